@@ -1,0 +1,11 @@
+"""Linear structured prediction the scikit-learn way."""
+
+from skstruct.crf import CRFTagger
+from skstruct.features import SequenceVectorizer
+from skstruct.perceptron import PerceptronTagger
+from skstruct.sequences import SequenceBatch
+from skstruct.tagger import Labelling
+
+__all__ = ["CRFTagger", "Labelling", "PerceptronTagger", "SequenceBatch", "SequenceVectorizer"]
+
+__version__ = "0.1.0.dev0"

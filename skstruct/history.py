@@ -1,0 +1,44 @@
+"""What a learner notes at every epoch."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+__all__ = ["History"]
+
+
+class History:
+    """Equally long lists of numbers, one entry an epoch, with the seconds since the start.
+
+    Parameters
+    ----------
+    verbose : int
+        Whether to print each entry as it is added.
+    """
+
+    def __init__(self, verbose=0):
+        self._verbose = verbose
+        self._start = perf_counter()
+        self._columns = {}
+
+    def add(self, *, epoch, **values):
+        """Note the values of one epoch."""
+        entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
+        for name, value in entry.items():
+            self._columns.setdefault(name, []).append(value)
+        if self._verbose:
+            print("  ".join(f"{name} {value:.6g}" for name, value in entry.items()))
+
+    def amend(self, **values):
+        """Note more values of the epoch that was added last."""
+        for name, value in values.items():
+            self._columns.setdefault(name, []).append(value)
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+    def arrays(self):
+        """Dict of arrays, one for each name."""
+        return {name: np.asarray(values) for name, values in self._columns.items()}

@@ -1,0 +1,232 @@
+"""Sum over all label sequences: log-partition, node and pair marginals.
+
+Scaled forward-backward in the linear domain: emissions are divided by their largest at each
+token, transitions by the largest into each label, and forward vectors sum to one. What
+underflows to zero is then smaller than the rest by more than any continuation can make up for,
+as long as no two transitions into one label differ by more than `MAX_SPREAD`; beyond that
+(hard constraints, extreme weights) the same sums are taken over logarithms.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.vectormath import exp_nonpositive
+
+MAX_SPREAD = 300.0
+
+
+class Transitions(NamedTuple):
+    """The transition scores in the forms that the recursions want."""
+
+    log: np.ndarray  # (n_labels, n_labels)
+    shift: np.ndarray  # (n_labels,) largest score into each label
+    linear: np.ndarray  # exp(log - shift)
+    linear_t: np.ndarray  # its transpose
+    scaled: bool  # whether the linear domain is safe
+
+
+@jit
+def prepare_transitions(transition):
+    """Tabulate the exponentials of a matrix of transition scores, once for a whole batch."""
+    n_labels = transition.shape[0]
+    shift = np.empty(n_labels)
+    linear = np.zeros((n_labels, n_labels))
+    spread = 0.0
+    for j in range(n_labels):
+        high = transition[0, j]
+        low = transition[0, j]
+        for i in range(1, n_labels):
+            high = max(high, transition[i, j])
+            low = min(low, transition[i, j])
+        shift[j] = high
+        # A label that nothing may lead to has a spread of nan, which no comparison accepts.
+        spread = max(spread, high - low) if high - low <= MAX_SPREAD else np.inf
+    scaled = spread <= MAX_SPREAD
+    if scaled:
+        for i in range(n_labels):
+            for j in range(n_labels):
+                linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
+    return Transitions(transition, shift, linear, linear.T.copy(), scaled)
+
+
+@jit
+def vector_matrix(x, matrix, out):
+    """``out = x @ matrix`` for a square matrix, two rows at a time."""
+    n = matrix.shape[0]
+    for j in range(n):
+        out[j] = 0.0
+    for i in range(0, n - 1, 2):
+        a = x[i]
+        b = x[i + 1]
+        for j in range(n):
+            out[j] += a * matrix[i, j] + b * matrix[i + 1, j]
+    if n % 2:
+        a = x[n - 1]
+        for j in range(n):
+            out[j] += a * matrix[n - 1, j]
+
+
+@jit
+def exponentiate(scores, length, shift):
+    """Turn scores into factors of at most one, in place; return the logarithm taken out."""
+    n_labels = shift.shape[0]
+    taken = 0.0
+    for t in range(length):
+        row = scores[t]
+        if t > 0:
+            for j in range(n_labels):
+                row[j] += shift[j]
+        high = row[0]
+        for j in range(1, n_labels):
+            high = max(high, row[j])
+        for j in range(n_labels):
+            row[j] = exp_nonpositive(row[j] - high)
+        taken += high
+    return taken
+
+
+@jit
+def forward(factors, length, linear, alpha, scale):
+    """Fill the normalised forward vectors and their scales; return the sum of the log scales."""
+    n_labels = linear.shape[0]
+    log_scale = 0.0
+    for t in range(length):
+        a = alpha[t]
+        if t == 0:
+            for j in range(n_labels):
+                a[j] = factors[0, j]
+        else:
+            vector_matrix(alpha[t - 1], linear, a)
+            for j in range(n_labels):
+                a[j] *= factors[t, j]
+        total = 0.0
+        for j in range(n_labels):
+            total += a[j]
+        inverse = 1.0 / total
+        for j in range(n_labels):
+            a[j] *= inverse
+        scale[t] = inverse
+        log_scale += np.log(total)
+    return log_scale
+
+
+@jit
+def backward(factors, length, linear_t, alpha, scale, weight, pairs):
+    """Turn the forward vectors into node marginals, and collect the pair marginals.
+
+    ``pairs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the caller
+    multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the sequence;
+    as many slabs as there are pairs of neighbours hold them one by one.
+    """
+    n_labels = linear_t.shape[0]
+    beta = np.ones(n_labels)
+    q = np.empty(n_labels)
+    n_slabs = pairs.shape[0]
+    for t in range(length - 1, 0, -1):
+        f = factors[t]
+        a = alpha[t]
+        for j in range(n_labels):
+            q[j] = f[j] * beta[j] * scale[t]
+            a[j] *= beta[j]
+        if n_slabs > 0:
+            slab = pairs[(t - 1) % n_slabs]
+            a = alpha[t - 1]
+            for i in range(n_labels):
+                x = weight * a[i]
+                row = slab[i]
+                for j in range(n_labels):
+                    row[j] += x * q[j]
+        vector_matrix(q, linear_t, beta)
+    for j in range(n_labels):
+        alpha[0, j] *= beta[j]
+
+
+@jit
+def finish_pairs(pairs, transitions):
+    """Multiply the transition factors into collected pair marginals."""
+    if transitions.scaled:
+        for slab in pairs:
+            for i in range(slab.shape[0]):
+                for j in range(slab.shape[1]):
+                    slab[i, j] *= transitions.linear[i, j]
+
+
+@jit
+def log_sum_exp(x, n):
+    """``log(sum(exp(x[:n])))``, also where all are minus infinity."""
+    high = x[0]
+    for i in range(1, n):
+        high = max(high, x[i])
+    if high == -np.inf:
+        return high
+    total = 0.0
+    for i in range(n):
+        total += np.exp(x[i] - high)
+    return high + np.log(total)
+
+
+@jit
+def log_forward_backward(scores, length, transition, alpha, weight, pairs):
+    """The same as forward and backward over logarithms: slower, and safe for any scores."""
+    n_labels = transition.shape[0]
+    z = np.empty(n_labels)
+    beta = np.zeros(n_labels)
+    below = np.empty(n_labels)
+    for t in range(length):
+        for j in range(n_labels):
+            if t == 0:
+                alpha[0, j] = scores[0, j]
+            else:
+                for i in range(n_labels):
+                    z[i] = alpha[t - 1, i] + transition[i, j]
+                alpha[t, j] = log_sum_exp(z, n_labels) + scores[t, j]
+    log_z = log_sum_exp(alpha[length - 1], n_labels)
+    for t in range(length - 1, -1, -1):
+        for j in range(n_labels):
+            below[j] = beta[j] + scores[t, j]
+        if t > 0 and pairs.shape[0] > 0:
+            slab = pairs[(t - 1) % pairs.shape[0]]
+            for i in range(n_labels):
+                for j in range(n_labels):
+                    log_p = alpha[t - 1, i] + transition[i, j] + below[j] - log_z
+                    slab[i, j] += weight * np.exp(log_p)
+        for j in range(n_labels):
+            alpha[t, j] = np.exp(alpha[t, j] + beta[j] - log_z)
+        if t > 0:
+            for i in range(n_labels):
+                for j in range(n_labels):
+                    z[j] = transition[i, j] + below[j]
+                beta[i] = log_sum_exp(z, n_labels)
+    return log_z
+
+
+@jit
+def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
+    """Marginals of one sequence, and the logarithm of its partition function.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (>= length, n_labels)
+        Emission scores; overwritten.
+    transitions : Transitions
+        From `prepare_transitions`.
+    alpha : ndarray of shape (>= length, n_labels)
+        Receives the node marginals.
+    scale : ndarray of shape (>= length,)
+        Workspace.
+    weight : float
+        Factor of the pair marginals.
+    pairs : ndarray of shape (n_slabs, n_labels, n_labels)
+        Pair marginals are added here, up to `finish_pairs`: summed over the sequence with one
+        slab, each on its own with ``length - 1`` slabs, not at all with none.
+    """
+    if length == 0:
+        return 0.0
+    if not transitions.scaled:
+        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
+    log_z = exponentiate(scores, length, transitions.shift)
+    log_z += forward(scores, length, transitions.linear, alpha, scale)
+    backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs)
+    return log_z

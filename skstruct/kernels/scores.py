@@ -1,0 +1,69 @@
+"""Scores of every label at every token."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels._prefetch import AHEAD, LINE, prefetch
+
+
+class Rows(NamedTuple):
+    """The tokens of a batch as the three arrays of a CSR matrix."""
+
+    indptr: np.ndarray  # (n_rows + 1,) int64
+    indices: np.ndarray  # (nnz,) int32
+    data: np.ndarray  # (nnz,) values, or (0,) when all are one
+
+
+class Chain(NamedTuple):
+    """The weights of a linear chain: what a label, and what a pair of labels, scores."""
+
+    weights: np.ndarray  # (n_features, n_labels), a feature's weights side by side
+    transition: np.ndarray  # (n_labels, n_labels), from row to column
+    intercept: np.ndarray  # (n_labels,)
+    start: np.ndarray  # (n_labels,), added at the first token
+    end: np.ndarray  # (n_labels,), added at the last token
+
+
+@jit
+def emission_scores(rows, first, last, chain, out):
+    """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
+    weights = chain.weights
+    n_labels = weights.shape[1]
+    unit = rows.data.shape[0] == 0
+    end = rows.indptr[last]
+    for t in range(first, last):
+        score = out[t - first]
+        for j in range(n_labels):
+            score[j] = chain.intercept[j]
+        for k in range(rows.indptr[t], rows.indptr[t + 1]):
+            if k + AHEAD < end:
+                coming = rows.indices[k + AHEAD]
+                for j in range(0, min(n_labels, 4 * LINE), LINE):
+                    prefetch(weights, coming * n_labels + j)
+            x = 1.0 if unit else rows.data[k]
+            weight = weights[rows.indices[k]]
+            for j in range(n_labels):
+                score[j] += x * weight[j]
+    add_boundary(chain.start, chain.end, out, last - first)
+
+
+@jit
+def add_boundary(start, end, out, length):
+    """Add the biases of a first and a last token to the scores of one sequence."""
+    if length > 0:
+        for j in range(start.shape[0]):
+            out[0, j] += start[j]
+            out[length - 1, j] += end[j]
+
+
+@jit
+def path_score(scores, length, transition, labels):
+    """Score of one label sequence."""
+    score = 0.0
+    for t in range(length):
+        score += scores[t, labels[t]]
+        if t > 0:
+            score += transition[labels[t - 1], labels[t]]
+    return score

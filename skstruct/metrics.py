@@ -1,0 +1,648 @@
+"""Scores for label sequences: chunks, tokens and whole sequences.
+
+Every score takes ``y_true`` and ``y_pred`` in any of the forms in which a tagger takes or returns
+labels: a list, tuple or 1-D object array of sequences (lists, tuples or arrays, not necessarily
+equally long), a 2-D array of shape (n_sequences, length), or a plain 1-D array or list of labels,
+where each label is a sequence of length one. Invalid input raises a ValueError that names the
+sequence at fault.
+
+The ready-made scorers ``chunk_f1_scorer``, ``chunk_precision_scorer``, ``chunk_recall_scorer``
+(micro-averaged, ``scheme="conlleval"``), ``token_accuracy_scorer`` and ``sequence_accuracy_scorer``
+go into ``scoring=`` of scikit-learn's model selection tools. For another average or scheme make
+your own: ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
+"""
+
+from itertools import chain
+from operator import eq
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.metrics import make_scorer
+
+__all__ = [
+    "chunk_f1_score",
+    "chunk_f1_scorer",
+    "chunk_precision_recall_fscore_support",
+    "chunk_precision_score",
+    "chunk_precision_scorer",
+    "chunk_recall_score",
+    "chunk_recall_scorer",
+    "chunk_report",
+    "extract_chunks",
+    "sequence_accuracy_score",
+    "sequence_accuracy_scorer",
+    "token_accuracy_score",
+    "token_accuracy_scorer",
+]
+
+_O, _B, _I, _E, _S = range(5)
+_ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
+_PREFIXES = {
+    "conlleval": "BIESLU",
+    "IOB1": "BI",
+    "IOB2": "BI",
+    "IOBES": "BIES",
+    "BIOES": "BIES",
+    "BILOU": "BILU",
+}
+_AVERAGES = ("micro", "macro", "weighted")
+
+
+class _Tokens(NamedTuple):
+    """All labels of a batch, sequence after sequence; one sequence is one slice of ``offsets``."""
+
+    name: str
+    labels: list
+    offsets: np.ndarray
+
+    def fail(self, position, complaint):
+        sequence = np.searchsorted(self.offsets, position, side="right") - 1
+        label = self.labels[position]
+        raise ValueError(f"{self.name}[{sequence}] holds {label!r}: {complaint}")
+
+
+class _Chunks(NamedTuple):
+    """Chunks in order of position; positions count the tokens of the whole batch."""
+
+    starts: np.ndarray
+    stops: np.ndarray
+    kinds: np.ndarray
+
+
+class _Counts(NamedTuple):
+    """Chunks per type; with sample weights, their weights."""
+
+    types: list
+    correct: np.ndarray
+    predicted: np.ndarray
+    true: np.ndarray
+
+
+def extract_chunks(labels, *, scheme="conlleval"):
+    """Find the chunks in one sequence of labels.
+
+    A label is ``"O"`` (outside), or one of the letters B (begin), I (inside), E or L (end), S or U
+    (single token), alone or followed by ``-`` and the type of the chunk. The type may itself
+    contain ``-``; the type of a letter alone is ``"_"``.
+
+    Parameters
+    ----------
+    labels : sequence of str, of shape (length,)
+        The labels of one sequence.
+    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+        How to read the labels; see Notes. "BIOES" is another name for "IOBES", and "BILOU" is the
+        same with L for E and U for S.
+
+    Returns
+    -------
+    chunks : list of tuple (start, stop, type)
+        In order of position; ``labels[start:stop]`` are the labels of the chunk.
+
+    Raises
+    ------
+    ValueError
+        If the scheme is unknown, or a label is not a str or not one of the scheme's.
+
+    Notes
+    -----
+    "conlleval" is the lenient reading of the CoNLL shared tasks' ``conlleval`` script and of
+    seqeval's default mode. It needs no scheme to be named, since it reads valid labels of IOB1,
+    IOB2, IOE1, IOE2, IOBES and BILOU alike, and it makes the best of invalid ones: every token but
+    O belongs to a chunk. A chunk goes on from B or I to an I or E of the same type, and every
+    other pair of neighbours parts two chunks.
+
+    The named schemes are strict, as in seqeval's ``mode="strict"``. What is not a valid chunk of
+    the scheme is no chunk:
+
+    - "IOB2": B, then any number of I of the same type.
+    - "IOBES": S, or B, then any number of I, then E, all of the same type.
+    - "IOB1": a run of I of the same type. B is valid only directly after a token of its own type,
+      and then starts a new chunk that any number of I may follow. An invalid B reads as O.
+
+    There are differences, all of them on labels that no scheme calls valid. A label with any other
+    prefix, or with none (``"NP"``), is an error here, as it is for strict seqeval; seqeval's
+    default mode takes the first letter for the prefix, and conlleval counts such tokens or not
+    depending on their neighbours. L and U are ends and single tokens in the lenient reading too.
+    In strict IOB1, seqeval drops a chunk of a single, valid B if an invalid B of another type
+    follows it; here it counts. The original conlleval knows no S, calls the type of a bare letter
+    empty (seqeval: ``"_"``), and does not part an E from a B of the same type.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import extract_chunks
+    >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"])
+    [(0, 2, 'NP'), (3, 4, 'VP'), (4, 5, 'NP')]
+    >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"], scheme="IOB2")
+    [(0, 2, 'NP'), (4, 5, 'NP')]
+    """
+    _check_choice("scheme", scheme, tuple(_PREFIXES))
+    labels = _as_list(labels)
+    # An offset for every label makes an error name the position in the sequence.
+    tokens = _Tokens("labels", labels, np.arange(len(labels) + 1))
+    _check_types(tokens, str, "chunk labels must be str")
+    types, (coded,) = _encode([tokens], scheme)
+    chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
+    names = [types[kind] for kind in chunks.kinds]
+    return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
+
+
+def chunk_precision_score(
+    y_true,
+    y_pred,
+    *,
+    average="micro",
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Share of the predicted chunks that are correct: same start, same stop, same type.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, in any form that the module takes.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+        "micro" counts chunks of all types together, "macro" is the mean over the types, "weighted"
+        the mean weighted by the number of true chunks, None gives one score a type.
+    labels : list of str, default=None
+        The chunk types that count, in this order. None: those that have a chunk in `y_true` or
+        `y_pred`, sorted.
+    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+        How to read the labels, see :func:`extract_chunks`.
+    zero_division : float, default=0.0
+        The score where there is nothing to divide by. Scores that are nan are left out of means.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A chunk weighs what its sequence weighs.
+
+    Returns
+    -------
+    precision : float, or ndarray of shape (n_types,) if ``average=None``
+
+    Raises
+    ------
+    ValueError
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
+        is not a str or not one of the scheme's, or if an option has an unknown value.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_precision_score
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_precision_score(y_true, y_pred)
+    0.5
+    """
+    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)[0]
+
+
+def chunk_recall_score(
+    y_true,
+    y_pred,
+    *,
+    average="micro",
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Share of the true chunks that were found: same start, same stop, same type.
+
+    Parameters
+    ----------
+    y_true, y_pred, average, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+
+    Returns
+    -------
+    recall : float, or ndarray of shape (n_types,) if ``average=None``
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_recall_score
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_recall_score(y_true, y_pred, average=None)
+    array([0.5, 1. ])
+    """
+    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)[1]
+
+
+def chunk_f1_score(
+    y_true,
+    y_pred,
+    *,
+    average="micro",
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Harmonic mean of chunk precision and recall, the CoNLL shared tasks' FB1.
+
+    Parameters
+    ----------
+    y_true, y_pred, average, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+
+    Returns
+    -------
+    f1 : float, or ndarray of shape (n_types,) if ``average=None``
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_f1_score
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_f1_score(y_true, y_pred, labels=["NP"])
+    0.5
+    """
+    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)[2]
+
+
+def chunk_precision_recall_fscore_support(
+    y_true,
+    y_pred,
+    *,
+    average=None,
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Compute chunk precision, recall, F1 and the number of true chunks at once.
+
+    Parameters
+    ----------
+    y_true, y_pred, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+    average : {"micro", "macro", "weighted"} or None, default=None
+        As in :func:`chunk_precision_score`, but by default one score a type.
+
+    Returns
+    -------
+    precision, recall, f1 : float, or ndarray of shape (n_types,) if ``average=None``
+    support : int, or ndarray of shape (n_types,) if ``average=None``
+        The number of true chunks, with an average that of all types together; with
+        `sample_weight` their weight, a float.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_precision_recall_fscore_support
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_precision_recall_fscore_support(y_true, y_pred)
+    (array([0.5, 0.5]), array([0.5, 1. ]), array([0.5       , 0.66666667]), array([2, 1]))
+    """
+    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)
+
+
+def chunk_report(
+    y_true,
+    y_pred,
+    *,
+    labels=None,
+    scheme="conlleval",
+    digits=2,
+    output_dict=False,
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Report precision, recall, F1 and support of every chunk type and their averages.
+
+    Parameters
+    ----------
+    y_true, y_pred, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+    digits : int, default=2
+        Digits after the decimal point; has no effect on a dict.
+    output_dict : bool, default=False
+        Return a dict in place of text.
+
+    Returns
+    -------
+    report : str or dict
+        As a dict, ``report[row]["precision"]`` and so on with "recall", "f1-score" and "support";
+        the rows are the types, then "micro avg", "macro avg" and "weighted avg".
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_report
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> print(chunk_report(y_true, y_pred))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+              NP       0.50      0.50      0.50         2
+              VP       0.50      1.00      0.67         1
+    <BLANKLINE>
+       micro avg       0.50      0.67      0.57         3
+       macro avg       0.50      0.75      0.58         3
+    weighted avg       0.50      0.67      0.56         3
+    <BLANKLINE>
+    """
+    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    columns = (column.tolist() for column in _summarise(counts, None, zero_division))
+    types = list(zip(counts.types, *columns, strict=True))
+    averages = [(f"{name} avg", *_summarise(counts, name, zero_division)) for name in _AVERAGES]
+    header = ("precision", "recall", "f1-score", "support")
+    if output_dict:
+        rows = types + averages
+        return {name: dict(zip(header, values, strict=True)) for name, *values in rows}
+    width = max(len(name) for name, *_ in types + averages)
+    title = f"{'':>{width}} " + "".join(f" {name:>9}" for name in header)
+    blocks = [[_format_row(row, width, digits) for row in rows] for rows in (types, averages)]
+    return "\n".join([title, "", *blocks[0], "", *blocks[1], ""])
+
+
+def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
+    """Share of the tokens that have the correct label.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, str or numbers, in any form that the module takes.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A token weighs what its sequence weighs.
+
+    Returns
+    -------
+    accuracy : float
+
+    Raises
+    ------
+    ValueError
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, or if a
+        label is neither a str nor a number.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import token_accuracy_score
+    >>> token_accuracy_score([["DET", "NOUN"], ["VERB", "DET"]], [["DET", "VERB"], ["VERB", "DET"]])
+    0.75
+    """
+    hit, lengths = _compare_tokens(y_true, y_pred)
+    return float(np.average(hit, weights=_weigh_tokens(sample_weight, lengths)))
+
+
+def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
+    """Share of the sequences that have the correct label at every token.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, str or numbers, in any form that the module takes.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        What a sequence weighs.
+
+    Returns
+    -------
+    accuracy : float
+
+    Raises
+    ------
+    ValueError
+        As in :func:`token_accuracy_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import sequence_accuracy_score
+    >>> sequence_accuracy_score([[0, 1], [2, 0]], [[0, 2], [2, 0]])
+    0.5
+    """
+    hit, lengths = _compare_tokens(y_true, y_pred)
+    weights = _check_sample_weight(sample_weight, len(lengths))
+    sequences = np.repeat(np.arange(len(lengths)), lengths)
+    mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
+    return float(np.average(mistakes == 0, weights=weights))
+
+
+def _as_list(y):
+    return y.tolist() if isinstance(y, np.ndarray) else list(y)
+
+
+def _stack(y, name):
+    if isinstance(y, str) or not hasattr(y, "__len__"):
+        raise ValueError(f"{name} must be a list or array of labels, got {type(y).__name__}")
+    rows = _as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
+    if not any(plain):
+        labels = list(chain.from_iterable(map(_as_list, rows)))
+        lengths = [len(row) for row in rows]
+    elif all(plain):
+        labels = rows
+        lengths = [1] * len(rows)
+    else:
+        odd = plain.index(not plain[0])
+        raise ValueError(
+            f"{name} mixes labels and sequences of labels: {name}[0] is a "
+            f"{type(rows[0]).__name__}, {name}[{odd}] a {type(rows[odd]).__name__}"
+        )
+    if not labels:
+        raise ValueError(f"{name} has no {'labels' if rows else 'sequences'}")
+    return _Tokens(name, labels, np.concatenate(([0], np.cumsum(lengths))))
+
+
+def _stack_pair(y_true, y_pred, allowed, complaint):
+    """Return both sides as tokens with equal offsets and labels of an allowed type."""
+    pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
+    true, pred = (np.diff(tokens.offsets) for tokens in pair)
+    if len(true) != len(pred):
+        raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
+    if (true != pred).any():
+        i = np.argmax(true != pred)
+        raise ValueError(f"y_true[{i}] has {true[i]} labels but y_pred[{i}] has {pred[i]}")
+    for tokens in pair:
+        _check_types(tokens, allowed, complaint)
+    return pair
+
+
+def _check_types(tokens, allowed, complaint):
+    if not all(issubclass(kind, allowed) for kind in set(map(type, tokens.labels))):
+        valid = [isinstance(label, allowed) for label in tokens.labels]
+        tokens.fail(valid.index(False), complaint)
+
+
+def _check_choice(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+
+
+def _check_sample_weight(sample_weight, n_sequences):
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.shape != (n_sequences,):
+        raise ValueError(
+            f"sample_weight must have shape ({n_sequences},), one weight a sequence, "
+            f"got {weights.shape}"
+        )
+    return weights
+
+
+def _weigh_tokens(sample_weight, lengths):
+    weights = _check_sample_weight(sample_weight, len(lengths))
+    return None if weights is None else np.repeat(weights, lengths)
+
+
+def _compare_tokens(y_true, y_pred):
+    numbers = (str, int, float, np.generic)
+    true, pred = _stack_pair(y_true, y_pred, numbers, "labels must be str or numbers")
+    hit = np.fromiter(map(eq, true.labels, pred.labels), bool, len(true.labels))
+    return hit, np.diff(true.offsets)
+
+
+def _encode(batch, scheme):
+    """Give every token a role (one of _O, _B, _I, _E, _S) and the number of its chunk type.
+
+    Returns the sorted types and, for each of the batch, a pair of arrays of shape (n_tokens,).
+    """
+    parsed = {}
+    for tokens in batch:
+        for label in set(tokens.labels).difference(parsed):
+            prefix, _, kind = label.partition("-")
+            if prefix != "O" and (len(prefix) != 1 or prefix not in _PREFIXES[scheme]):
+                letters = ", ".join(_PREFIXES[scheme])
+                expected = f"'O' or one of {letters}, alone or before '-' and a type"
+                tokens.fail(tokens.labels.index(label), f"scheme={scheme!r} knows {expected}")
+            parsed[label] = _ROLES[prefix], "" if prefix == "O" else kind or "_"
+    types = sorted({kind for _, kind in parsed.values()})
+    numbers = {kind: number for number, kind in enumerate(types)}
+    codes = {label: code for code, label in enumerate(parsed)}
+    roles = np.array([role for role, _ in parsed.values()], dtype=np.int8)
+    kinds = np.array([numbers[kind] for _, kind in parsed.values()], dtype=np.intp)
+    coded = []
+    for tokens in batch:
+        lookup = map(codes.__getitem__, tokens.labels)
+        code = np.fromiter(lookup, np.intp, len(tokens.labels))
+        coded.append((roles[code], kinds[code]))
+    return types, coded
+
+
+def _find_chunks(roles, kinds, is_first, scheme):
+    """Find the chunks of the tokens with these roles and types (O has a type of its own).
+
+    Two neighbours are linked or not, by their roles and types alone. Maximal runs of linked tokens
+    part the batch, and the scheme says which of the runs are chunks.
+    """
+    same = np.zeros(len(roles), dtype=bool)
+    same[1:] = (kinds[1:] == kinds[:-1]) & ~is_first[1:]
+    if scheme == "IOB1":
+        roles = np.where((roles == _B) & ~same, _O, roles)
+    linked = same & ((roles == _I) | (roles == _E))
+    linked[1:] &= (roles[:-1] == _B) | (roles[:-1] == _I)
+    starts = np.flatnonzero(~linked)
+    stops = np.append(starts[1:], len(roles))[: len(starts)]
+    head, tail = roles[starts], roles[stops - 1]
+    if scheme in ("conlleval", "IOB1"):
+        valid = head != _O
+    elif scheme == "IOB2":
+        valid = head == _B
+    else:
+        valid = (head == _S) | ((head == _B) & (tail == _E))
+    return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
+
+
+def _count_chunks(y_true, y_pred, labels, scheme, sample_weight):
+    _check_choice("scheme", scheme, tuple(_PREFIXES))
+    if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
+        raise ValueError(f"labels must be a list of distinct chunk types, got {labels!r}")
+    pair = _stack_pair(y_true, y_pred, str, "chunk labels must be str")
+    types, coded = _encode(pair, scheme)
+    lengths = np.diff(pair[0].offsets)
+    weights = _weigh_tokens(sample_weight, lengths)
+    is_first = np.zeros(len(pair[0].labels), dtype=bool)
+    is_first[pair[0].offsets[:-1][lengths > 0]] = True
+    true, pred = (_find_chunks(*roles_and_kinds, is_first, scheme) for roles_and_kinds in coded)
+
+    correct = _match(true, pred, len(is_first))
+
+    def count(chunks):
+        weight = None if weights is None else weights[chunks.starts]
+        return np.bincount(chunks.kinds, weights=weight, minlength=len(types))
+
+    counts = count(correct), count(pred), count(true)
+    if labels is None:
+        rows = np.union1d(true.kinds, pred.kinds)
+        return _Counts([types[row] for row in rows], *(column[rows] for column in counts))
+    # The extra row at the end counts nothing: it stands for types that occur nowhere.
+    rows = [types.index(label) if label in types else len(types) for label in labels]
+    return _Counts(list(labels), *(np.append(column, 0)[rows] for column in counts))
+
+
+def _match(true, pred, n_tokens):
+    """Select the predicted chunks that are true ones; no two chunks of a side share a start."""
+    stop_at = np.zeros(n_tokens, dtype=np.intp)
+    kind_at = np.zeros(n_tokens, dtype=np.intp)
+    stop_at[true.starts], kind_at[true.starts] = true.stops, true.kinds
+    hit = (stop_at[pred.starts] == pred.stops) & (kind_at[pred.starts] == pred.kinds)
+    return _Chunks(*(column[hit] for column in pred))
+
+
+def _summarise(counts, average, zero_division):
+    """Return precision, recall, F1 and support: arrays over the types, or numbers if averaged."""
+    _check_choice("average", average, (*_AVERAGES, None))
+    correct, predicted, true = counts.correct, counts.predicted, counts.true
+    if average == "micro":
+        correct, predicted, true = ([column.sum()] for column in (correct, predicted, true))
+    correct, predicted, true = map(np.asarray, (correct, predicted, true))
+    scores = (
+        _divide(correct, predicted, zero_division),
+        _divide(correct, true, zero_division),
+        _divide(2 * correct, predicted + true, zero_division),
+    )
+    if average is None:
+        return *scores, true
+    weights = true if average == "weighted" else np.ones(len(true))
+    return *(_mean(score, weights, zero_division) for score in scores), true.sum().item()
+
+
+def _divide(numerator, denominator, zero_division):
+    out = np.full(len(denominator), zero_division, dtype=float)
+    return np.divide(numerator, denominator, out=out, where=denominator != 0)
+
+
+def _mean(values, weights, zero_division):
+    known = ~np.isnan(values)
+    values, weights = values[known], weights[known]
+    if not len(values):
+        return float(zero_division)
+    return float(np.average(values, weights=weights if weights.sum() else None))
+
+
+def _format_row(row, width, digits):
+    name, *scores, support = row
+    support = support if isinstance(support, int) else f"{support:.{digits}f}"
+    cells = [f"{score:>9.{digits}f}" for score in scores]
+    return f"{name:>{width}}  {' '.join(cells)} {support:>9}"
+
+
+chunk_precision_scorer = make_scorer(chunk_precision_score)
+chunk_recall_scorer = make_scorer(chunk_recall_score)
+chunk_f1_scorer = make_scorer(chunk_f1_score)
+token_accuracy_scorer = make_scorer(token_accuracy_score)
+sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)

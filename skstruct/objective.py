@@ -1,0 +1,191 @@
+"""The training objective of a CRF as a function of one parameter vector."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.kernels.forward_backward import prepare_transitions
+from skstruct.kernels.lbfgs import dot
+from skstruct.kernels.objective import nll_gradient
+from skstruct.kernels.parameters import (
+    StateFeatures,
+    group_by_feature,
+    lay_out,
+    pack_rows,
+    point_to_rows,
+    unpack_rows,
+)
+from skstruct.kernels.scores import Chain, Rows
+
+__all__ = ["CRFObjective"]
+
+
+class CRFObjective:
+    """``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, and its gradient.
+
+    Which weights there are is CRFsuite's choice: those of (feature, label) and (label, label)
+    combinations that occur in the training data at least `min_freq` times, or all of them. The
+    parameter vector holds the state weights (see `skstruct.kernels.parameters`), then the
+    transition matrix, and the biases of all, first and last tokens. Positions of it that are no
+    weights of the model are *pinned*: they are zero and so is their gradient.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences that all have a positive weight.
+    n_features, n_labels : int
+        Size of the model.
+    l2 : float
+        Strength of the penalty.
+    min_freq : float
+        Least frequency, the sum of the feature's values, of a combination that gets a weight.
+    all_possible_states, all_possible_transitions : bool
+        Whether combinations that do not occur have a frequency of zero instead of no weight.
+    fit_intercept : bool
+        Whether biases are weights of the model.
+
+    Attributes
+    ----------
+    size : int
+        Length of the parameter vector.
+    n_weights : int
+        How many of its positions are weights.
+    """
+
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        *,
+        l2,
+        min_freq=0,
+        all_possible_states=False,
+        all_possible_transitions=False,
+        fit_intercept=True,
+    ):
+        self.l2 = l2
+        self.offsets = training_set.offsets
+        self.labels = training_set.labels
+        self.sample_weight = training_set.sample_weight
+        self.n_features = n_features
+        self.n_labels = n_labels
+        counted = _weighted_rows(training_set) if min_freq > 0 else training_set.rows
+        self._place, short_labels, pinned, self._n_state = lay_out(
+            *group_by_feature(counted, self.labels, n_features),
+            n_labels,
+            float(min_freq),
+            all_possible_states,
+        )
+        self.size = self._n_state + n_labels * n_labels + 3 * n_labels
+        if self._n_state > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"{self._n_state} weights are more than the 2,147,483,647 that are supported; "
+                "use fewer features or a larger min_freq."
+            )
+        self._features = StateFeatures(
+            *point_to_rows(training_set.rows, self._place), short_labels, short_labels.shape[0]
+        )
+        unseen = _transition_frequency(training_set, n_labels)
+        free = (unseen > 0) | all_possible_transitions
+        no_transition = self._n_state + np.flatnonzero(~(free & (unseen >= min_freq)).ravel())
+        no_bias = np.arange(0 if fit_intercept else 3 * n_labels) + self.size - 3 * n_labels
+        self._pinned = np.concatenate([pinned, no_transition, no_bias])
+        self.n_weights = self.size - len(self._pinned)
+        self._partial = []
+
+    def value_and_gradient(self, theta, out, run):
+        """Objective at `theta`; its gradient is written into `out`.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            Parameters.
+        out : ndarray of shape (size,)
+            Receives the gradient.
+        run : callable
+            From `skstruct.parallel.range_runner`.
+
+        Returns
+        -------
+        value : float
+        """
+        chain = self._split(theta)
+        transitions = prepare_transitions(chain.transition)
+        # The first range writes where the sum is wanted; the others have a vector of their own.
+        if len(self._partial) != run.n_ranges - 1:
+            self._partial = [np.empty(self.size) for _ in range(run.n_ranges - 1)]
+        gradients = [out, *self._partial]
+
+        def nll(number, first, last):
+            gradient = gradients[number]
+            gradient[:] = 0.0
+            return nll_gradient(
+                self._features,
+                self.offsets,
+                first,
+                last,
+                self.labels,
+                self.sample_weight,
+                chain,
+                transitions,
+                self._split(gradient),
+            )
+
+        value = sum(run(nll))
+        for partial in self._partial:
+            out += partial
+        out[self._pinned] = 0.0
+        out += self.l2 * theta
+        return value + self.l2 / 2 * dot(theta, theta)
+
+    def suboptimality_bound(self, gradient):
+        """How far the objective can be above its minimum where it has this gradient.
+
+        The objective is strongly convex with modulus `l2`, so it is at most
+        ``|gradient|^2 / (2 l2)``.
+        """
+        return dot(gradient, gradient) / (2 * self.l2) if self.l2 > 0 else np.inf
+
+    def pack(self, chain):
+        """Parameter vector with the weights of a chain, as far as the model has them."""
+        theta = np.zeros(self.size)
+        pack_rows(chain.weights, self._place, self._features.labels, theta)
+        parts = self._split(theta)
+        for name in Chain._fields[1:]:
+            getattr(parts, name)[...] = getattr(chain, name)
+        theta[self._pinned] = 0.0
+        return theta
+
+    def unpack(self, theta):
+        """Chain with the weights of a parameter vector, zero where the model has none."""
+        parts = self._split(theta)
+        weights = np.zeros((self.n_features, self.n_labels))
+        unpack_rows(theta, self._place, self._features.labels, weights)
+        return Chain(weights, *(part.copy() for part in parts[1:]))
+
+    def _split(self, theta):
+        k = self.n_labels
+        state, transition, biases = np.split(theta, [self._n_state, self._n_state + k * k])
+        return Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
+
+
+def _weighted_rows(training_set):
+    """Rows whose values are multiplied by the weight of their sequence."""
+    rows, offsets = training_set.rows, training_set.offsets
+    if np.all(training_set.sample_weight == 1):
+        return rows
+    occurrences = np.diff(rows.indptr[offsets])
+    weight = np.repeat(training_set.sample_weight, occurrences)
+    return Rows(rows.indptr, rows.indices, weight * rows.data if rows.data.size else weight)
+
+
+def _transition_frequency(training_set, n_labels):
+    """How often each label follows each other, ndarray of shape (n_labels, n_labels)."""
+    labels, offsets = training_set.labels.astype(np.int64), training_set.offsets
+    follows = np.ones(len(labels), bool)
+    follows[offsets[:-1][offsets[:-1] < len(labels)]] = False
+    later = np.flatnonzero(follows)
+    weight = np.repeat(training_set.sample_weight, np.diff(offsets))[later]
+    pair = labels[later - 1] * n_labels + labels[later]
+    return np.bincount(pair, weight, n_labels**2).reshape(n_labels, n_labels)

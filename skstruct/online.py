@@ -1,0 +1,201 @@
+"""What all online learners share: epochs, averaging, early stopping, `partial_fit`."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from skstruct.history import History
+from skstruct.kernels.decode import decode_best
+from skstruct.kernels.online import OnlineState
+from skstruct.kernels.scores import Chain
+from skstruct.parallel import range_runner
+from skstruct.tagger import BaseTagger, unchanged_on_error
+
+__all__ = ["OnlineTagger"]
+
+
+class OnlineTagger(BaseTagger):
+    """Base of the taggers that change their weights after every sequence.
+
+    A subclass sets ``_epoch``, a compiled pass over the training set (see
+    `skstruct.kernels.online`).
+    """
+
+    _parameter_constraints: dict = {
+        **BaseTagger._parameter_constraints,
+        "average": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    _epoch = None
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Make one pass over some more sequences.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `fit`. Feature dicts and attribute strings are turned into numbers with what the
+            first call has seen; features that first occur in a later call are ignored.
+        y : sequences of labels
+            As in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur in any call. Needed in the first call, unless that has them
+            all.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Factor of the change that each sequence makes.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; and if `classes` are not those of the first call.
+        """
+        with unchanged_on_error(self):
+            first_call = not hasattr(self, "coef_")
+            self._check_classes(classes, first_call)
+            training_set = self._read_training_set(X, y, sample_weight, reset=first_call)
+            state = getattr(self, "_state", None) or self._new_state(warm=not first_call)
+            random_state = check_random_state(self.random_state)
+            history = History(self.verbose)
+            self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+            self._run_epoch(training_set, state, random_state, history, self.n_iter_)
+            self._state = state
+            self._set_chain(_averaged(state))
+            self.history_ = history.arrays()
+        return self
+
+    def _check_classes(self, classes, first_call):
+        if classes is None:
+            return
+        classes = np.unique(classes)
+        if first_call:
+            self.classes_ = classes
+        elif not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"classes={classes!r} is not the same as in the first call of partial_fit, "
+                f"{self.classes_!r}."
+            )
+
+    def _fit(self, training_set):
+        self.__dict__.pop("_state", None)
+        random_state = check_random_state(self.random_state)
+        validation_set = None
+        if self.early_stopping:
+            training_set, validation_set = self._hold_out(training_set, random_state)
+        state = self._new_state(warm=self.warm_start and hasattr(self, "coef_"))
+        history = History(self.verbose)
+        best, best_chain, epochs_since = -np.inf, None, 0
+        for epoch in range(1, self.max_iter + 1):
+            mistakes = self._run_epoch(training_set, state, random_state, history, epoch)
+            merit = -mistakes
+            if validation_set is not None:
+                chain = _averaged(state)
+                merit = self._accuracy(chain, validation_set)
+                history.amend(validation_score=merit)
+                if merit > best:
+                    best_chain = chain
+            epochs_since = 0 if merit > best + (self.tol or 0.0) else epochs_since + 1
+            best = max(best, merit)
+            stuck = self.tol is not None and epochs_since >= self.n_iter_no_change
+            if mistakes == 0 or stuck:
+                break
+        else:
+            if self.tol is not None:
+                warnings.warn(
+                    f"Still improving after max_iter={self.max_iter} epochs.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+        self.n_iter_ = epoch
+        self.history_ = history.arrays()
+        self._set_chain(best_chain or _averaged(state, overwrite=True))
+
+    def _run_epoch(self, training_set, state, random_state, history, number):
+        """Visit every sequence once; return the share of tokens that were labelled wrongly."""
+        n_sequences = len(training_set.sample_weight)
+        order = np.arange(n_sequences)
+        if self.shuffle:
+            random_state.shuffle(order)
+        samples = np.column_stack([training_set.offsets[order], training_set.offsets[order + 1]])
+        result = self._epoch(
+            training_set.rows,
+            training_set.labels,
+            samples,
+            training_set.sample_weight[order],
+            self.fit_intercept,
+            state,
+        )
+        mistakes = result.mistakes / len(training_set.labels)
+        weight_norm = np.sqrt(state.progress[1])
+        history.add(epoch=number, mistakes=mistakes, loss=result.loss, weight_norm=weight_norm)
+        return mistakes
+
+    def _hold_out(self, training_set, random_state):
+        n_sequences = len(training_set.sample_weight)
+        n_held = max(1, round(self.validation_fraction * n_sequences))
+        if n_held >= n_sequences:
+            raise ValueError(
+                f"early_stopping needs sequences to learn from beside validation_fraction="
+                f"{self.validation_fraction} of {n_sequences}."
+            )
+        order = random_state.permutation(n_sequences)
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        return training_set.take(kept), training_set.take(held)
+
+    def _accuracy(self, chain, data):
+        predicted = np.empty(len(data.labels), np.int32)
+        with range_runner(data.offsets, self.n_jobs) as run:
+            run(
+                lambda _, first, last: decode_best(
+                    data.rows, data.offsets, first, last, chain, predicted
+                )
+            )
+        weight = np.repeat(data.sample_weight, np.diff(data.offsets))
+        return float(np.average(predicted == data.labels, weights=weight))
+
+    def _new_state(self, *, warm):
+        def zeros(n_rows):
+            k = len(self.classes_)
+            return Chain(np.zeros((n_rows, k)), np.zeros((k, k)), *np.zeros((3, k)))
+
+        if warm:
+            chain = Chain(*(part.copy() for part in self._chain()))
+        else:
+            chain = zeros(self.n_features_in_)
+        lag = zeros(self.n_features_in_ if self.average else 0)
+        squared_norm = np.square(chain.weights).sum() if warm else 0.0
+        return OnlineState(chain, lag, np.array([0.0, squared_norm]))
+
+
+def _averaged(state, *, overwrite=False):
+    """The chain that a learner has learnt: the average, or without one the current weights."""
+    n_samples = max(state.progress[0], 1.0)
+    if state.lag.weights.shape[0] == 0:
+        return state.chain if overwrite else Chain(*(part.copy() for part in state.chain))
+    parts = []
+    for weights, lag in zip(state.chain, state.lag, strict=True):
+        part = np.divide(lag, -n_samples, out=lag if overwrite else None)
+        part += weights
+        parts.append(part)
+    return Chain(*parts)

@@ -1,0 +1,79 @@
+"""Threads over ranges of sequences: the shell around the serial kernels.
+
+Kernels release the GIL, so plain threads run them side by side. Work is cut by the batch and
+the number of jobs alone, and partial results are joined in order: the same `n_jobs` gives the
+same bits.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+from joblib import effective_n_jobs
+
+__all__ = ["range_runner"]
+
+
+def split_ranges(offsets, n_ranges):
+    """Cut the sequences into consecutive ranges of about equally many rows.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    n_ranges : int
+        Number of ranges wanted; fewer are made of fewer sequences.
+
+    Returns
+    -------
+    ranges : list of (first, last)
+        Numbers of sequences, `last` exclusive.
+    """
+    n_sequences = len(offsets) - 1
+    targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
+    cuts = np.searchsorted(offsets, targets)
+    edges = np.unique(np.concatenate([[0], cuts, [n_sequences]]))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+@contextmanager
+def range_runner(offsets, n_jobs):
+    """Context in which a function is run on every range of sequences, in `n_jobs` threads.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    n_jobs : int or None
+        As everywhere in scikit-learn: None means 1 unless in a `joblib.parallel_config`
+        context, -1 means all processors.
+
+    Yields
+    ------
+    run : callable
+        ``run(function)`` calls ``function(number, first, last)`` for each range and returns the
+        results in the order of the ranges. ``run.n_ranges`` says how many there are.
+    """
+    ranges = split_ranges(offsets, effective_n_jobs(n_jobs))
+    if len(ranges) == 1:
+        yield _Runner(ranges, map)
+        return
+    # Imported where it is needed: a single job never pays for it.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(ranges)) as pool:
+        yield _Runner(ranges, pool.map)
+
+
+class _Runner:
+    def __init__(self, ranges, map_):
+        self._ranges = ranges
+        self._map = map_
+        self.n_ranges = len(ranges)
+
+    def __call__(self, function):
+        numbers, firsts, lasts = zip(
+            *((n, first, last) for n, (first, last) in enumerate(self._ranges)), strict=True
+        )
+        return list(self._map(function, numbers, firsts, lasts))

@@ -1,0 +1,120 @@
+"""The structured perceptron."""
+
+from skstruct.kernels.perceptron import perceptron_epoch
+from skstruct.online import OnlineTagger
+
+__all__ = ["PerceptronTagger"]
+
+
+class PerceptronTagger(OnlineTagger):
+    """Structured perceptron (Collins, 2002), averaged or naive.
+
+    Labels each sequence with the current weights, and where the labels are wrong adds the
+    features of the right labelling and subtracts those of the one it found. The average of the
+    weights after every sequence is what it predicts with.
+
+    Parameters
+    ----------
+    average : bool, default=True
+        Whether to predict with the average of the weights, or (naive) with the last ones.
+    fit_intercept : bool, default=True
+        Whether to learn a bias of each label, of first and of last tokens.
+    max_iter : int, default=100
+        Most epochs, passes over the training set.
+    tol : float or None, default=1e-3
+        Stop when the share of wrong tokens (with `early_stopping`, of right tokens in the part
+        held out) has not improved by more than this for `n_iter_no_change` epochs. None goes on
+        for `max_iter` epochs, or until there are no mistakes.
+    shuffle : bool, default=True
+        Whether to visit the sequences in a new random order in every epoch.
+    random_state : int, RandomState instance or None, default=None
+        Source of the order, and of the part held out.
+    early_stopping : bool, default=False
+        Whether to hold out a part of the sequences, watch the accuracy there, and keep the
+        weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the sequences that is held out with `early_stopping`.
+    n_iter_no_change : int, default=5
+        Epochs to wait for an improvement.
+    n_jobs : int, default=None
+        Number of threads in prediction. None means 1 unless in a `joblib.parallel_config`
+        context, -1 means all processors. Learning is sequential.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the previous call, whose classes and features
+        then stand.
+    verbose : int, default=0
+        Whether to print the mistakes of every epoch.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Weights of features.
+    transition_ : ndarray of shape (n_classes, n_classes)
+        Weights of label pairs, from row to column.
+    intercept_, start_, end_ : ndarray of shape (n_classes,)
+        Biases of all, first and last tokens.
+    n_iter_ : int
+        Number of epochs.
+    history_ : dict of ndarray
+        For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
+        wrongly on the way), ``"loss"`` (by how much the labellings found scored more than the
+        right ones), ``"weight_norm"`` (of the weights of features), and with `early_stopping`
+        ``"validation_score"``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has them.
+    vectorizer_ : SequenceVectorizer
+        Where X was given as feature dicts or attribute strings, what made numbers of them.
+
+    See Also
+    --------
+    CRFTagger : Slower to learn, with probabilities.
+
+    References
+    ----------
+    Michael Collins: Discriminative training methods for hidden Markov models: theory and
+    experiments with perceptron algorithms. EMNLP 2002.
+
+    Examples
+    --------
+    >>> from skstruct import PerceptronTagger
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    >>> tagger = PerceptronTagger(random_state=0).fit(X, y)
+    >>> tagger.predict([[{"word": "the"}, {"word": "dog"}]])
+    array([list(['DET', 'NOUN'])], dtype=object)
+    """
+
+    _epoch = staticmethod(perceptron_epoch)
+
+    def __init__(
+        self,
+        *,
+        average=True,
+        fit_intercept=True,
+        max_iter=100,
+        tol=1e-3,
+        shuffle=True,
+        random_state=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        n_jobs=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose

@@ -1,0 +1,293 @@
+"""The container that every kernel reads: stacked rows and sequence offsets."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["SequenceBatch"]
+
+
+class SequenceBatch:
+    """A batch of sequences: all rows stacked in one matrix, and where each sequence starts.
+
+    Sequence ``i`` owns the rows ``offsets[i]:offsets[i + 1]`` of `X`; the offsets start at
+    0, never decrease, and end at the number of rows. A row is a token (or, for a reranker, a
+    candidate). The batch counts, indexes and splits by *sequence*, so every scikit-learn
+    splitter works on it.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix, sparse array} of shape (n_rows, n_features)
+        Stacked rows. Sparse input is held as a CSR matrix, dense input as a C-ordered array;
+        other dtypes than float32 and float64 become float64.
+    offsets : array-like of shape (n_sequences + 1,)
+        Row number at which each sequence starts, and the number of rows at the end.
+    feature_names : array-like of shape (n_features,), default=None
+        Names of the columns. Taggers keep them as ``feature_names_in_``.
+
+    Attributes
+    ----------
+    X : {ndarray, csr_matrix} of shape (n_rows, n_features)
+        Stacked rows.
+    offsets : ndarray of shape (n_sequences + 1,), dtype int64
+        Sequence boundaries.
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns.
+
+    Raises
+    ------
+    ValueError
+        If `offsets` do not describe the rows of `X`, or `feature_names` do not match its
+        columns.
+
+    See Also
+    --------
+    SequenceVectorizer : Makes batches from sequences of feature dicts or attribute strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstruct import SequenceBatch
+    >>> batch = SequenceBatch.from_lengths(np.eye(5), [2, 3])
+    >>> batch
+    SequenceBatch(n_sequences=2, n_rows=5, n_features=5)
+    >>> batch[1]
+    array([[0., 0., 1., 0., 0.],
+           [0., 0., 0., 1., 0.],
+           [0., 0., 0., 0., 1.]])
+    >>> batch[[1, 0]].lengths
+    array([3, 2])
+    """
+
+    def __init__(self, X, offsets, *, feature_names=None):
+        self.X = _as_matrix(X)
+        self.offsets = _as_offsets(offsets, self.X.shape[0])
+        self.feature_names = None
+        if feature_names is not None:
+            self.feature_names = np.asarray(feature_names, dtype=object)
+            if self.feature_names.shape != (self.X.shape[1],):
+                raise ValueError(
+                    f"feature_names has shape {self.feature_names.shape}, "
+                    f"but X has {self.X.shape[1]} columns."
+                )
+
+    @classmethod
+    def from_lengths(cls, X, lengths, *, feature_names=None):
+        """Batch from stacked rows and the length of each sequence.
+
+        This is the convention of hmmlearn and seqlearn.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            Stacked rows.
+        lengths : array-like of shape (n_sequences,)
+            Rows in each sequence; their sum is ``n_rows``.
+        feature_names : array-like of shape (n_features,), default=None
+            Names of the columns.
+
+        Returns
+        -------
+        batch : SequenceBatch
+        """
+        lengths = np.asarray(lengths)
+        if lengths.ndim != 1 or not (lengths.size == 0 or np.issubdtype(lengths.dtype, np.integer)):
+            raise ValueError("lengths must be a 1-D array of integers.")
+        if lengths.size and lengths.min() < 0:
+            raise ValueError(f"lengths[{int(np.argmin(lengths))}] is negative.")
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        return cls(X, offsets, feature_names=feature_names)
+
+    @classmethod
+    def from_sequences(cls, sequences, *, feature_names=None):
+        """Batch from a list of matrices, one for each sequence.
+
+        Parameters
+        ----------
+        sequences : iterable of {array-like, sparse matrix} of shape (length_i, n_features)
+            All dense or all sparse, with the same number of columns.
+        feature_names : array-like of shape (n_features,), default=None
+            Names of the columns.
+
+        Returns
+        -------
+        batch : SequenceBatch
+
+        Raises
+        ------
+        ValueError
+            If there is no sequence, or one of them is not two-dimensional or has another
+            number of columns than the first; the message names it.
+        """
+        sequences = [s if sp.issparse(s) else np.asarray(s) for s in sequences]
+        if not sequences:
+            raise ValueError("Found an empty batch: at least one sequence is required.")
+        for i, s in enumerate(sequences):
+            if s.ndim != 2:
+                raise ValueError(f"Sequence {i} has {s.ndim} dimension(s), expected 2.")
+            if s.shape[1] != sequences[0].shape[1]:
+                raise ValueError(
+                    f"Sequence {i} has {s.shape[1]} features, "
+                    f"but sequence 0 has {sequences[0].shape[1]}."
+                )
+        sparse = [sp.issparse(s) for s in sequences]
+        if any(sparse) and not all(sparse):
+            raise ValueError(
+                f"Sequence {sparse.index(not sparse[0])} is {'dense' if sparse[0] else 'sparse'}, "
+                f"but sequence 0 is not: a batch is all dense or all sparse."
+            )
+        stacked = sp.vstack(sequences, format="csr") if sparse[0] else np.concatenate(sequences)
+        return cls.from_lengths(
+            stacked, [s.shape[0] for s in sequences], feature_names=feature_names
+        )
+
+    @classmethod
+    def concatenate(cls, batches):
+        """Join batches that have the same columns into one.
+
+        Parameters
+        ----------
+        batches : iterable of SequenceBatch
+            At least one; `feature_names` are taken from the first.
+
+        Returns
+        -------
+        batch : SequenceBatch
+        """
+        batches = list(batches)
+        if not batches:
+            raise ValueError("Nothing to concatenate: at least one batch is required.")
+        if any(sp.issparse(b.X) != sp.issparse(batches[0].X) for b in batches):
+            raise ValueError("A batch is all dense or all sparse: cannot mix both.")
+        matrices = [b.X for b in batches]
+        X = (
+            sp.vstack(matrices, format="csr")
+            if sp.issparse(matrices[0])
+            else np.concatenate(matrices)
+        )
+        lengths = np.concatenate([b.lengths for b in batches])
+        return cls.from_lengths(X, lengths, feature_names=batches[0].feature_names)
+
+    @property
+    def lengths(self):
+        """Rows in each sequence, ndarray of shape (n_sequences,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_rows(self):
+        """Number of rows of all sequences together."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self):
+        """Number of columns."""
+        return self.X.shape[1]
+
+    @property
+    def shape(self):
+        """``(n_sequences,)``: what scikit-learn's splitters count and index."""
+        return (len(self),)
+
+    @property
+    def dtype(self):
+        """Dtype of the values."""
+        return self.X.dtype
+
+    def __len__(self):
+        return self.offsets.shape[0] - 1
+
+    def __iter__(self):
+        return (self._rows(i) for i in range(len(self)))
+
+    def __getitem__(self, key):
+        """Select sequences: an integer gives one matrix, anything else a batch."""
+        # scikit-learn indexes whatever has a shape as X[key, ...].
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, Integral) and not isinstance(key, (bool, np.bool_)):
+            i = int(key)
+            if not -len(self) <= i < len(self):
+                raise IndexError(f"Sequence {i} of a batch of {len(self)}.")
+            return self._rows(i % len(self))
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                return self._slice(start, max(start, stop))
+        return self._take(np.arange(len(self))[key])
+
+    def _rows(self, i):
+        return self.X[self.offsets[i] : self.offsets[i + 1]]
+
+    def _slice(self, start, stop):
+        first, last = self.offsets[start], self.offsets[stop]
+        return self._like(self.X[first:last], self.offsets[start : stop + 1] - first)
+
+    def _take(self, indices):
+        if indices.ndim != 1:
+            raise IndexError("A batch has one axis: give a 1-D index array or mask.")
+        lengths = self.lengths[indices]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        # Row numbers of the chosen sequences, without a Python loop over them.
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[indices] - offsets[:-1], lengths)
+        return self._like(self.X[rows], offsets)
+
+    def _like(self, X, offsets):
+        return type(self)(X, offsets, feature_names=self.feature_names)
+
+    def __getstate__(self):
+        # The arrays alone: scipy's matrices also carry flags that depend on what was asked of
+        # them, which would change joblib's hash of an unchanged batch.
+        X = self.X
+        matrix = (X.data, X.indices, X.indptr, X.shape) if sp.issparse(X) else X
+        return {"matrix": matrix, "offsets": self.offsets, "feature_names": self.feature_names}
+
+    def __setstate__(self, state):
+        matrix = state["matrix"]
+        if isinstance(matrix, tuple):
+            matrix = sp.csr_matrix(matrix[:3], shape=matrix[3])
+        self.X = matrix
+        self.offsets = state["offsets"]
+        self.feature_names = state["feature_names"]
+
+    def __repr__(self):
+        return (
+            f"{type(self).__name__}(n_sequences={len(self)}, n_rows={self.n_rows}, "
+            f"n_features={self.n_features})"
+        )
+
+
+def _as_matrix(X):
+    if not sp.issparse(X):
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s), expected the 2-D matrix of stacked rows.")
+    if np.issubdtype(X.dtype, np.complexfloating):
+        raise ValueError("Complex data not supported.")
+    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    if sp.issparse(X):
+        X = sp.csr_matrix(X, dtype=dtype)
+        if not X.has_canonical_format:
+            # The indices may be shared with the caller's matrix, and summing works in place.
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _as_offsets(offsets, n_rows):
+    offsets = np.asarray(offsets)
+    if offsets.ndim != 1 or offsets.size == 0 or not np.issubdtype(offsets.dtype, np.integer):
+        raise ValueError("offsets must be a 1-D array of integers that starts with 0.")
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    if offsets[0] != 0 or offsets[-1] != n_rows:
+        raise ValueError(
+            f"offsets must start at 0 and end at the number of rows, {n_rows}; "
+            f"they go from {offsets[0]} to {offsets[-1]}."
+        )
+    if np.any(np.diff(offsets) < 0):
+        i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
+        raise ValueError(f"offsets decrease at sequence {i}.")
+    return offsets

@@ -1,0 +1,344 @@
+"""What all taggers share: the border, prediction, and the rule that a failed fit changes nothing."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from skstruct.features import SequenceVectorizer
+from skstruct.kernels.decode import decode_best, decode_marginals, decode_nbest
+from skstruct.kernels.forward_backward import prepare_transitions
+from skstruct.kernels.scores import Chain, Rows
+from skstruct.metrics import token_accuracy_score
+from skstruct.parallel import range_runner
+from skstruct.sequences import SequenceBatch
+from skstruct.validation import Format, encode_labels, read_format, shape_predictions
+
+__all__ = ["BaseTagger", "Labelling", "TrainingSet"]
+
+
+class Labelling(NamedTuple):
+    """One label sequence that `BaseTagger.predict_nbest` found.
+
+    Attributes
+    ----------
+    labels : list
+        One label a token.
+    score : float
+        What the model scores it: the weights of its labels and label pairs, summed.
+    probability : float
+        ``exp(score)`` over the sum of the same of all label sequences.
+    """
+
+    labels: list
+    score: float
+    probability: float
+
+
+class TrainingSet(NamedTuple):
+    """A validated training set, as learners see it."""
+
+    rows: Rows
+    offsets: np.ndarray  # (n_sequences + 1,)
+    labels: np.ndarray  # (n_rows,) codes of the classes
+    sample_weight: np.ndarray  # (n_sequences,)
+
+    def take(self, sequences):
+        """The part of it with the given sequence numbers."""
+        lengths = np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
+        counts = np.diff(self.rows.indptr)[kept]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        source = np.arange(indptr[-1]) + np.repeat(self.rows.indptr[kept] - indptr[:-1], counts)
+        data = self.rows.data[source] if self.rows.data.size else self.rows.data
+        rows = Rows(indptr, self.rows.indices[source], data)
+        return TrainingSet(rows, offsets, self.labels[kept], self.sample_weight[sequences])
+
+
+class BaseTagger(BaseEstimator):
+    """Base of the taggers: linear chains that differ in how they learn their weights.
+
+    A subclass defines ``_fit(training_set)``, which sets ``coef_``, ``transition_``,
+    ``intercept_``, ``start_`` and ``end_`` (`_set_chain`), ``n_iter_`` and ``history_``. It is
+    called with ``classes_`` set, after everything about X, y and the parameters was checked, and
+    may raise at any time: `fit` then puts the estimator back as it was.
+
+    Taggers do not call themselves classifiers to scikit-learn, although they are: for a
+    classifier and an integer ``cv`` it would look into y for the classes to stratify by, and
+    reject a list of label lists.
+    """
+
+    _parameter_constraints: dict = {"n_jobs": [Integral, None]}
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            A list of sequences of feature dicts or of lists of attribute strings, a
+            `SequenceBatch`, a list of matrices ``(length_i, n_features)``, a 3-D array, or a 2-D
+            array, sparse matrix or data frame whose rows are sequences of length one.
+        y : sequences of labels
+            For each sequence its labels, all str or all int: a list of lists, an object array,
+            or a 2-D array. For 2-D `X` a 1-D array.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            How often each sequence counts in the objective. By default, once.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If X, y or a parameter is invalid; the message names the sequence and the token. The
+            estimator is then as it was before.
+        """
+        with unchanged_on_error(self):
+            training_set = self._read_training_set(X, y, sample_weight)
+            self._fit(training_set)
+        return self
+
+    def predict(self, X):
+        """Best label sequences (Viterbi).
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            In any format that `fit` takes, with the same features. Unknown features of dicts and
+            attribute strings are ignored.
+
+        Returns
+        -------
+        y : ndarray
+            Object array of lists of labels, one for each sequence; 2-D for a 3-D X, 1-D for a 2-D
+            X. An empty sequence gives an empty list.
+        """
+        format, batch = self._read_X(X)
+        rows, chain = as_rows(batch.X), self._chain()
+        codes = np.empty(batch.n_rows, np.int32)
+        with range_runner(batch.offsets, self.n_jobs) as run:
+            run(lambda _, first, last: decode_best(rows, batch.offsets, first, last, chain, codes))
+        return shape_predictions(self.classes_[codes], batch.offsets, format)
+
+    def predict_proba(self, X):
+        """Marginal probability of each label at each token (forward-backward).
+
+        The distribution is ``exp(score)`` over all label sequences. It is what a CRF was trained
+        for; the scores of a perceptron have no natural scale, so read its marginals as a ranking.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `predict`.
+
+        Returns
+        -------
+        proba : ndarray
+            Object array of arrays of shape ``(length_i, n_classes)``, one for each sequence;
+            ``(n_sequences, length, n_classes)`` for a 3-D X, ``(n_rows, n_classes)`` for a 2-D X.
+            Columns in the order of ``classes_``.
+        """
+        format, batch = self._read_X(X)
+        marginals, _ = self._marginals(batch)
+        return shape_predictions(marginals, batch.offsets, format)
+
+    def predict_nbest(self, X, n_best=5):
+        """Best label sequences, with scores and probabilities.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `predict`.
+        n_best : int, default=5
+            How many are wanted. Where there are fewer possible label sequences, all are returned.
+
+        Returns
+        -------
+        labellings : ndarray of shape (n_sequences,), dtype object
+            For each sequence a list of `Labelling` ``(labels, score, probability)``, best first.
+            Labels that no allowed path reaches have a score of minus infinity.
+        """
+        if not isinstance(n_best, Integral) or n_best < 1:
+            raise ValueError(f"n_best must be a positive integer, got {n_best!r}.")
+        _, batch = self._read_X(X)
+        rows, chain = as_rows(batch.X), self._chain()
+        codes = np.empty((n_best, batch.n_rows), np.int32)
+        scores = np.empty((len(batch), n_best))
+        counts = np.empty(len(batch), np.int64)
+        with range_runner(batch.offsets, self.n_jobs) as run:
+            run(
+                lambda _, first, last: decode_nbest(
+                    rows, batch.offsets, first, last, chain, codes, scores, counts
+                )
+            )
+        _, log_partition = self._marginals(batch)
+        labels = self.classes_[codes]
+        result = np.empty(len(batch), dtype=object)
+        for i, n_found in enumerate(counts):
+            a, b = batch.offsets[i], batch.offsets[i + 1]
+            probabilities = np.exp(scores[i, :n_found] - log_partition[i])
+            result[i] = [
+                Labelling(labels[m, a:b].tolist(), float(scores[i, m]), float(probabilities[m]))
+                for m in range(n_found)
+            ]
+        return result
+
+    def score(self, X, y, sample_weight=None):
+        """Share of tokens that get the right label.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `predict`.
+        y : sequences of labels
+            As in `fit`.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weight of the tokens of each sequence.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1.
+        """
+        return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
+
+    def _read_training_set(self, X, y, sample_weight, *, reset=True):
+        """Check X, y and the weights, and set ``classes_`` and what is known of the features."""
+        warm = not reset or (getattr(self, "warm_start", False) and hasattr(self, "coef_"))
+        format, batch = self._read_X(X, reset=not warm)
+        classes = self.classes_ if hasattr(self, "classes_") and warm else None
+        self.classes_, labels = encode_labels(y, batch, format, classes)
+        if len(self.classes_) >= 1 << 15:
+            raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")
+        if batch.n_features == 0:
+            raise ValueError("Found array with 0 feature(s): at least one feature is required.")
+        sample_weight = _check_sample_weight(
+            sample_weight, batch, dtype=np.float64, ensure_non_negative=True
+        )
+        if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+        return TrainingSet(as_rows(batch.X), batch.offsets, labels, sample_weight)
+
+    def _read_X(self, X, *, reset=False):
+        """Settle the format of X and bring it into a batch with the features of the model."""
+        if not reset:
+            check_is_fitted(self)
+        format, X = read_format(X)
+        if reset:
+            self.__dict__.pop("vectorizer_", None)
+        if format is Format.ROWS:
+            X = validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+            )
+            return format, SequenceBatch(X, np.arange(X.shape[0] + 1))
+        if format is Format.TOKENS:
+            X = self._vectorize(X, reset=reset)
+        self._check_features(X, reset=reset)
+        return format, X
+
+    def _vectorize(self, X, *, reset):
+        if reset:
+            self.vectorizer_ = SequenceVectorizer()
+            return self.vectorizer_.fit_transform(X)
+        if not hasattr(self, "vectorizer_"):
+            raise ValueError(
+                f"X holds feature dicts or attribute strings, but this {type(self).__name__} was "
+                f"fitted on numbers: give it a SequenceBatch or matrices with "
+                f"{self.n_features_in_} features."
+            )
+        return self.vectorizer_.transform(X)
+
+    def _check_features(self, batch, *, reset):
+        if reset:
+            self.n_features_in_ = batch.n_features
+            self.__dict__.pop("feature_names_in_", None)
+            if batch.feature_names is not None:
+                self.feature_names_in_ = batch.feature_names
+            return
+        if batch.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {batch.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and batch.feature_names is not None:
+            same = names is batch.feature_names or np.array_equal(names, batch.feature_names)
+            if not same:
+                raise ValueError(
+                    "The feature names of X are not those that the tagger was fitted with."
+                )
+
+    def _set_chain(self, chain):
+        """Keep weights; a feature's weights stay side by side, as the kernels read them."""
+        self.coef_ = chain.weights.T
+        self.transition_ = chain.transition
+        self.intercept_ = chain.intercept
+        self.start_ = chain.start
+        self.end_ = chain.end
+
+    def _chain(self):
+        def kernel_array(a):
+            return np.ascontiguousarray(a, dtype=np.float64)
+
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        return Chain(
+            kernel_array(coef.T),
+            kernel_array(self.transition_),
+            kernel_array(self.intercept_),
+            kernel_array(self.start_),
+            kernel_array(self.end_),
+        )
+
+    def _marginals(self, batch):
+        """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,) of a batch."""
+        rows, chain = as_rows(batch.X), self._chain()
+        transitions = prepare_transitions(chain.transition)
+        marginals = np.empty((batch.n_rows, len(self.classes_)))
+        log_partition = np.empty(len(batch))
+        with range_runner(batch.offsets, self.n_jobs) as run:
+            run(
+                lambda _, first, last: decode_marginals(
+                    rows, batch.offsets, first, last, chain, transitions, marginals, log_partition
+                )
+            )
+        return marginals, log_partition
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.dict = True
+        return tags
+
+
+@contextmanager
+def unchanged_on_error(estimator):
+    """Context in which an exception, or an interrupt, puts back the estimator's attributes."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def as_rows(X):
+    """The rows of a dense or CSR matrix in the layout of the kernels.
+
+    Values that are all one, as features of text are, need no array.
+    """
+    X = sp.csr_matrix(X)
+    data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
+    return Rows(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), data)
