@@ -1,4 +1,4 @@
-"""What all taggers share: the border, prediction, and the rule that a failed fit changes nothing."""
+"""What all taggers share: reading X and y, prediction, and that a failed fit changes nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skstruct.features import SequenceVectorizer
@@ -316,6 +317,7 @@ class BaseTagger(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags()
         tags.input_tags.sparse = True
         tags.input_tags.three_d_array = True
         tags.input_tags.dict = True

@@ -58,8 +58,7 @@ def read_format(X):
         X = chain([first], X)
         return Format.TOKENS, X
     if not (isinstance(X, (list, tuple)) or _is_object_array(X)):
-        ndim = np.ndim(X)
-        if ndim == 3:
+        if getattr(X, "ndim", 2) == 3:
             return Format.GRID, _stack_grid(X)
         return Format.ROWS, X
     return _read_nested(X)

@@ -120,7 +120,7 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
     short_labels = np.empty(short, np.uint16)
     pinned = np.empty(n_pinned, np.int64)
     at_short, at_full, at_pinned = 0, short, 0
-    for r, f in enumerate(order):
+    for f in order:
         width = row_labels(
             f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, labels
         )
