@@ -117,8 +117,8 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
     """Turn the forward vectors into node marginals, and collect the pair marginals.
 
     ``pairs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the
-    caller multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the sequence;
-    as many slabs as there are pairs of neighbours hold them one by one.
+    caller multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the
+    sequence; as many slabs as there are pairs of neighbours hold them one by one.
     """
     n_labels = linear_t.shape[0]
     beta = np.ones(n_labels)
