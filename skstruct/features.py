@@ -37,16 +37,16 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     Takes everything that sklearn-crfsuite takes, and names the attributes as python-crfsuite
     does, so that models are comparable:
 
-    ====================================  =======================================
+    ====================================  =========================================
     in a token                            attribute and value
-    ====================================  =======================================
+    ====================================  =========================================
     ``{"word": "the"}``                   ``word:the`` 1.0
-    ``{"title": True, "digit": False}``   ``title`` 1.0, ``digit`` 0.0
+    ``{"title": True, "digit": False}``   ``title`` 1.0; ``digit`` 0.0 is not stored
     ``{"length": 3}``                     ``length`` 3.0
     ``{"shape": ["Xx", "X"]}``            ``shape:Xx`` 1.0, ``shape:X`` 1.0
     ``{"next": {"word": "cat"}}``         ``next:word:cat`` 1.0
     ``["word=the", "title"]``             ``word=the`` 1.0, ``title`` 1.0
-    ====================================  =======================================
+    ====================================  =========================================
 
     Columns are sorted by name, so they do not depend on the order of the data. Sequences are
     read one at a time and not kept: a generator is vectorised in memory proportional to the
@@ -74,13 +74,13 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
     Notes
     -----
-    An attribute that a token repeats counts as often as it is repeated, and zeros are not
-    stored. Both is how CRFsuite trains, although the dict that python-crfsuite's
-    ``ItemSequence.items`` returns shows a repeated attribute once and keeps zeros.
+    The values of an attribute that a token repeats are summed. So does CRFsuite in training,
+    although python-crfsuite's ``ItemSequence.items``, a dict, shows only one of them. Zeros,
+    which have no effect there either, are not stored.
 
     Unlike python-crfsuite, this refuses tokens that are a bare string (which it splits into
-    characters), bytes, NaN and infinities, accepts tuples and any mapping as feature values,
-    and does not cut names at a NUL character.
+    characters), bytes, NaN and infinities; it takes any mapping for a dict and a tuple for a
+    list, and does not cut names at a NUL character.
 
     CRFsuite's ``feature.minfreq`` counts an attribute together with a label; `min_freq`
     counts attributes alone.
@@ -167,7 +167,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
             raise ValueError(f"No attribute occurs in at least {self.min_freq} token(s).")
         vocabulary = dict(zip(names, range(len(names)), strict=True))
         new_column = np.fromiter(
-            map(vocabulary.get, first_seen, repeat(_NO_COLUMN)), np.int32, len(first_seen)
+            map(vocabulary.get, first_seen, repeat(_NO_COLUMN)),
+            matrix.indices.dtype,
+            len(first_seen),
         )
         del first_seen
 
@@ -382,28 +384,28 @@ def _features(token):
     return zip(strings, repeat(True))
 
 
-def _attributes(key, value, limit):
+def _attributes(key, value, limit, prefix=""):
     """Pairs of name and number of the attributes that one feature stands for."""
     if not isinstance(key, str):
         raise ValueError(f"feature name {short_repr(key)} is not a string.")
-    key = str.__str__(key)
+    name = prefix + str.__str__(key)
     strings = _strings([value] if isinstance(value, str) else value)
     if strings is not None:
-        return [(f"{key}:{text}", 1) for text in strings]
+        return [(f"{name}:{text}", 1) for text in strings]
     if isinstance(value, Mapping):
-        nested = chain.from_iterable(_attributes(k, v, limit) for k, v in value.items())
-        return [(f"{key}:{name}", number) for name, number in nested]
+        nested = (_attributes(k, v, limit, f"{name}:") for k, v in value.items())
+        return list(chain.from_iterable(nested))
     if not isinstance(value, (Real, Decimal, np.bool_)):
         raise ValueError(
-            f"feature {key!r} is {short_repr(value)}; expected a string, bool or number, a dict "
+            f"feature {name!r} is {short_repr(value)}; expected a string, bool or number, a dict "
             f"of these, or a list, tuple or set of strings."
         )
     number = _as_float(value)
     if not abs(number) <= limit:
         raise ValueError(
-            f"feature {key!r} is {number}; values must be finite numbers, {limit:.2g} at most."
+            f"feature {name!r} is {number}; values must be finite numbers, {limit:.2g} at most."
         )
-    return [(key, number)]
+    return [(name, number)]
 
 
 def _as_float(value):

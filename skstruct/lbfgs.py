@@ -8,6 +8,7 @@ gradient in double precision.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,10 @@ __all__ = ["Iterate", "minimize_lbfgs"]
 _DECREASE = 1e-4
 _CURVATURE = 0.9
 _MAX_TRIALS = 30
+# The power of the inverse diagonal of the Hessian that scales the coordinates. The features of a
+# token share its error, so the Hessian of a CRF is far from diagonal: its full inverse diagonal is
+# slower than none, and a quarter of its power saves a fifth of the evaluations on text.
+_METRIC_POWER = 0.25
 
 
 class Iterate(NamedTuple):
@@ -30,7 +35,7 @@ class Iterate(NamedTuple):
     gradient: np.ndarray
 
 
-def minimize_lbfgs(value_and_gradient, x, *, memory=10):
+def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1):
     """Iterates of L-BFGS, one at a time; the caller says when it is enough.
 
     Parameters
@@ -42,6 +47,11 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10):
         Where to start.
     memory : int, default=10
         Number of past steps that the curvature is estimated from.
+    curvature : callable, default=None
+        ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
+        `out`. If given, it is asked once, and scales the coordinates from then on.
+    ask_at : int, default=1
+        At which step it is asked; better at once from a good start, and later from a bad one.
 
     Yields
     ------
@@ -53,14 +63,18 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10):
     s, y = np.zeros((memory, n), np.float32), np.zeros((memory, n), np.float32)
     rho = np.zeros(memory)
     order = []
-    scale = 1.0
+    scale, metric = 1.0, np.ones(n, np.float32)
     direction = np.empty(n)
     gradient = np.empty(n)
     current = Iterate(x.copy(), value_and_gradient(x, gradient), gradient)
     spare = Iterate(np.empty(n), np.inf, np.empty(n))
     yield current
-    while True:
-        descent_direction(s, y, rho, np.array(order, np.int64), scale, current.gradient, direction)
+    for step in count(1):
+        if step == ask_at and curvature is not None:
+            curvature(current.x, direction)
+            metric[:] = direction**-_METRIC_POWER
+        newest_first = np.array(order, np.int64)
+        descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
         slope = dot(current.gradient, direction)
         if not order and slope < 0:
             # Nothing is known of the curvature yet: a step of length one.
@@ -73,16 +87,19 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10):
             # A history spoilt by rounding: start over with steepest descent.
             order, scale = [], 1.0
             continue
-        slot = order[-1] if len(order) == memory else len(order)
-        sy, yy = remember(
-            following.x, current.x, following.gradient, current.gradient, s[slot], y[slot]
-        )
+        slot = order[-1] if len(order) == memory else _free_slot(order)
+        change = (following.x, current.x, following.gradient, current.gradient)
+        sy, yy = remember(*change, metric, s[slot], y[slot])
         order = [i for i in order if i != slot]
         if sy > 1e-10 * yy:
             rho[slot], scale = 1.0 / sy, sy / yy
             order = [slot, *order]
         current, spare = following, current
         yield current
+
+
+def _free_slot(order):
+    return next(i for i in count() if i not in order)
 
 
 def _line_search(value_and_gradient, start, direction, slope, spare):

@@ -6,7 +6,7 @@ import numpy as np
 
 from skstruct.kernels.forward_backward import prepare_transitions
 from skstruct.kernels.lbfgs import dot
-from skstruct.kernels.objective import nll_gradient
+from skstruct.kernels.objective import nll_curvature, nll_gradient
 from skstruct.kernels.parameters import (
     StateFeatures,
     group_by_feature,
@@ -16,6 +16,7 @@ from skstruct.kernels.parameters import (
     unpack_rows,
 )
 from skstruct.kernels.scores import Chain, Rows
+from skstruct.kernels.sgd import Descent, sgd_epoch
 
 __all__ = ["CRFObjective"]
 
@@ -71,7 +72,7 @@ class CRFObjective:
         self.n_features = n_features
         self.n_labels = n_labels
         counted = _weighted_rows(training_set) if min_freq > 0 else training_set.rows
-        self._place, short_labels, pinned, self._n_state = lay_out(
+        self._place, width, short_labels, pinned, self._n_state = lay_out(
             *group_by_feature(counted, self.labels, n_features),
             n_labels,
             float(min_freq),
@@ -84,7 +85,7 @@ class CRFObjective:
                 "use fewer features or a larger min_freq."
             )
         self._features = StateFeatures(
-            *point_to_rows(training_set.rows, self._place), short_labels, short_labels.shape[0]
+            *point_to_rows(training_set.rows, self._place, width), short_labels, len(short_labels)
         )
         unseen = _transition_frequency(training_set, n_labels)
         free = (unseen > 0) | all_possible_transitions
@@ -112,14 +113,8 @@ class CRFObjective:
         """
         chain = self._split(theta)
         transitions = prepare_transitions(chain.transition)
-        # The first range writes where the sum is wanted; the others have a vector of their own.
-        if len(self._partial) != run.n_ranges - 1:
-            self._partial = [np.empty(self.size) for _ in range(run.n_ranges - 1)]
-        gradients = [out, *self._partial]
 
-        def nll(number, first, last):
-            gradient = gradients[number]
-            gradient[:] = 0.0
+        def nll(first, last, gradient):
             return nll_gradient(
                 self._features,
                 self.offsets,
@@ -129,15 +124,85 @@ class CRFObjective:
                 self.sample_weight,
                 chain,
                 transitions,
-                self._split(gradient),
+                gradient,
             )
 
-        value = sum(run(nll))
+        value = sum(self._sum_over_ranges(nll, out, run))
+        out += self.l2 * theta
+        out[self._pinned] = 0.0
+        return value + self.l2 / 2 * dot(theta, theta)
+
+    def curvature(self, theta, out, run):
+        """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
+        chain = self._split(theta)
+        transitions = prepare_transitions(chain.transition)
+
+        def nll(first, last, diagonal):
+            nll_curvature(
+                self._features,
+                self.offsets,
+                first,
+                last,
+                self.sample_weight,
+                chain,
+                transitions,
+                diagonal,
+            )
+
+        self._sum_over_ranges(nll, out, run)
+        # Without penalty a weight may have next to no curvature.
+        out += max(self.l2, 1e-3)
+
+    def _sum_over_ranges(self, function, out, run):
+        """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
+        # The first range writes where the sum is wanted; the others have a vector of their own.
+        if len(self._partial) != run.n_ranges - 1:
+            self._partial = [np.empty(self.size) for _ in range(run.n_ranges - 1)]
+        vectors = [out, *self._partial]
+
+        def on_range(number, first, last):
+            vectors[number][:] = 0.0
+            return function(first, last, self._split(vectors[number]))
+
+        results = run(on_range)
         for partial in self._partial:
             out += partial
-        out[self._pinned] = 0.0
-        out += self.l2 * theta
-        return value + self.l2 / 2 * dot(theta, theta)
+        return results
+
+    def stochastic_start(self, n_epochs):
+        """Parameter vector after some epochs of stochastic gradient descent from zero.
+
+        A point from which a batch method needs about half the evaluations. The order of the
+        sequences is random but always the same. Positions that are no weights move during an
+        epoch and are set back after it.
+        """
+        theta = np.zeros(self.size)
+        chain = self._split(theta)
+        n_sequences = len(self.sample_weight)
+        descent = Descent(2.0 / self._mean_square, self.l2 / n_sequences)
+        progress = np.array([0.0, 1.0])
+        random_state = np.random.RandomState(0)
+        for _ in range(n_epochs):
+            sgd_epoch(
+                self._features,
+                self.offsets,
+                random_state.permutation(n_sequences),
+                self.labels,
+                self.sample_weight,
+                descent,
+                chain,
+                progress,
+            )
+            theta[self._pinned] = 0.0
+        chain.weights[:] *= progress[1]
+        return theta
+
+    @property
+    def _mean_square(self):
+        """Mean over the tokens of the squared norm of their features."""
+        features = self._features
+        total = np.square(features.data).sum() if features.data.size else len(features.places)
+        return max(total, 1.0) / len(self.labels)
 
     def suboptimality_bound(self, gradient):
         """How far the objective can be above its minimum where it has this gradient.

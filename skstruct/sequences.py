@@ -151,17 +151,26 @@ class SequenceBatch:
         Parameters
         ----------
         batches : iterable of SequenceBatch
-            At least one; `feature_names` are taken from the first.
+            At least one.
 
         Returns
         -------
         batch : SequenceBatch
+
+        Raises
+        ------
+        ValueError
+            If there is no batch, or their columns differ in number, kind or name.
         """
         batches = list(batches)
         if not batches:
             raise ValueError("Nothing to concatenate: at least one batch is required.")
         if any(sp.issparse(b.X) != sp.issparse(batches[0].X) for b in batches):
             raise ValueError("A batch is all dense or all sparse: cannot mix both.")
+        names = batches[0].feature_names
+        for b in batches:
+            if b.n_features != batches[0].n_features or not _same_names(b.feature_names, names):
+                raise ValueError("Batches with different columns cannot be concatenated.")
         matrices = [b.X for b in batches]
         X = (
             sp.vstack(matrices, format="csr")
@@ -169,7 +178,7 @@ class SequenceBatch:
             else np.concatenate(matrices)
         )
         lengths = np.concatenate([b.lengths for b in batches])
-        return cls.from_lengths(X, lengths, feature_names=batches[0].feature_names)
+        return cls.from_lengths(X, lengths, feature_names=names)
 
     @property
     def lengths(self):
@@ -257,6 +266,12 @@ class SequenceBatch:
             f"{type(self).__name__}(n_sequences={len(self)}, n_rows={self.n_rows}, "
             f"n_features={self.n_features})"
         )
+
+
+def _same_names(a, b):
+    if a is None or b is None:
+        return a is b
+    return a is b or np.array_equal(a, b)
 
 
 def _as_matrix(X):

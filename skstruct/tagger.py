@@ -105,8 +105,8 @@ class BaseTagger(BaseEstimator):
             estimator is then as it was before.
         """
         with unchanged_on_error(self):
-            training_set = self._read_training_set(X, y, sample_weight)
-            self._fit(training_set)
+            # In one line, so that a learner that has packed the data can let go of it.
+            self._fit(self._read_training_set(X, y, sample_weight))
         return self
 
     def predict(self, X):

@@ -5,11 +5,12 @@ Everything behind it works on a `SequenceBatch` and integer label codes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import chain
 from numbers import Integral, Number
+from reprlib import repr as short_repr
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,15 +32,26 @@ class Format(Enum):
     TOKENS = "tokens"  # feature dicts or attribute strings; object array of lists
 
 
-def read_format(X):
+def read_format(X, n_features=None):
     """Tell the format of `X`, and stack it where that needs no vectoriser.
+
+    What tells the formats apart is the first thing in `X` that is no list, and how deep it
+    lies: numbers are the values of features, and anything else is for the vectoriser.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave.
+    n_features : int, default=None
+        Number of features of the model, if there is one. Sequences that are all empty lists show
+        no features of their own.
 
     Returns
     -------
     format : Format
     X : object
-        A `SequenceBatch`, or for ``Format.ROWS`` and ``Format.TOKENS`` X itself, to be checked
-        by scikit-learn and read by the vectoriser.
+        A `SequenceBatch`; or what is still to be checked by scikit-learn (``Format.ROWS``) or to
+        be read by the vectoriser (``Format.TOKENS``).
 
     Raises
     ------
@@ -49,75 +61,135 @@ def read_format(X):
     """
     if isinstance(X, SequenceBatch):
         return Format.BATCH, _finite(X)
-    if sp.issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
+    if sp.issparse(X) or _is_frame(X):
         return Format.ROWS, X
+    X = _as_collection(X)
     if isinstance(X, Iterator):
-        first = next(X, None)
-        if first is None:
-            raise ValueError("Found an empty batch: at least one sequence is required.")
-        X = chain([first], X)
         return Format.TOKENS, X
-    if not (isinstance(X, (list, tuple)) or _is_object_array(X)):
-        if getattr(X, "ndim", 2) == 3:
-            return Format.GRID, _stack_grid(X)
+    leaf = _first_leaf(X)
+    if leaf is None:
+        return _read_empty(X, n_features)
+    value, depth = leaf
+    n_axes = X.ndim if isinstance(X, np.ndarray) else 1
+    if n_axes == depth == 2 and not _holds_dicts(X):
         return Format.ROWS, X
-    return _read_nested(X)
-
-
-def _is_object_array(X):
-    return isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
-
-
-def _read_nested(X):
-    if len(X) == 0:
-        raise ValueError("Found an empty batch: at least one sequence is required.")
-    kinds = (_sequence_kind(sequence) for sequence in X)
-    kind = next((k for k in kinds if k is not None), None)
-    if kind == "matrix":
-        return Format.BATCH, _finite(SequenceBatch.from_sequences(X))
-    if kind == "vectors":
-        return Format.BATCH, _finite(SequenceBatch.from_sequences(_as_matrices(X)))
-    if kind == "numbers":
-        return Format.ROWS, list(X)
-    return Format.TOKENS, X
-
-
-def _sequence_kind(sequence):
-    """What the first token of a sequence is; None if there is no token to tell by."""
-    if sp.issparse(sequence) or (hasattr(sequence, "ndim") and sequence.ndim == 2):
-        return "matrix"
-    if isinstance(sequence, (Number, np.generic)):
+    if not isinstance(value, Number):
+        return Format.TOKENS, X
+    if depth == 2:
+        return Format.ROWS, _rectangular(X)
+    if depth == 3:
+        return (Format.GRID, _stack_grid(X)) if n_axes == 3 else (Format.BATCH, _stack(X))
+    if depth == 1:
         raise ValueError(
             "Expected 2D array, got 1D array instead: X must be a sequence of sequences. "
             "Reshape your data using array.reshape(-1, 1) if it has a single feature."
         )
-    if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype != object:
-        return "numbers"
-    if not isinstance(sequence, Sequence) or isinstance(sequence, (str, bytes)):
-        return "tokens"
-    if len(sequence) == 0:
-        return None
-    token = sequence[0]
-    if isinstance(token, (Mapping, str, AbstractSet)):
-        return "tokens"
-    if isinstance(token, (Number, np.generic)):
-        return "numbers"
-    if isinstance(token, (list, tuple)):
-        return "vectors" if len(token) and isinstance(token[0], Number) else "tokens"
-    return "vectors" if isinstance(token, np.ndarray) else "tokens"
+    raise ValueError(f"X has {depth} dimensions, expected 2 or 3.")
 
 
-def _as_matrices(X):
-    matrices = []
-    for i, sequence in enumerate(X):
-        try:
-            matrices.append(np.asarray(sequence, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
-            ) from None
-    width = next(m.shape[1] for m in matrices if m.ndim == 2)
-    return [m.reshape(0, width) if m.size == 0 else m for m in matrices]
+def _is_frame(X):
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def _as_collection(X):
+    """`X` as an array, a sequence or, where its tokens can be read one by one, an iterator."""
+    if isinstance(X, np.ndarray):
+        return X
+    if hasattr(X, "__array__"):
+        return np.asarray(X)
+    if isinstance(X, (str, bytes, Mapping, AbstractSet)) or not isinstance(X, Iterable):
+        raise ValueError(f"X is {short_repr(X)}; expected a batch, which is a list of sequences.")
+    if isinstance(X, Sequence):
+        return X
+    X, head = iter(X), []
+    for sequence in X:
+        head.append(sequence)
+        leaf = _first_leaf(sequence)
+        if leaf is not None:
+            return [*head, *X] if isinstance(leaf[0], Number) else chain(head, X)
+    return head
+
+
+def _first_leaf(X):
+    """The first thing in `X` that is no list or array, and how deep it lies; None in empty lists.
+
+    Of an array that is all numbers or all strings, any number or string.
+    """
+    if sp.issparse(X) or _is_frame(X):
+        return 0.0, len(X.shape)
+    if hasattr(X, "__array__"):
+        X = np.asarray(X)
+        if X.dtype != object:
+            return ("" if X.dtype.kind in "SUT" else 0.0), X.ndim
+        if X.ndim == 0:
+            return X.item(), 0
+    elif isinstance(X, (str, bytes)) or not isinstance(X, Sequence):
+        return X, 0
+    leaves = (leaf for leaf in map(_first_leaf, X) if leaf is not None)
+    value, depth = next(leaves, (None, None))
+    return None if depth is None else (value, depth + 1)
+
+
+def _holds_dicts(X):
+    """Whether an array of two axes holds equally long sequences of feature dicts."""
+    return X.dtype == object and all(isinstance(token, Mapping) for token in X[0])
+
+
+def _read_empty(X, n_features):
+    if len(X) == 0:
+        raise ValueError("Found an empty batch: at least one sequence is required.")
+    if n_features is None:
+        return Format.TOKENS, X
+    nothing = SequenceBatch.from_lengths(np.empty((0, n_features)), np.zeros(len(X), np.int64))
+    return Format.BATCH, nothing
+
+
+def _rectangular(X):
+    """The rows of a matrix as a list, or an error that names one of another length."""
+    widths = [len(row) if hasattr(row, "__len__") else None for row in X]
+    odd = next((i for i, width in enumerate(widths) if width != widths[0]), None)
+    if odd is not None:
+        raise ValueError(
+            f"X[0] has {widths[0]} numbers, but X[{odd}] is {short_repr(X[odd])}. In a list of "
+            "lists of numbers each is the features of a sequence of length one; longer sequences "
+            "are given as matrices of shape (length, n_features)."
+        )
+    return list(X)
+
+
+def _stack(X):
+    """A batch of the matrices of sequences; an empty list stands for one without rows."""
+    names = _column_names(X)
+    matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
+    first = next(m for m in matrices if m.ndim == 2)
+    nothing = first[:0]
+    matrices = [nothing if m.ndim == 1 and m.shape[0] == 0 else m for m in matrices]
+    return _finite(SequenceBatch.from_sequences(matrices, feature_names=names))
+
+
+def _column_names(X):
+    """Names of the columns where sequences are data frames; all must have the same."""
+    columns = {i: list(frame.columns) for i, frame in enumerate(X) if _is_frame(frame)}
+    first = next(iter(columns), None)
+    for i, names in columns.items():
+        if names != columns[first]:
+            raise ValueError(f"The columns of sequence {i} are not those of sequence {first}.")
+    known = columns and all(isinstance(name, str) for name in columns[first])
+    return columns[first] if known else None
+
+
+def _as_matrix(sequence, i):
+    if sp.issparse(sequence):
+        return sequence
+    try:
+        if isinstance(sequence, np.ndarray) and sequence.dtype == object:
+            sequence = sequence.tolist()
+        matrix = np.asarray(sequence)
+        return matrix if matrix.dtype.kind in "biufc" else matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
+        ) from None
 
 
 def _stack_grid(X):
@@ -132,26 +204,26 @@ def _finite(batch):
     if len(batch) == 0:
         raise ValueError("Found an empty batch: at least one sequence is required.")
     values = batch.X.data if sp.issparse(batch.X) else batch.X
-    # A sum is finite unless a term is not (or it overflows, which the second look clears).
-    if values.size and not np.isfinite(values.sum()) and not np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A sum is finite unless a term is not (or it overflows, which the second look clears).
+        suspicious = not np.isfinite(values.sum())
+    if suspicious and not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).ravel())[0]
         if sp.issparse(batch.X):
             row, column = np.searchsorted(batch.X.indptr, bad, "right") - 1, batch.X.indices[bad]
         else:
             row, column = divmod(bad, batch.n_features)
-        sequence, token = locate(batch.offsets, row)
-        value = values.ravel()[bad]
         raise ValueError(
-            f"Sequence {sequence}, token {token}: feature {column} is {value}; "
+            f"{_place(batch.offsets, row)}: feature {column} is {values.ravel()[bad]}; "
             "input contains NaN or infinity where finite numbers are required."
         )
     return batch
 
 
-def locate(offsets, row):
-    """Sequence and token number of a row."""
+def _place(offsets, row):
+    """Name of a row in messages."""
     sequence = int(np.searchsorted(offsets, row, side="right") - 1)
-    return sequence, int(row - offsets[sequence])
+    return f"Sequence {sequence}, token {int(row - offsets[sequence])}"
 
 
 def encode_labels(y, batch, format, classes=None):
@@ -182,96 +254,85 @@ def encode_labels(y, batch, format, classes=None):
     """
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
-    if format is Format.ROWS:
-        return _encode_rows(y, batch, classes)
-    labels = _flatten_labels(y, batch.offsets)
+    flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
+    labels, dtype = flatten(y, batch.offsets)
     if classes is None:
-        distinct = set(labels)
-        _check_label_types(distinct, labels, batch.offsets)
-        classes = np.array(sorted(distinct))
+        classes = np.array(sorted(set(labels)), dtype=dtype)
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     try:
-        codes = np.fromiter(map(code_of.__getitem__, labels), np.int32, len(labels))
-    except (KeyError, TypeError):
-        row = next(r for r, label in enumerate(labels) if not _known(label, code_of))
-        sequence, token = locate(batch.offsets, row)
+        return classes, np.fromiter(map(code_of.__getitem__, labels), np.int32, len(labels))
+    except KeyError:
+        row = next(row for row, label in enumerate(labels) if label not in code_of)
         raise ValueError(
-            f"Sequence {sequence}, token {token}: label {labels[row]!r} is not among the classes."
+            f"{_place(batch.offsets, row)}: label {labels[row]!r} is not among the classes."
         ) from None
-    return classes, codes
 
 
-def _known(label, code_of):
-    try:
-        return label in code_of
-    except TypeError:
-        return False
-
-
-def _encode_rows(y, batch, classes):
+def _flatten_rows(y, offsets):
+    """Labels of sequences of length one, and their dtype; scikit-learn's rules hold."""
+    given = y if isinstance(y, (list, tuple)) else []
     y = column_or_1d(y, warn=True)
+    _check_count(y, offsets)
+    labels = y.tolist()
+    if y.dtype == object:
+        _check_label_types(labels, offsets)
+        return labels, object if isinstance(labels[0], str) else None
+    if any(isinstance(label, str) for label in given):
+        # numpy made strings of whatever stands among strings.
+        _check_label_types(given, offsets)
     check_classification_targets(y)
-    if len(y) != len(batch):
-        raise ValueError(f"X has {len(batch)} sequences, but y has labels for {len(y)}.")
-    distinct = np.unique(y)
-    if classes is None:
-        classes = distinct
-    unknown = np.setdiff1d(distinct, classes)
-    if unknown.size:
-        row = int(np.flatnonzero(y == unknown[0])[0])
-        raise ValueError(f"Row {row}: label {unknown[0]!r} is not among the classes.")
-    return classes, np.searchsorted(classes, y).astype(np.int32)
+    return labels, y.dtype
 
 
-def _flatten_labels(y, offsets):
-    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
-        y = list(y) if isinstance(y, Iterator) else y
-        if not isinstance(y, list):
-            raise ValueError(f"y must be a list of label sequences, got {type(y).__name__}.")
-    if len(y) != len(offsets) - 1:
-        raise ValueError(f"X has {len(offsets) - 1} sequences, but y has labels for {len(y)}.")
-    if isinstance(y, np.ndarray) and y.ndim == 2:
-        y = y.tolist()
+def _flatten_sequences(y, offsets):
+    """Labels of all sequences, one after the other, and their dtype: numpy's choice."""
+    if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
+        raise ValueError(f"y is {short_repr(y)}; expected a list of label sequences.")
+    y = _as_list(y.to_numpy() if _is_frame(y) else y)
+    _check_count(y, offsets)
     labels = []
-    for i, sequence in enumerate(y):
-        if isinstance(sequence, np.ndarray):
-            sequence = sequence.tolist()
+    for i, (sequence, length) in enumerate(zip(y, np.diff(offsets).tolist(), strict=True)):
+        sequence = _as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
             raise ValueError(
                 f"Sequence {i}: its labels must be a list of one label a token, "
-                f"got {type(sequence).__name__} {sequence!r}."
+                f"got {short_repr(sequence)}."
             )
-        if len(sequence) != offsets[i + 1] - offsets[i]:
-            raise ValueError(
-                f"Sequence {i} has {offsets[i + 1] - offsets[i]} tokens, "
-                f"but {len(sequence)} labels."
-            )
+        if len(sequence) != length:
+            raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
         labels.extend(sequence)
     if not labels:
         raise ValueError("Found no token: every sequence is empty.")
-    return labels
+    _check_label_types(labels, offsets)
+    return labels, None
 
 
-def _check_label_types(distinct, labels, offsets):
+def _as_list(y):
+    """What arrays, series and iterators hold as a list; anything else itself."""
+    for name in ("tolist", "to_list"):
+        if hasattr(y, name):
+            return getattr(y, name)()
+    return list(y) if isinstance(y, Iterator) else y
+
+
+def _check_count(y, offsets):
+    if len(y) != len(offsets) - 1:
+        raise ValueError(f"X has {len(offsets) - 1} sequences, but y has labels for {len(y)}.")
+
+
+def _check_label_types(labels, offsets):
     """Accept labels that are all strings or all integers."""
-
-    def fail(is_wrong, message):
-        row = next(r for r, label in enumerate(labels) if is_wrong(label))
-        sequence, token = locate(offsets, row)
-        raise ValueError(f"Sequence {sequence}, token {token}: label {labels[row]!r} {message}.")
-
-    def is_str(label):
-        return isinstance(label, str)
-
-    def is_label(label):
-        return isinstance(label, (str, Integral, np.bool_))
-
-    if not all(map(is_label, distinct)):
-        fail(lambda label: not is_label(label), "is neither a string nor an integer")
-    first = labels[0]
-    if any(is_str(label) != is_str(first) for label in distinct):
-        kind = "a string" if is_str(first) else "an integer"
-        fail(lambda label: is_str(label) != is_str(first), f"is not {kind} as the first label is")
+    allowed = str if isinstance(labels[0], str) else (Integral, np.bool_)
+    # Types are few, so this reads the labels once at the speed of C.
+    wrong = {kind for kind in set(map(type, labels)) if not issubclass(kind, allowed)}
+    if not wrong:
+        return
+    row = next(row for row, label in enumerate(labels) if type(label) in wrong)
+    if isinstance(labels[row], (str, Integral, np.bool_)):
+        complaint = f"is not {'a string' if allowed is str else 'an integer'} as the first label is"
+    else:
+        complaint = "is neither a string nor an integer"
+    raise ValueError(f"{_place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")
 
 
 def shape_predictions(values, offsets, format):
@@ -296,7 +357,7 @@ def shape_predictions(values, offsets, format):
         return values
     n_sequences = len(offsets) - 1
     if format is Format.GRID:
-        return values.reshape(n_sequences, -1, *values.shape[1:])
+        return values.reshape(n_sequences, offsets[1], *values.shape[1:])
     predictions = np.empty(n_sequences, dtype=object)
     source = values.tolist() if values.ndim == 1 else values
     for i, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):

@@ -9,17 +9,8 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.forward_backward import forward_backward
 from skstruct.kernels.nbest import nbest
-from skstruct.kernels.scores import emission_scores
+from skstruct.kernels.scores import emission_scores, longest
 from skstruct.kernels.viterbi import viterbi
-
-
-@jit
-def longest(offsets, first, last):
-    """Length of the longest of the sequences ``first:last``."""
-    length = 0
-    for i in range(first, last):
-        length = max(length, offsets[i + 1] - offsets[i])
-    return length
 
 
 @jit

@@ -1,4 +1,4 @@
-"""The vector operations of L-BFGS, each one pass over memory."""
+"""The vector operations of L-BFGS, each as few passes over memory as it takes."""
 
 import numpy as np
 
@@ -10,16 +10,13 @@ def dot(a, b):
     """Inner product in double precision; four sums, so that it is not one chain of additions."""
     s0 = s1 = s2 = s3 = 0.0
     n = a.shape[0]
-    k = 0
-    while k + 3 < n:
+    for k in range(0, n - 3, 4):
         s0 += a[k] * b[k]
         s1 += a[k + 1] * b[k + 1]
         s2 += a[k + 2] * b[k + 2]
         s3 += a[k + 3] * b[k + 3]
-        k += 4
-    while k < n:
+    for k in range(n - n % 4, n):
         s0 += a[k] * b[k]
-        k += 1
     return (s0 + s1) + (s2 + s3)
 
 
@@ -31,26 +28,57 @@ def add_scaled(x, step, d, out):
 
 
 @jit
-def remember(x_new, x, g_new, g, s, y):
-    """Keep ``s = x_new - x`` and ``y = g_new - g``; return their inner product and ``y @ y``."""
-    for k in range(x.shape[0]):
-        s[k] = x_new[k] - x[k]
-        y[k] = g_new[k] - g[k]
-    return dot(s, y), dot(y, y)
+def add_scaled_dot(d, step, v, u):
+    """``d += step * v``, and the inner product of the new ``d`` with ``u`` on the same pass."""
+    s0 = s1 = s2 = s3 = 0.0
+    n = d.shape[0]
+    for k in range(0, n - 3, 4):
+        d[k] += step * v[k]
+        d[k + 1] += step * v[k + 1]
+        d[k + 2] += step * v[k + 2]
+        d[k + 3] += step * v[k + 3]
+        s0 += d[k] * u[k]
+        s1 += d[k + 1] * u[k + 1]
+        s2 += d[k + 2] * u[k + 2]
+        s3 += d[k + 3] * u[k + 3]
+    for k in range(n - n % 4, n):
+        d[k] += step * v[k]
+        s0 += d[k] * u[k]
+    return (s0 + s1) + (s2 + s3)
 
 
 @jit
-def descent_direction(s, y, rho, order, scale, g, d):
-    """Two-loop recursion: ``d = -H g`` with the pairs ``order``, newest first."""
-    alpha = np.empty(order.shape[0])
+def remember(x_new, x, g_new, g, metric, s, y):
+    """Keep ``s = x_new - x`` and ``y = g_new - g``.
+
+    Returns ``s @ y`` and ``y @ (metric * y)``.
+    """
+    yy = 0.0
+    for k in range(x.shape[0]):
+        s[k] = x_new[k] - x[k]
+        y[k] = g_new[k] - g[k]
+        yy += y[k] * metric[k] * y[k]
+    return dot(s, y), yy
+
+
+@jit
+def descent_direction(s, y, rho, order, scale, metric, g, d):
+    """Two-loop recursion: ``d = -H g`` from the pairs ``order``, newest first.
+
+    The approximation of the inverse Hessian that the pairs correct is ``scale * metric``.
+    """
+    n_pairs = order.shape[0]
+    alpha = np.empty(n_pairs)
     for k in range(g.shape[0]):
         d[k] = -g[k]
-    for m, i in enumerate(order):
-        alpha[m] = rho[i] * dot(s[i], d)
-        add_scaled(d, -alpha[m], y[i], d)
-    for k in range(g.shape[0]):
-        d[k] *= scale
-    for m in range(order.shape[0] - 1, -1, -1):
+    product = dot(s[order[0]], d) if n_pairs > 0 else 0.0
+    for m in range(n_pairs):
         i = order[m]
-        beta = rho[i] * dot(y[i], d)
-        add_scaled(d, alpha[m] - beta, s[i], d)
+        alpha[m] = rho[i] * product
+        product = add_scaled_dot(d, -alpha[m], y[i], s[order[min(m + 1, n_pairs - 1)]])
+    for k in range(g.shape[0]):
+        d[k] *= scale * metric[k]
+    product = dot(y[order[n_pairs - 1]], d) if n_pairs > 0 else 0.0
+    for m in range(n_pairs - 1, -1, -1):
+        i = order[m]
+        product = add_scaled_dot(d, alpha[m] - rho[i] * product, s[i], y[order[max(m - 1, 0)]])

@@ -3,10 +3,20 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.decode import longest
 from skstruct.kernels.forward_backward import finish_pairs, forward_backward
 from skstruct.kernels.parameters import add_state_gradient, state_scores
-from skstruct.kernels.scores import add_boundary, path_score
+from skstruct.kernels.scores import add_boundary, longest, path_score
+
+
+@jit
+def chain_scores(features, chain, scale, first, last, out):
+    """Write the scores of the rows ``first:last``, one sequence, with weights times `scale`."""
+    n_labels = chain.transition.shape[0]
+    state_scores(features, chain.weights, n_labels, first, last, out)
+    for t in range(last - first):
+        for j in range(n_labels):
+            out[t, j] = scale * out[t, j] + chain.intercept[j]
+    add_boundary(chain.start, chain.end, out, last - first)
 
 
 @jit
@@ -33,40 +43,69 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
     nll = 0.0
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
-        s = sequence_weight[i]
-        if s == 0.0 or a == b:
+        if a == b:
             continue
+        weight = sequence_weight[i]
         gold = labels[a:b]
-        state_scores(features, chain.weights, n_labels, a, b, scores)
-        for t in range(b - a):
-            for j in range(n_labels):
-                scores[t, j] += chain.intercept[j]
-        add_boundary(chain.start, chain.end, scores, b - a)
+        chain_scores(features, chain, 1.0, a, b, scores)
         gold_score = path_score(scores, b - a, chain.transition, gold)
-        log_z = forward_backward(scores, b - a, transitions, marginals, scale, s, pairs)
-        nll += s * (log_z - gold_score)
-        subtract_gold(marginals, gold, s, out)
+        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
+        nll += weight * (log_z - gold_score)
+        subtract_gold(marginals, gold, weight, out)
+        add_biases(marginals, b - a, out)
         add_state_gradient(features, marginals, n_labels, a, b, out.weights)
     finish_pairs(pairs, transitions)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            out.transition[i, j] += pairs[0, i, j]
+    out.transition[:] += pairs[0]
     return nll
 
 
 @jit
 def subtract_gold(marginals, gold, weight, out):
-    """Turn marginals into ``weight * (marginals - gold)``, and add what concerns no feature."""
-    n_labels = out.transition.shape[0]
-    length = gold.shape[0]
-    for t in range(length):
-        d = marginals[t]
-        d[gold[t]] -= 1.0
-        for j in range(n_labels):
-            d[j] *= weight
-            out.intercept[j] += d[j]
+    """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold pairs."""
+    for t in range(gold.shape[0]):
+        marginals[t, gold[t]] -= 1.0
+        for j in range(marginals.shape[1]):
+            marginals[t, j] *= weight
         if t > 0:
             out.transition[gold[t - 1], gold[t]] -= weight
-    for j in range(n_labels):
-        out.start[j] += marginals[0, j]
-        out.end[j] += marginals[length - 1, j]
+
+
+@jit
+def add_biases(difference, length, out):
+    """Add what the tokens of one sequence contribute to the biases."""
+    for t in range(length):
+        for j in range(difference.shape[1]):
+            out.intercept[j] += difference[t, j]
+    for j in range(difference.shape[1]):
+        out.start[j] += difference[0, j]
+        out.end[j] += difference[length - 1, j]
+
+
+@jit
+def nll_curvature(features, offsets, first, last, sequence_weight, chain, transitions, out):
+    """Estimate the diagonal of the Hessian of the same sum, and add it to ``out``.
+
+    Exact for state weights but for the correlation of a feature's tokens; of pairs, the counts
+    are taken for Poisson. Parameters as of `nll_gradient`.
+    """
+    n_labels = chain.transition.shape[0]
+    length = longest(offsets, first, last)
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    pairs = np.zeros((1, n_labels, n_labels))
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        if a == b:
+            continue
+        weight = sequence_weight[i]
+        chain_scores(features, chain, 1.0, a, b, scores)
+        forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
+        for t in range(b - a):
+            for j in range(n_labels):
+                p = marginals[t, j]
+                marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
+        add_biases(marginals, b - a, out)
+        add_state_gradient(features, marginals, n_labels, a, b, out.weights)
+    finish_pairs(pairs, transitions)
+    out.transition[:] += pairs[0]

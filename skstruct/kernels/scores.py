@@ -27,6 +27,15 @@ class Chain(NamedTuple):
 
 
 @jit
+def longest(offsets, first, last):
+    """Length of the longest of the sequences ``first:last``."""
+    length = 0
+    for i in range(first, last):
+        length = max(length, offsets[i + 1] - offsets[i])
+    return length
+
+
+@jit
 def emission_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
     weights = chain.weights

@@ -1,0 +1,336 @@
+"""Reading feature templates: CRF++'s format, Wapiti's patterns, and functions of columns."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Macro", "Template", "compose", "default_lines", "parse_template", "template_lines"]
+
+_MACRO = re.compile(
+    r"%(?P<command>[xXtTmM])\[\s*(?P<absolute>@?)(?P<offset>[+-]?[0-9]+)\s*,\s*(?P<column>[0-9]+)\s*"
+    r'(?P<functions>(?:\|\s*\w+\s*)*)(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]'
+)
+_COMMENT = re.compile(r'(?:^|\s)#(?=(?:[^"]*"[^"]*")*[^"]*$).*')
+
+
+class Macro(NamedTuple):
+    """A place in a template that a token's column fills in."""
+
+    offset: int  # tokens from the current one; absolute: 1 the first, -1 the last
+    absolute: bool
+    column: int
+    functions: tuple  # names, applied in this order
+    command: str  # "x": the value, "m": what matches the pattern, "t": whether it does
+    lower: bool  # whether the result is in lower case
+    pattern: str | None
+
+    @property
+    def source(self):
+        """What the value is made of, wherever it is taken from."""
+        return self[2:]
+
+
+class Template(NamedTuple):
+    """A line of a template: its text around the macros, and the macros."""
+
+    where: str  # for messages: number and text of the line
+    kind: str  # "U", "B" or "*" (both)
+    literals: tuple  # one more than macros
+    macros: tuple
+
+    @property
+    def makes_features(self):
+        """Whether it adds features of tokens."""
+        return self.kind != "B"
+
+    @property
+    def observes_transitions(self):
+        """Whether it asks for weights of label pairs that depend on the tokens."""
+        return self.kind != "U" and bool(self.macros)
+
+
+def template_lines(source):
+    """The lines of a template given as text, as the path of a file or as a list of lines."""
+    if isinstance(source, os.PathLike):
+        return Path(source).read_text("utf-8").splitlines()
+    if isinstance(source, str):
+        if "\n" not in source and "%" not in source and os.path.isfile(source):
+            return Path(source).read_text("utf-8").splitlines()
+        return source.splitlines()
+    lines = list(source) if isinstance(source, (list, tuple)) else None
+    if lines is None or not all(isinstance(line, str) for line in lines):
+        raise ValueError(
+            f"template must be a string, the path of a file or a list of strings, got {source!r}."
+        )
+    return lines
+
+
+def parse_template(lines):
+    """Parse the lines of a template.
+
+    Parameters
+    ----------
+    lines : list of str
+        In the format of CRF++ or Wapiti.
+
+    Returns
+    -------
+    templates : list of Template
+        Without comments and blank lines.
+
+    Raises
+    ------
+    ValueError
+        If a line is malformed; the message names it.
+    """
+    templates = []
+    for number, line in enumerate(lines, start=1):
+        text = _COMMENT.sub("", line).strip()
+        if text:
+            templates.append(_parse_line(text, f"Template line {number}, {text!r}"))
+    if not any(template.makes_features for template in templates):
+        raise ValueError("The template has no line that makes features, such as 'U00:%x[0,0]'.")
+    return templates
+
+
+def _parse_line(text, where):
+    kind = text[0].upper()
+    if kind not in ("U", "B", "*"):
+        hint = "" if "%" in text else ", and there is no such file"
+        raise ValueError(f"{where}: a line starts with U, B, * or #{hint}.")
+    literals, macros, end = [], [], 0
+    for match in _MACRO.finditer(text):
+        literals.append(text[end : match.start()])
+        macros.append(_as_macro(match, where))
+        end = match.end()
+    literals.append(text[end:])
+    for literal in literals:
+        if "%" in literal:
+            bad = literal[literal.index("%") :]
+            raise ValueError(
+                f"{where}: cannot read {bad!r}; expected %x[row,column], %x[row,column|function], "
+                f'%t[row,column,"pattern"] or %m[row,column,"pattern"].'
+            )
+    return Template(where, kind, tuple(literals), tuple(macros))
+
+
+def _as_macro(match, where):
+    command = match["command"].lower()
+    if (match["pattern"] is None) != (command == "x"):
+        needs = "takes no pattern" if command == "x" else "needs a pattern in quotes"
+        raise ValueError(f"{where}: {match.group()!r} {needs}.")
+    absolute, offset = bool(match["absolute"]), int(match["offset"])
+    if absolute and offset == 0:
+        raise ValueError(f"{where}: absolute positions count from 1, or from -1 at the end.")
+    functions = tuple(name.strip() for name in match["functions"].split("|")[1:])
+    lower = match["command"].isupper()
+    if match["pattern"] is not None:
+        try:
+            _compiled(match["pattern"])
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+    column = int(match["column"])
+    return Macro(offset, absolute, column, functions, command, lower, match["pattern"])
+
+
+def compose(macro, functions, where):
+    """The function of a column's value that a macro stands for; None for the value itself.
+
+    Parameters
+    ----------
+    macro : Macro
+    functions : dict of str to callable
+        The user's, which come before the ready ones.
+    where : str
+        The template, for messages.
+    """
+    steps = [_named(name, functions, where) for name in macro.functions]
+    if macro.command == "m":
+        steps.append(_Matched(macro.pattern))
+    elif macro.command == "t":
+        steps.append(_Matches(macro.pattern))
+    if macro.lower:
+        steps.append(str.lower)
+    return _Steps(steps, where) if steps else None
+
+
+class _Steps:
+    def __init__(self, steps, where):
+        self.steps = steps
+        self.where = where
+
+    def __call__(self, value):
+        for step in self.steps:
+            value = step(value)
+            if value is None:
+                return None
+            if type(value) is not str:
+                value = self._as_string(value, step)
+        return value
+
+    def _as_string(self, value, step):
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, int):
+            return str(value)
+        raise ValueError(
+            f"{self.where}: {getattr(step, '__name__', step)!r} returned {value!r}; "
+            f"expected a string, an integer, a bool or None."
+        )
+
+
+def _named(name, functions, where):
+    if name in functions:
+        return functions[name]
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    sized = re.fullmatch(r"(prefix|suffix)([1-9][0-9]*)", name)
+    if sized:
+        return _Affix(sized[1], int(sized[2]))
+    known = sorted({*_FUNCTIONS, *functions, "prefixN", "suffixN"})
+    raise ValueError(f"{where}: no function {name!r}; there are {', '.join(known)}.")
+
+
+class _Affix:
+    def __init__(self, side, length):
+        self.cut = slice(length) if side == "prefix" else slice(-length, None)
+
+    def __call__(self, value):
+        return value[self.cut]
+
+
+def _shape(value):
+    """Capitals as X, other letters as x, digits as d, all else as it is."""
+    return "".join(
+        "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in value
+    )
+
+
+def _short_shape(value):
+    """The shape, with runs of the same character shortened to one."""
+    return re.sub(r"(.)\1+", r"\1", _shape(value), flags=re.DOTALL)
+
+
+def _fold_digits(value):
+    """Every digit as 0."""
+    return re.sub(r"\d", "0", value)
+
+
+_FUNCTIONS = {
+    "lower": str.lower,
+    "digits": _fold_digits,
+    "shape": _shape,
+    "shortshape": _short_shape,
+    "length": len,
+}
+
+
+class _Matched:
+    def __init__(self, pattern):
+        self.search = _compiled(pattern).search
+
+    def __call__(self, value):
+        match = self.search(value)
+        return match.group() if match else ""
+
+
+class _Matches:
+    def __init__(self, pattern):
+        self.search = _compiled(pattern).search
+
+    def __call__(self, value):
+        return "true" if self.search(value) else "false"
+
+
+@cache
+def _compiled(pattern):
+    """Wapiti's regular expressions in Python's: a star matches as little as possible."""
+    body = pattern.removeprefix("^")
+    result = [r"\A"] if body != pattern else []
+    atoms = re.findall(r"\\.|.", body, flags=re.DOTALL)
+    for i, atom in enumerate(atoms):
+        if atom in ("*", "?"):
+            if i == 0 or atoms[i - 1] in ("*", "?"):
+                raise ValueError(f"nothing to repeat before {atom!r} in the pattern {pattern!r}.")
+            result.append("*?" if atom == "*" else "?")
+        elif atom == "$" and i == len(atoms) - 1:
+            result.append(r"\Z")
+        else:
+            result.append(_atom(atom))
+    return re.compile("".join(result), flags=re.DOTALL)
+
+
+def _atom(atom):
+    if atom == ".":
+        return "."
+    if len(atom) == 1:
+        return re.escape(atom)
+    name = atom[1]
+    if name.lower() not in _CLASSES:
+        return re.escape(name)
+    if name in "luLU":
+        members = _cased(name.lower())
+        return f"[^{members}]" if name.isupper() else f"[{members}]"
+    positive = _CLASSES[name.lower()]
+    return f"(?!{positive})." if name.isupper() else positive
+
+
+_CLASSES = {
+    "a": r"[^\W\d_]",
+    "d": r"\d",
+    "l": "",
+    "p": r"(?:[^\w\s]|_)",
+    "s": r"\s",
+    "u": "",
+    "w": r"[^\W_]",
+}
+
+
+@cache
+def _cased(name):
+    """All lower- or upper-case letters, as the inside of a character class."""
+    holds = str.islower if name == "l" else str.isupper
+    ranges, start = [], None
+    # One more than there are characters, to close the last range.
+    for point in range(sys.maxunicode + 2):
+        inside = point <= sys.maxunicode and holds(chr(point))
+        if inside and start is None:
+            start = point
+        elif not inside and start is not None:
+            ranges.append(f"{chr(start)}-{chr(point - 1)}")
+            start = None
+    return "".join(ranges)
+
+
+def default_lines(n_columns):
+    """The template for those who give none.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of a token; the first is taken for the word.
+
+    Returns
+    -------
+    lines : list of str
+        Words and their neighbours, spelling, and of every other column a window of five with
+        the bigrams and trigrams in it.
+    """
+    lines = [f"W{i:+d}:%x[{i},0]" for i in range(-2, 3)]
+    lines += [f"W{i:+d}{i + 1:+d}:%x[{i},0]/%x[{i + 1},0]" for i in (-1, 0)]
+    lines += [f"S{i:+d}:%x[{i},0|shape]" for i in (-1, 0, 1)]
+    lines += [f"prefix{n}:%x[0,0|prefix{n}]" for n in (2, 3)]
+    lines += [f"suffix{n}:%x[0,0|suffix{n}]" for n in (1, 2, 3, 4)]
+    for c in range(1, n_columns):
+        lines += [f"C{c}{i:+d}:%x[{i},{c}]" for i in range(-2, 3)]
+        for length, starts in ((2, range(-2, 2)), (3, range(-2, 1))):
+            for start in starts:
+                places = range(start, start + length)
+                name = "".join(f"{i:+d}" for i in places)
+                lines.append(f"C{c}{name}:" + "/".join(f"%x[{i},{c}]" for i in places))
+    return ["U" + line for line in lines] + ["B"]

@@ -1,0 +1,180 @@
+"""From sequences of tokens to integer codes of their columns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import chain, count, islice
+from reprlib import repr as short_repr
+
+import numpy as np
+
+__all__ = ["TokenColumns"]
+
+# Sequences that are in memory as lists of strings at a time.
+_CHUNK = 4096
+_SHAPE = (
+    "A batch is a list of sequences, a sequence a list of tokens (or a data frame), and a token "
+    "a string or a tuple of columns."
+)
+
+
+class TokenColumns:
+    """Columns of the tokens of a batch, each value a number.
+
+    All columns share one numbering, in the order of first occurrence.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+        Read once; only the distinct values are kept.
+    wanted : callable
+        Called with the number of columns, once it is known; returns the columns to number.
+
+    Attributes
+    ----------
+    codes : dict of int to ndarray of shape (n_rows,), dtype int32
+        For each column wanted, the number of the value at each token.
+    offsets : ndarray of shape (n_sequences + 1,), dtype int64
+        Token at which each sequence starts.
+    n_columns : int or None
+        Columns of a token. None if there is no token.
+    """
+
+    def __init__(self, X, wanted):
+        self.number = defaultdict(count().__next__)
+        self.n_columns = None
+        self._wanted = wanted
+        self._chunks = {}
+        lengths = []
+        sequences = _iterate(X)
+        while chunk := list(islice(sequences, _CHUNK)):
+            lengths += self._read(chunk, len(lengths))
+        if not lengths:
+            raise ValueError("Found an empty batch: at least one sequence is required.")
+        self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        self.codes = {c: np.concatenate(chunks) for c, chunks in self._chunks.items()}
+        del self._chunks
+
+    @property
+    def values(self):
+        """The distinct values; their places are their numbers."""
+        return list(self.number)
+
+    def derive(self, column, function):
+        """Numbers of what a function makes of a column; -1 where it returns None.
+
+        The function is called once for each distinct value.
+        """
+        codes = self.codes[column]
+        occurs = np.zeros(len(self.number), bool)
+        occurs[codes] = True
+        values = self.values
+        derived = np.full(len(values), -1, np.int32)
+        for code in np.flatnonzero(occurs).tolist():
+            result = function(values[code])
+            if result is not None:
+                derived[code] = self.number[result]
+        return derived[codes]
+
+    def _read(self, chunk, first):
+        """Number the values of some sequences, the first of which is number `first` of all."""
+        if not set(map(type, chunk)) <= {list, tuple}:
+            chunk = [_as_tokens(sequence, first + i) for i, sequence in enumerate(chunk)]
+        lengths = list(map(len, chunk))
+        tokens = list(chain.from_iterable(chunk))
+        if tokens:
+            columns = self._split(tokens, lengths, first)
+            for c in self._chunks:
+                values = _as_strings(columns[c], c, lengths, first)
+                codes = map(self.number.__getitem__, values)
+                self._chunks[c].append(np.fromiter(codes, np.int32, len(values)))
+        return lengths
+
+    def _split(self, tokens, lengths, first):
+        """Lists of values, one for each column."""
+        types = set(map(type, tokens))
+        if types == {str}:
+            # Strings have a length of their own, that must not be taken for their columns'.
+            self._set_width([1], lengths, first, tokens)
+            return [tokens]
+        if not types <= {list, tuple}:
+            tokens = [_as_columns(token, i, lengths, first) for i, token in enumerate(tokens)]
+        self._set_width(list(map(len, tokens)), lengths, first, tokens)
+        flat = list(chain.from_iterable(tokens))
+        return [flat[c :: self.n_columns] for c in range(self.n_columns)]
+
+    def _set_width(self, widths, lengths, first, tokens):
+        """Check that all tokens have as many columns as the first of all."""
+        if self.n_columns is None:
+            if widths[0] == 0:
+                raise ValueError(f"{_place(0, lengths, first)}: the token has no column. {_SHAPE}")
+            self.n_columns = widths[0]
+            self._chunks = {c: [] for c in self._wanted(self.n_columns)}
+        if set(widths) != {self.n_columns}:
+            i = next(i for i, width in enumerate(widths) if width != self.n_columns)
+            raise ValueError(
+                f"{_place(i, lengths, first)}: the token {short_repr(tokens[i])} has {widths[i]} "
+                f"column(s), but the first token of all has {self.n_columns}."
+            )
+
+
+def _iterate(X):
+    try:
+        if not isinstance(X, (str, bytes, Mapping)) and not hasattr(X, "iloc"):
+            return iter(X)
+    except TypeError:
+        pass
+    raise ValueError(f"X is {short_repr(X)}; expected a list of sequences. {_SHAPE}")
+
+
+def _as_tokens(sequence, i):
+    """The tokens of a sequence that is neither a list nor a tuple."""
+    if hasattr(sequence, "to_numpy"):
+        return sequence.to_numpy().tolist()
+    if isinstance(sequence, np.ndarray) and sequence.ndim in (1, 2):
+        return sequence.tolist()
+    try:
+        if not isinstance(sequence, (str, bytes, Mapping)):
+            return list(sequence)
+    except TypeError:
+        pass
+    raise ValueError(f"Sequence {i} is {short_repr(sequence)}; expected a list of tokens. {_SHAPE}")
+
+
+def _as_columns(token, i, lengths, first):
+    if isinstance(token, (str, int, np.integer, np.bool_)):
+        return (token,)
+    if isinstance(token, np.ndarray) and token.ndim == 1:
+        return token.tolist()
+    if isinstance(token, (list, tuple)):
+        return token
+    raise ValueError(
+        f"{_place(i, lengths, first)}: {short_repr(token)} is no token; expected a string or a "
+        f"tuple of columns. {_SHAPE}"
+    )
+
+
+def _as_strings(values, column, lengths, first):
+    """Values of a column as strings; those that are not need a closer look."""
+    if set(map(type, values)) == {str}:
+        return values
+    return [_as_string(value, i, column, lengths, first) for i, value in enumerate(values)]
+
+
+def _as_string(value, i, column, lengths, first):
+    if isinstance(value, str):
+        # What str makes of itself: of an enumeration's member its value, not its name.
+        return str.__str__(value)
+    if isinstance(value, (int, np.integer, np.bool_)):
+        return str(value)
+    raise ValueError(
+        f"{_place(i, lengths, first)}: column {column} is {short_repr(value)}; expected a string "
+        f"or an integer."
+    )
+
+
+def _place(i, lengths, first):
+    """Where token `i` of a chunk is, for messages."""
+    sequence = int(np.searchsorted(np.cumsum(lengths), i, side="right"))
+    return f"Sequence {first + sequence}, token {i - sum(lengths[:sequence])}"

@@ -1,0 +1,64 @@
+"""Stochastic gradient descent on the objective of a CRF."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
+from skstruct.kernels.objective import add_biases, chain_scores, subtract_gold
+from skstruct.kernels.parameters import add_state_gradient
+from skstruct.kernels.scores import longest
+
+
+class Descent(NamedTuple):
+    """How far to go at every step (Bottou, 2012)."""
+
+    rate: float  # at the first step; rate / (1 + rate * penalty * steps) later
+    penalty: float  # the share of l2 that falls to one sequence
+
+
+@jit
+def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain, progress):
+    """Visit the sequences in the given order and step against the gradient of each.
+
+    The penalty shrinks all state weights at every step. They are kept as
+    ``scale * chain.weights``, so that it takes one multiplication.
+
+    Parameters
+    ----------
+    features : StateFeatures
+        The tokens.
+    descent : Descent
+        Step sizes.
+    chain : Chain
+        The weights, changed; ``chain.weights`` is the vector of state weights over ``scale``.
+    progress : ndarray of shape (2,)
+        Number of steps made, and ``scale``.
+    """
+    n_labels = chain.transition.shape[0]
+    length = longest(offsets, 0, offsets.shape[0] - 1)
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    forward_scale = np.empty(length)
+    pairs = np.empty((1, n_labels, n_labels))
+    for i in order:
+        a, b = offsets[i], offsets[i + 1]
+        rate = descent.rate / (1.0 + descent.rate * descent.penalty * progress[0])
+        step = -rate * sequence_weight[i]
+        transitions = prepare_transitions(chain.transition)
+        chain_scores(features, chain, progress[1], a, b, scores)
+        pairs[:] = 0.0
+        forward_backward(scores, b - a, transitions, marginals, forward_scale, step, pairs)
+        finish_pairs(pairs, transitions)
+        shrink = 1.0 - rate * descent.penalty
+        progress[1] *= shrink
+        chain.transition[:] *= shrink
+        chain.transition[:] += pairs[0]
+        subtract_gold(marginals[: b - a], labels[a:b], step, chain)
+        add_biases(marginals, b - a, chain)
+        for t in range(b - a):
+            for j in range(n_labels):
+                marginals[t, j] /= progress[1]
+        add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
+        progress[0] += 1.0
