@@ -1,0 +1,84 @@
+"""Cold start: what the first import and the first fit cost, in fresh processes.
+
+    python benchmarks/cold_start.py
+
+One process with an empty numba cache compiles; the second finds the cache filled. Writes the table
+to docs/benchmarks/cold_start.md.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "cold_start.md"
+TAGGERS = ("CRFTagger", "PerceptronTagger")
+CHILD = """
+import json, sys
+from time import perf_counter
+start = perf_counter()
+import skstruct
+imported = perf_counter()
+from skstruct.datasets import load_addresses
+X, y = load_addresses(return_X_y=True)
+X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in X]
+tagger = getattr(skstruct, sys.argv[1])(max_iter=20)
+import warnings
+warnings.simplefilter("ignore")
+times = []
+for _ in range(2):
+    begin = perf_counter()
+    tagger.fit(X, y).predict(X)
+    times.append(perf_counter() - begin)
+print(json.dumps({"import": imported - start, "first": times[0], "second": times[1]}))
+"""
+
+
+def run(tagger, cache):
+    """Import, fit and predict twice in a fresh process with this numba cache."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    command = [sys.executable, "-c", CHILD, tagger]
+    result = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(result.stdout)
+
+
+def measure(tagger, repeat):
+    """Compilation, import and the overhead of a first fit with a filled cache, in seconds."""
+    compiling, imports, overheads = [], [], []
+    for _ in range(repeat):
+        with tempfile.TemporaryDirectory() as cache:
+            cold, warm = run(tagger, cache), run(tagger, cache)
+        compiling.append(cold["first"] - cold["second"])
+        imports.append(warm["import"])
+        overheads.append(warm["first"] - warm["second"])
+    return [statistics.median(values) for values in (imports, overheads, compiling)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--page", type=Path, default=PAGE, help="where to write the table")
+    arguments = parser.parse_args()
+    lines = [
+        "# Cold start",
+        "",
+        "Seconds in fresh processes, medians. The overhead of the first fit and prediction is what",
+        "they take longer than the second ones. Written by `benchmarks/cold_start.py`.",
+        "",
+        "| | import | overhead of the first fit, cache filled | compilation, cache empty |",
+        "|---|---:|---:|---:|",
+    ]
+    for tagger in TAGGERS:
+        cells = [f"{seconds:.2f}" for seconds in measure(tagger, arguments.repeat)]
+        lines.append(f"| {tagger} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    arguments.page.parent.mkdir(parents=True, exist_ok=True)
+    arguments.page.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
