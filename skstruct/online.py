@@ -13,9 +13,20 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.history import History
 from skstruct.kernels.decode import decode_best
-from skstruct.kernels.online import OnlineState
+from skstruct.kernels.online import (
+    N_PROGRESS,
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
+    TOTAL,
+    OnlineState,
+    Pace,
+    combine,
+)
 from skstruct.kernels.scores import Chain
 from skstruct.parallel import range_runner
+from skstruct.structure import cut_sequences
 from skstruct.tagger import BaseTagger, unchanged_on_error
 
 __all__ = ["OnlineTagger"]
@@ -25,12 +36,14 @@ class OnlineTagger(BaseTagger):
     """Base of the taggers that change their weights after every sequence.
 
     A subclass sets ``_epoch``, a compiled pass over the training set (see
-    `skstruct.kernels.online`).
+    `skstruct.kernels.online`), and may override ``_settings``.
     """
 
     _parameter_constraints: dict = {
         **BaseTagger._parameter_constraints,
         "average": ["boolean"],
+        "mini_length": [Interval(Real, 1, None, closed="left"), None],
+        "structure_alpha": [Interval(Real, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
@@ -107,8 +120,8 @@ class OnlineTagger(BaseTagger):
         history = History(self.verbose)
         best, best_chain, epochs_since = -np.inf, None, 0
         for epoch in range(1, self.max_iter + 1):
-            mistakes = self._run_epoch(training_set, state, random_state, history, epoch)
-            merit = -mistakes
+            self._run_epoch(training_set, state, random_state, history, epoch)
+            merit = self._merit(history)
             if validation_set is not None:
                 chain = _averaged(state)
                 merit = self._accuracy(chain, validation_set)
@@ -118,7 +131,7 @@ class OnlineTagger(BaseTagger):
             epochs_since = 0 if merit > best + (self.tol or 0.0) else epochs_since + 1
             best = max(best, merit)
             stuck = self.tol is not None and epochs_since >= self.n_iter_no_change
-            if mistakes == 0 or stuck:
+            if stuck or self._nothing_left(history):
                 break
         else:
             if self.tol is not None:
@@ -131,25 +144,58 @@ class OnlineTagger(BaseTagger):
         self.history_ = history.arrays()
         self._set_chain(best_chain or _averaged(state, overwrite=True))
 
+    def _settings(self):
+        """What the rule is told: a NamedTuple of parameters of its own."""
+        return ()
+
+    def _merit(self, history):
+        """What is to grow by more than `tol`: minus the logarithm of the loss."""
+        return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+
+    def _nothing_left(self, history):
+        """Whether another epoch would change nothing."""
+        return history["loss"][-1] == 0
+
     def _run_epoch(self, training_set, state, random_state, history, number):
-        """Visit every sequence once; return the share of tokens that were labelled wrongly."""
-        n_sequences = len(training_set.sample_weight)
-        order = np.arange(n_sequences)
+        """Visit every sample once, and note what it came to."""
+        samples, owner = cut_sequences(
+            training_set.offsets,
+            random_state,
+            mini_length=self.mini_length,
+            structure_alpha=self.structure_alpha,
+        )
         if self.shuffle:
+            order = np.arange(len(samples))
             random_state.shuffle(order)
-        samples = np.column_stack([training_set.offsets[order], training_set.offsets[order + 1]])
+            samples, owner = samples[order], owner[order]
+        pace = self._pace(len(samples))
         result = self._epoch(
             training_set.rows,
             training_set.labels,
             samples,
-            training_set.sample_weight[order],
-            self.fit_intercept,
+            training_set.sample_weight[owner],
+            pace,
+            self._settings(),
             state,
         )
+        weight_norm = state.progress[SCALE] * np.sqrt(state.progress[NORM])
+        if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
+            raise ValueError(
+                f"The weights became infinite or NaN in epoch {number}: scale the features, or "
+                "learn at a lower rate."
+            )
         mistakes = result.mistakes / len(training_set.labels)
-        weight_norm = np.sqrt(state.progress[1])
         history.add(epoch=number, mistakes=mistakes, loss=result.loss, weight_norm=weight_norm)
-        return mistakes
+
+    def _pace(self, n_samples):
+        l2, decay = getattr(self, "l2", 0.0), getattr(self, "decay", 1.0)
+        penalty = l2 / n_samples
+        if getattr(self, "learning_rate", 1.0) * penalty >= 1:
+            raise ValueError(
+                f"learning_rate={self.learning_rate} times l2={l2} must be less than the number "
+                f"of samples, {n_samples}."
+            )
+        return Pace(float(decay ** (1 / n_samples)), float(penalty), self.fit_intercept)
 
     def _hold_out(self, training_set, random_state):
         n_sequences = len(training_set.sample_weight)
@@ -184,18 +230,23 @@ class OnlineTagger(BaseTagger):
         else:
             chain = zeros(self.n_features_in_)
         lag = zeros(self.n_features_in_ if self.average else 0)
-        squared_norm = np.square(chain.weights).sum() if warm else 0.0
-        return OnlineState(chain, lag, np.array([0.0, squared_norm]))
+        progress = np.zeros(N_PROGRESS)
+        progress[NORM] = np.square(chain.weights).sum() if warm else 0.0
+        progress[SCALE], progress[RATE] = 1.0, getattr(self, "learning_rate", 1.0)
+        return OnlineState(chain, lag, progress)
 
 
 def _averaged(state, *, overwrite=False):
     """The chain that a learner has learnt: the average, or without one the current weights."""
-    n_samples = max(state.progress[0], 1.0)
-    if state.lag.weights.shape[0] == 0:
-        return state.chain if overwrite else Chain(*(part.copy() for part in state.chain))
+    progress = state.progress
+    factor, lag_factor = progress[SCALE], 0.0
+    target = state.chain
+    if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
+        factor, lag_factor = progress[TOTAL] / progress[SEEN], 1 / progress[SEEN]
+        target = state.lag
     parts = []
-    for weights, lag in zip(state.chain, state.lag, strict=True):
-        part = np.divide(lag, -n_samples, out=lag if overwrite else None)
-        part += weights
+    for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
+        part = out if overwrite else np.empty_like(weights)
+        combine(np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part))
         parts.append(part)
     return Chain(*parts)

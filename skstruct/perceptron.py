@@ -19,6 +19,12 @@ class PerceptronTagger(OnlineTagger):
         Whether to predict with the average of the weights, or (naive) with the last ones.
     fit_intercept : bool, default=True
         Whether to learn a bias of each label, of first and of last tokens.
+    structure_alpha : float, default=1.0
+        Structure regularisation: in every epoch each sequence is cut anew at random into this many
+        pieces, on average. 1 cuts nothing.
+    mini_length : float, default=None
+        The same by the mean length of the pieces, in place of `structure_alpha`; 5.5 is a mixture
+        of lengths 5 and 6.
     max_iter : int, default=100
         Most epochs, passes over the training set.
     tol : float or None, default=1e-3
@@ -95,6 +101,8 @@ class PerceptronTagger(OnlineTagger):
         *,
         average=True,
         fit_intercept=True,
+        structure_alpha=1.0,
+        mini_length=None,
         max_iter=100,
         tol=1e-3,
         shuffle=True,
@@ -108,6 +116,8 @@ class PerceptronTagger(OnlineTagger):
     ):
         self.average = average
         self.fit_intercept = fit_intercept
+        self.structure_alpha = structure_alpha
+        self.mini_length = mini_length
         self.max_iter = max_iter
         self.tol = tol
         self.shuffle = shuffle
@@ -118,3 +128,9 @@ class PerceptronTagger(OnlineTagger):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+
+    def _merit(self, history):
+        return -history["mistakes"][-1]
+
+    def _nothing_left(self, history):
+        return history["mistakes"][-1] == 0

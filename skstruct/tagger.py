@@ -129,7 +129,7 @@ class BaseTagger(BaseEstimator):
         codes = np.empty(batch.n_rows, np.int32)
         with range_runner(batch.offsets, self.n_jobs) as run:
             run(lambda _, first, last: decode_best(rows, batch.offsets, first, last, chain, codes))
-        return shape_predictions(self.classes_[codes], batch.offsets, format)
+        return self._shape_labels(codes, batch, format)
 
     def predict_proba(self, X):
         """Marginal probability of each label at each token (forward-backward).
@@ -278,6 +278,11 @@ class BaseTagger(BaseEstimator):
                 raise ValueError(
                     "The feature names of X are not those that the tagger was fitted with."
                 )
+
+    def _shape_labels(self, codes, batch, format):
+        # As objects, the same few labels are shared by all tokens.
+        classes = self.classes_ if format is not Format.BATCH else self.classes_.astype(object)
+        return shape_predictions(classes[codes], batch.offsets, format)
 
     def _set_chain(self, chain):
         """Keep weights; a feature's weights stay side by side, as the kernels read them."""

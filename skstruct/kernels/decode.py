@@ -7,9 +7,9 @@ sequences of its range.
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.astar import astar_nbest
 from skstruct.kernels.forward_backward import forward_backward
-from skstruct.kernels.nbest import nbest
-from skstruct.kernels.scores import emission_scores, longest
+from skstruct.kernels.scores import longest, sequence_scores
 from skstruct.kernels.viterbi import viterbi
 
 
@@ -20,7 +20,7 @@ def decode_best(rows, offsets, first, last, chain, labels):
     scores = np.empty((longest(offsets, first, last), n_labels))
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
-        emission_scores(rows, a, b, chain, scores)
+        sequence_scores(rows, a, b, chain, scores)
         viterbi(scores, b - a, chain.transition, labels[a:b])
 
 
@@ -35,7 +35,7 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
     no_pairs = np.empty((0, n_labels, n_labels))
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
-        emission_scores(rows, a, b, chain, scores)
+        sequence_scores(rows, a, b, chain, scores)
         log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_pairs)
         for t in range(b - a):
             for j in range(n_labels):
@@ -53,7 +53,7 @@ def decode_nbest(rows, offsets, first, last, chain, labels, scores, counts):
     emission = np.empty((longest(offsets, first, last), n_labels))
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
-        emission_scores(rows, a, b, chain, emission)
-        counts[i] = nbest(
+        sequence_scores(rows, a, b, chain, emission)
+        counts[i] = astar_nbest(
             emission, b - a, chain.transition, scores.shape[1], labels[:, a:b], scores[i]
         )

@@ -13,18 +13,37 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.scores import Chain, emission_scores
 
+# Places in the array `OnlineState.progress`.
+SEEN = 0  # number of samples seen
+NORM = 1  # squared norm of the feature weights, without the scale
+SCALE = 2  # what the weights are to be multiplied with
+TOTAL = 3  # the scales after each sample, summed
+RATE = 4  # learning rate of the next sample
+N_PROGRESS = 5
+# Below this scale, it is multiplied into the weights.
+SMALLEST_SCALE = 1e-100
+
 
 class OnlineState(NamedTuple):
     """Weights on their way.
 
-    The average of the weights after each of ``n`` samples is ``chain - lag / n``: a change that
-    comes after ``m`` samples is missing from ``m`` of the ``n`` summands, so ``lag`` collects
-    ``m`` times each change, and nothing is summed over all weights.
+    The current weights are ``scale * chain``, so that shrinking all of them is one
+    multiplication. The sum of the weights after each sample is ``total * chain - lag``: a change
+    that comes when the scales sum to ``c`` is missing from what was summed until then, so ``lag``
+    collects ``c`` times each change, and nothing is summed over all weights.
     """
 
-    chain: Chain  # current weights
+    chain: Chain  # weights over the scale
     lag: Chain  # weighted sum of the changes; empty weights when there is no average
-    progress: np.ndarray  # (2,) number of samples seen, squared norm of the feature weights
+    progress: np.ndarray  # (N_PROGRESS,)
+
+
+class Pace(NamedTuple):
+    """How the weights move, whatever the rule."""
+
+    decay: float  # factor of the learning rate after each sample
+    penalty: float  # the share of l2 that falls to one sample
+    fit_intercept: bool  # whether biases change
 
 
 class EpochResult(NamedTuple):
@@ -35,25 +54,29 @@ class EpochResult(NamedTuple):
 
 
 @jit(inline="always")
-def online_epoch(rule, rows, labels, samples, sample_weight, fit_intercept, state):
+def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, state):
     """Visit samples in the order given.
 
     Parameters
     ----------
     rule : function
-        ``rule(scores, length, transition, gold, difference, pairs)`` returns the number of
-        wrong tokens and the loss, and unless there is nothing to change fills in the first
-        `length` rows of ``difference`` and adds to ``pairs``, which is zero.
+        ``rule(rows, sample, scores, transition, gold, settings, difference, pairs)`` returns
+        the number of wrong tokens and the loss, and unless both are zero fills in the rows of
+        ``difference`` that belong to the sample and adds to ``pairs``, which is zero. It may
+        overwrite the scores.
     rows : Rows
         The tokens.
     labels : ndarray of shape (n_rows,)
         Their gold labels.
-    samples : ndarray of shape (n_samples, 2)
-        First row and end of each sample, in the order of visit.
+    samples : ndarray of shape (n_samples, 4)
+        First row and end of each sample, in the order of visit, and whether it has the first and
+        the last token of its sequence.
     sample_weight : ndarray of shape (n_samples,)
-        Factor of the change that each sample makes.
-    fit_intercept : bool
-        Whether biases change.
+        Factor of the change that each sample makes; a sample without weight is passed over.
+    pace : Pace
+        How the weights move.
+    settings : NamedTuple
+        Of the rule.
     state : OnlineState
         Updated.
     """
@@ -63,30 +86,70 @@ def online_epoch(rule, rows, labels, samples, sample_weight, fit_intercept, stat
         length = max(length, samples[s, 1] - samples[s, 0])
     scores = np.empty((length, n_labels))
     difference = np.empty((length, n_labels))
+    transition = np.empty((n_labels, n_labels))
     pairs = np.zeros((n_labels, n_labels))
+    progress = state.progress
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
-        a, b = samples[s]
-        if a < b and sample_weight[s] > 0.0:
-            emission_scores(rows, a, b, state.chain, scores)
-            wrong, sample_loss = rule(
-                scores, b - a, state.chain.transition, labels[a:b], difference, pairs
-            )
-            if sample_loss > 0.0 or wrong > 0:
-                apply_change(rows, a, b, difference, pairs, sample_weight[s], fit_intercept, state)
-            mistakes += wrong
-            loss += sample_weight[s] * sample_loss
-        state.progress[0] += 1.0
+        a, b = samples[s, 0], samples[s, 1]
+        if a == b or sample_weight[s] == 0.0:
+            continue
+        sample_scores(rows, samples[s], state, scores, transition)
+        wrong, sample_loss = rule(
+            rows, samples[s], scores, transition, labels[a:b], settings, difference, pairs
+        )
+        if sample_loss > 0.0 or wrong > 0:
+            step = sample_weight[s] * progress[RATE] / progress[SCALE]
+            apply_change(rows, samples[s], difference, pairs, step, pace.fit_intercept, state)
+        mistakes += wrong
+        loss += sample_weight[s] * sample_loss
+        finish_sample(pace, state)
     return EpochResult(mistakes, loss)
 
 
 @jit
-def apply_change(rows, first, last, difference, pairs, step, fit_intercept, state):
+def sample_scores(rows, sample, state, scores, transition):
+    """Write the scores of a sample's labels and label pairs with the current weights."""
+    chain, scale = state.chain, state.progress[SCALE]
+    length = sample[1] - sample[0]
+    emission_scores(rows, sample[0], sample[1], chain, scores)
+    if sample[2]:
+        scores[0] += chain.start
+    if sample[3]:
+        scores[length - 1] += chain.end
+    transition[:] = chain.transition
+    if scale != 1.0:
+        scores[:length] *= scale
+        transition *= scale
+
+
+@jit
+def finish_sample(pace, state):
+    """Shrink the weights by the penalty, and count the sample."""
+    progress = state.progress
+    progress[SCALE] *= 1.0 - progress[RATE] * pace.penalty
+    progress[RATE] *= pace.decay
+    progress[SEEN] += 1.0
+    progress[TOTAL] += progress[SCALE]
+    if progress[SCALE] < SMALLEST_SCALE:
+        scale = progress[SCALE]
+        for part in (state.chain.weights, state.chain.transition):
+            part *= scale
+        for part in (state.chain.intercept, state.chain.start, state.chain.end):
+            part *= scale
+        progress[NORM] *= scale * scale
+        progress[TOTAL] /= scale
+        progress[SCALE] = 1.0
+
+
+@jit
+def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
     """Add ``step`` times what a rule filled in to the weights; empty ``pairs`` again."""
     chain, lag = state.chain, state.lag
     n_labels = pairs.shape[0]
+    first, last = sample[0], sample[1]
     average = lag.weights.shape[0] > 0
-    seen = state.progress[0]
+    total = state.progress[TOTAL]
     changed = np.empty(n_labels, np.int64)
     for t in range(first, last):
         d = difference[t - first]
@@ -97,21 +160,22 @@ def apply_change(rows, first, last, difference, pairs, step, fit_intercept, stat
                 n_changed += 1
         if n_changed == 0:
             continue
-        state.progress[1] += change_features(
-            rows, t, d, changed[:n_changed], step, chain.weights, seen, lag.weights
+        state.progress[NORM] += change_features(
+            rows, t, d, changed[:n_changed], step, chain.weights, total, lag.weights
         )
         if fit_intercept:
-            add_lagged(d, step, seen, chain.intercept, average, lag.intercept)
-    if fit_intercept:
-        add_lagged(difference[0], step, seen, chain.start, average, lag.start)
-        add_lagged(difference[last - first - 1], step, seen, chain.end, average, lag.end)
+            add_lagged(d, step, total, chain.intercept, average, lag.intercept)
+    if fit_intercept and sample[2]:
+        add_lagged(difference[0], step, total, chain.start, average, lag.start)
+    if fit_intercept and sample[3]:
+        add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
     for i in range(n_labels):
-        add_lagged(pairs[i], step, seen, chain.transition[i], average, lag.transition[i])
+        add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
         pairs[i] = 0.0
 
 
 @jit
-def change_features(rows, t, d, changed, step, weights, seen, lag):
+def change_features(rows, t, d, changed, step, weights, total, lag):
     """Change the weights of the features of a token; return how their squared norm grew."""
     unit = rows.data.shape[0] == 0
     n_labels = d.shape[0]
@@ -134,34 +198,59 @@ def change_features(rows, t, d, changed, step, weights, seen, lag):
             u = lag[rows.indices[k]]
             if few:
                 for j in changed:
-                    u[j] += seen * (x * d[j])
+                    u[j] += total * (x * d[j])
             else:
                 for j in range(n_labels):
-                    u[j] += seen * (x * d[j])
+                    u[j] += total * (x * d[j])
     return growth
 
 
 @jit
-def add_lagged(d, step, seen, weights, average, lag):
+def add_lagged(d, step, total, weights, average, lag):
     """Change a vector of weights, and what its average lags behind."""
     for j in range(d.shape[0]):
         weights[j] += step * d[j]
         if average:
-            lag[j] += seen * (step * d[j])
+            lag[j] += total * (step * d[j])
 
 
 @jit
-def gold_minus(gold, predicted, difference, pairs):
-    """Fill in the features of the gold labelling less those of another; count where they differ."""
-    wrong = 0
+def begin_difference(gold, difference, pairs):
+    """Fill in the features of the gold labelling alone."""
     for t in range(gold.shape[0]):
         for j in range(difference.shape[1]):
             difference[t, j] = 0.0
-        if gold[t] != predicted[t]:
-            wrong += 1
-            difference[t, gold[t]] = 1.0
-            difference[t, predicted[t]] = -1.0
-        if t > 0 and (gold[t] != predicted[t] or gold[t - 1] != predicted[t - 1]):
+        difference[t, gold[t]] = 1.0
+        if t > 0:
             pairs[gold[t - 1], gold[t]] += 1.0
-            pairs[predicted[t - 1], predicted[t]] -= 1.0
+
+
+@jit
+def subtract_labelling(labels, weight, difference, pairs):
+    """Subtract ``weight`` times the features of a labelling."""
+    for t in range(labels.shape[0]):
+        difference[t, labels[t]] -= weight
+        if t > 0:
+            pairs[labels[t - 1], labels[t]] -= weight
+
+
+@jit
+def count_wrong(gold, predicted):
+    """Number of tokens that are labelled wrongly."""
+    wrong = 0
+    for t in range(gold.shape[0]):
+        wrong += gold[t] != predicted[t]
     return wrong
+
+
+@jit
+def combine(weights, factor, lag, lag_factor, out):
+    """``out = factor * weights - lag_factor * lag``, without the lag if it is empty."""
+    average = lag.shape[0] > 0
+    for i in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            # `out` may be either of them.
+            value = factor * weights[i, j]
+            if average:
+                value -= lag_factor * lag[i, j]
+            out[i, j] = value

@@ -37,7 +37,7 @@ def longest(offsets, first, last):
 
 @jit
 def emission_scores(rows, first, last, chain, out):
-    """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
+    """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
     weights = chain.weights
     n_labels = weights.shape[1]
     unit = rows.data.shape[0] == 0
@@ -55,6 +55,12 @@ def emission_scores(rows, first, last, chain, out):
             weight = weights[rows.indices[k]]
             for j in range(n_labels):
                 score[j] += x * weight[j]
+
+
+@jit
+def sequence_scores(rows, first, last, chain, out):
+    """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
+    emission_scores(rows, first, last, chain, out)
     add_boundary(chain.start, chain.end, out, last - first)
 
 

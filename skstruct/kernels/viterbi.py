@@ -27,6 +27,17 @@ def best_predecessors(previous, transition, out):
 
 
 @jit
+def best_prefixes(scores, length, transition):
+    """Turn ``scores[t, j]`` into the score of the best prefix that ends with ``j``, in place."""
+    n_labels = transition.shape[0]
+    best = np.empty(n_labels)
+    for t in range(1, length):
+        best_predecessors(scores[t - 1], transition, best)
+        for j in range(n_labels):
+            scores[t, j] += best[j]
+
+
+@jit
 def viterbi(scores, length, transition, labels):
     """Best label sequence of one sequence, and its score.
 
@@ -46,11 +57,7 @@ def viterbi(scores, length, transition, labels):
     if length == 0:
         return 0.0
     n_labels = transition.shape[0]
-    best = np.empty(n_labels)
-    for t in range(1, length):
-        best_predecessors(scores[t - 1], transition, best)
-        for j in range(n_labels):
-            scores[t, j] += best[j]
+    best_prefixes(scores, length, transition)
     label = argmax(scores[length - 1])
     score = scores[length - 1, label]
     labels[length - 1] = label

@@ -1,0 +1,124 @@
+"""The n best label sequences, one by one, best first (A* search with a Viterbi heuristic).
+
+The best score of any prefix that ends with a label at a token, from one Viterbi pass, is a
+perfect heuristic for a search that grows suffixes from the last token to the first: nothing is
+ever expanded that is not on the way to a result (Soong and Huang, 1991; sapo-2018, section 2.1,
+with the directions exchanged).
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.viterbi import best_prefixes
+
+
+@jit
+def astar_nbest(scores, length, transition, n_best, labels, path_scores):
+    """Best label sequences of one sequence, best first; return how many there are.
+
+    Every sequence found is *deviated* from at each token before the one where it deviated from
+    its own parent: another label there, what follows kept, and the best prefix before it. These
+    sets have no sequence in common, and each knows its best score. The `n_best` best deviations
+    wait in a sorted list. Ties are broken as in `viterbi`: the sequence with the smaller label at
+    the last token where two differ comes first.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (>= length, n_labels)
+        Emission scores; overwritten with the best scores of prefixes.
+    transition : ndarray of shape (n_labels, n_labels)
+        Transition scores.
+    n_best : int
+        How many sequences are wanted.
+    labels : ndarray of shape (n_best, length), integer
+        Receives the label sequences.
+    path_scores : ndarray of shape (n_best,)
+        Receives their scores.
+    """
+    if length == 0:
+        path_scores[0] = 0.0
+        return 1
+    best_prefixes(scores, length, transition)
+    waiting = np.empty((n_best, 3), np.int64)  # parent, token and label of a deviation
+    waiting_scores = np.empty(n_best)
+    alternatives = np.empty(transition.shape[0])
+    n_waiting = 0
+    path_scores[0] = -np.inf
+    for found in range(n_best):
+        token = length
+        if found > 0:
+            if n_waiting == 0:
+                return found
+            parent, token, label = waiting[0]
+            path_scores[found] = waiting_scores[0]
+            n_waiting -= 1
+            for m in range(n_waiting):
+                waiting_scores[m] = waiting_scores[m + 1]
+                waiting[m] = waiting[m + 1]
+            labels[found, token:] = labels[parent, token:]
+            labels[found, token] = label
+        capacity = n_best - found - 1
+        n_waiting = min(n_waiting, capacity)
+        for t in range(token - 1, -1, -1):
+            top = prefix_scores(scores, transition, t, length, labels[found], alternatives)
+            labels[found, t] = top
+            if found == 0 and t == length - 1:
+                path_scores[0] = alternatives[top]
+            rest = path_scores[found] - alternatives[top]
+            for label in range(alternatives.shape[0] if capacity > 0 else 0):
+                score = rest + alternatives[label]
+                full = n_waiting == capacity
+                if label == top or (full and score < waiting_scores[capacity - 1]):
+                    continue
+                deviation = (found, t, label)
+                n_waiting = insert(
+                    waiting, waiting_scores, n_waiting, capacity, deviation, score, labels
+                )
+    return n_best
+
+
+@jit
+def prefix_scores(best, transition, t, length, labels, out):
+    """Scores of the best prefixes up to ``t``, one a label, with the step to the label after it.
+
+    Returns the first of the best labels.
+    """
+    top = 0
+    for i in range(out.shape[0]):
+        out[i] = best[t, i]
+        if t < length - 1:
+            out[i] += transition[i, labels[t + 1]]
+        if out[i] > out[top]:
+            top = i
+    return top
+
+
+@jit
+def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, labels):
+    """Put a deviation into its place among the best so far; return how many there are then."""
+    place = n_waiting
+    while place > 0 and (
+        waiting_scores[place - 1] < score
+        or (waiting_scores[place - 1] == score and precedes(deviation, waiting[place - 1], labels))
+    ):
+        place -= 1
+    if place == capacity:
+        return n_waiting
+    for m in range(min(n_waiting, capacity - 1), place, -1):
+        waiting_scores[m] = waiting_scores[m - 1]
+        waiting[m] = waiting[m - 1]
+    waiting_scores[place] = score
+    waiting[place, 0], waiting[place, 1], waiting[place, 2] = deviation
+    return min(n_waiting + 1, capacity)
+
+
+@jit
+def precedes(a, b, labels):
+    """Whether deviation ``a`` has the smaller label at the last token where two differ."""
+    first = max(a[1], b[1])
+    for t in range(labels.shape[1] - 1, first - 1, -1):
+        label_a = a[2] if t == a[1] else labels[a[0], t]
+        label_b = b[2] if t == b[1] else labels[b[0], t]
+        if label_a != label_b:
+            return label_a < label_b
+    return False

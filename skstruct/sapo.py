@@ -1,0 +1,171 @@
+"""Search-based probabilistic online learning."""
+
+from numbers import Integral, Real
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skstruct.kernels.sapo import Search, sapo_epoch
+from skstruct.online import OnlineTagger
+
+__all__ = ["SAPOTagger"]
+
+
+class SAPOTagger(OnlineTagger):
+    """Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
+
+    Searches for the `n_best` labellings of each sequence, gives them probabilities among
+    themselves, and moves the weights towards the features of the right labelling and away from
+    the mean of those found. With ``n_best=1`` it is a perceptron with a penalty; with all
+    labellings it is stochastic gradient descent on the objective of `CRFTagger`,
+    ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``.
+
+    Parameters
+    ----------
+    n_best : int, default=5
+        How many labellings are searched for. Where there are fewer, all are used.
+    l2 : float, default=1.0
+        Strength of the squared penalty.
+    learning_rate : float, default=0.1
+        How far the weights move at the first sequence.
+    decay : float, default=0.9
+        Factor of the learning rate after each epoch, applied little by little; 1 keeps it.
+    search : {"astar", "kbest"}, default="astar"
+        How the labellings are found; both are exact. "kbest" is k-best Viterbi, and slower.
+    average : bool, default=False
+        Whether to predict with the average of the weights after every sequence, or with the last
+        ones.
+    fit_intercept : bool, default=True
+        Whether to learn a bias of each label, of first and of last tokens.
+    structure_alpha : float, default=1.0
+        Structure regularisation: in every epoch each sequence is cut anew at random into this many
+        pieces, on average. 1 cuts nothing.
+    mini_length : float, default=None
+        The same by the mean length of the pieces, in place of `structure_alpha`; 5.5 is a mixture
+        of lengths 5 and 6.
+    max_iter : int, default=100
+        Most epochs, passes over the training set.
+    tol : float or None, default=1e-3
+        Stop when the loss (with `early_stopping`, the share of right tokens in the part held out)
+        has not improved by more than this share of itself for `n_iter_no_change` epochs. None goes
+        on for `max_iter` epochs.
+    shuffle : bool, default=True
+        Whether to visit the sequences in a new random order in every epoch.
+    random_state : int, RandomState instance or None, default=None
+        Source of the order, and of the part held out.
+    early_stopping : bool, default=False
+        Whether to hold out a part of the sequences, watch the accuracy there, and keep the
+        weights of the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the sequences that is held out with `early_stopping`.
+    n_iter_no_change : int, default=5
+        Epochs to wait for an improvement.
+    n_jobs : int, default=None
+        Number of threads in prediction. None means 1 unless in a `joblib.parallel_config`
+        context, -1 means all processors. Learning is sequential.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the previous call, whose classes and features
+        then stand.
+    verbose : int, default=0
+        Whether to print the mistakes of every epoch.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Weights of features.
+    transition_ : ndarray of shape (n_classes, n_classes)
+        Weights of label pairs, from row to column.
+    intercept_, start_, end_ : ndarray of shape (n_classes,)
+        Biases of all, first and last tokens.
+    n_iter_ : int
+        Number of epochs.
+    history_ : dict of ndarray
+        For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
+        wrongly on the way), ``"loss"`` (negative log-likelihood among the labellings found, on the
+        way), ``"weight_norm"`` (of the weights of features), and with `early_stopping`
+        ``"validation_score"``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has them.
+    vectorizer_ : SequenceVectorizer
+        Where X was given as feature dicts or attribute strings, what made numbers of them.
+
+    See Also
+    --------
+    CRFTagger : Uses all labellings.
+    PerceptronTagger : Uses the best one, without probabilities.
+
+    References
+    ----------
+    Xu Sun, Shuming Ma, Yi Zhang and Xuancheng Ren: Towards easier and faster sequence labeling
+    for natural language processing: a search-based probabilistic online learning framework
+    (SAPO). Information Sciences, 2018. Algorithm 1.
+
+    Examples
+    --------
+    >>> from skstruct import SAPOTagger
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    >>> tagger = SAPOTagger(random_state=0).fit(X, y)
+    >>> tagger.predict([[{"word": "the"}, {"word": "dog"}]])
+    array([list(['DET', 'NOUN'])], dtype=object)
+    """
+
+    _parameter_constraints: dict = {
+        **OnlineTagger._parameter_constraints,
+        "n_best": [Interval(Integral, 1, None, closed="left")],
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "decay": [Interval(Real, 0, 1, closed="right")],
+        "search": [StrOptions({"astar", "kbest"})],
+    }
+
+    _epoch = staticmethod(sapo_epoch)
+
+    def __init__(
+        self,
+        *,
+        n_best=5,
+        l2=1.0,
+        learning_rate=0.1,
+        decay=0.9,
+        search="astar",
+        average=False,
+        fit_intercept=True,
+        structure_alpha=1.0,
+        mini_length=None,
+        max_iter=100,
+        tol=1e-3,
+        shuffle=True,
+        random_state=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        n_jobs=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.n_best = n_best
+        self.l2 = l2
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.search = search
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.structure_alpha = structure_alpha
+        self.mini_length = mini_length
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _settings(self):
+        return Search(self.n_best, self.search == "astar")
