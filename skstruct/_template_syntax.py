@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,9 +59,13 @@ def template_lines(source):
     if isinstance(source, os.PathLike):
         return Path(source).read_text("utf-8").splitlines()
     if isinstance(source, str):
-        if "\n" not in source and "%" not in source and os.path.isfile(source):
-            return Path(source).read_text("utf-8").splitlines()
-        return source.splitlines()
+        if "\n" in source or "%" in source:
+            return source.splitlines()
+        # A constant alone is no useful template: this can only be meant as a path.
+        source = Path(source)
+        if not source.is_file():
+            raise ValueError(f"template {str(source)!r} has no macro, and there is no such file.")
+        return source.read_text("utf-8").splitlines()
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):
         raise ValueError(
@@ -80,7 +84,7 @@ def parse_template(lines):
 
     Returns
     -------
-    templates : list of Template
+    templates : tuple of Template
         Without comments and blank lines.
 
     Raises
@@ -88,6 +92,12 @@ def parse_template(lines):
     ValueError
         If a line is malformed; the message names it.
     """
+    return _parsed(tuple(lines))
+
+
+# Short texts are tagged one at a time, and then parsing would take as long as all the rest.
+@lru_cache(maxsize=128)
+def _parsed(lines):
     templates = []
     for number, line in enumerate(lines, start=1):
         text = _COMMENT.sub("", line).strip()
@@ -95,14 +105,13 @@ def parse_template(lines):
             templates.append(_parse_line(text, f"Template line {number}, {text!r}"))
     if not any(template.makes_features for template in templates):
         raise ValueError("The template has no line that makes features, such as 'U00:%x[0,0]'.")
-    return templates
+    return tuple(templates)
 
 
 def _parse_line(text, where):
     kind = text[0].upper()
     if kind not in ("U", "B", "*"):
-        hint = "" if "%" in text else ", and there is no such file"
-        raise ValueError(f"{where}: a line starts with U, B, * or #{hint}.")
+        raise ValueError(f"{where}: a line starts with U, B, * or #.")
     literals, macros, end = [], [], 0
     for match in _MACRO.finditer(text):
         literals.append(text[end : match.start()])

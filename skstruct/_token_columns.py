@@ -84,37 +84,69 @@ class TokenColumns:
         lengths = list(map(len, chunk))
         tokens = list(chain.from_iterable(chunk))
         if tokens:
-            columns = self._split(tokens, lengths, first)
+            rows, columns = self._split_distinct(tokens)
+            if columns is None:
+                columns = self._split(tokens, lengths, first)
             for c in self._chunks:
                 values = _as_strings(columns[c], c, lengths, first)
-                codes = map(self.number.__getitem__, values)
-                self._chunks[c].append(np.fromiter(codes, np.int32, len(values)))
+                codes = np.fromiter(map(self.number.__getitem__, values), np.int32, len(values))
+                self._chunks[c].append(codes if rows is None else codes[rows])
         return lengths
+
+    def _split_distinct(self, tokens):
+        """Columns of the distinct tokens, and which of them each token is.
+
+        Most tokens occur again and again, and nothing but this look-up is then done for all.
+        None and None where some are not plain strings or tuples of strings, or differ in their
+        number of columns: then each one needs a look, as 1 and True are equal, but not the same.
+        """
+        number = defaultdict(count().__next__)
+        try:
+            rows = np.fromiter(map(number.__getitem__, tokens), np.int32, len(tokens))
+        except TypeError:  # lists cannot be looked up
+            return None, None
+        distinct = list(number)
+        types = set(map(type, distinct))
+        if types == {str}:
+            columns = [distinct]
+        elif types == {tuple} and len(set(map(len, distinct))) == 1:
+            columns = list(zip(*distinct, strict=True))
+        else:
+            return None, None
+        if any(set(map(type, column)) != {str} for column in columns):
+            return None, None
+        if self.n_columns is None and columns:
+            self._set_width(len(columns))
+        return (rows, columns) if len(columns) == self.n_columns else (None, None)
 
     def _split(self, tokens, lengths, first):
         """Lists of values, one for each column."""
         types = set(map(type, tokens))
         if types == {str}:
-            # Strings have a length of their own, that must not be taken for their columns'.
-            self._set_width([1], lengths, first, tokens)
+            self._check_width(1, tokens[0], 0, lengths, first)
             return [tokens]
         if not types <= {list, tuple}:
             tokens = [_as_columns(token, i, lengths, first) for i, token in enumerate(tokens)]
-        self._set_width(list(map(len, tokens)), lengths, first, tokens)
+        self._check_width(len(tokens[0]), tokens[0], 0, lengths, first)
+        if set(map(len, tokens)) != {self.n_columns}:
+            for i, token in enumerate(tokens):
+                self._check_width(len(token), token, i, lengths, first)
         flat = list(chain.from_iterable(tokens))
         return [flat[c :: self.n_columns] for c in range(self.n_columns)]
 
-    def _set_width(self, widths, lengths, first, tokens):
-        """Check that all tokens have as many columns as the first of all."""
+    def _set_width(self, width):
+        self.n_columns = width
+        self._chunks = {c: [] for c in self._wanted(width)}
+
+    def _check_width(self, width, token, i, lengths, first):
+        """Check that a token has as many columns as the first of all."""
         if self.n_columns is None:
-            if widths[0] == 0:
+            if width == 0:
                 raise ValueError(f"{_place(0, lengths, first)}: the token has no column. {_SHAPE}")
-            self.n_columns = widths[0]
-            self._chunks = {c: [] for c in self._wanted(self.n_columns)}
-        if set(widths) != {self.n_columns}:
-            i = next(i for i, width in enumerate(widths) if width != self.n_columns)
+            self._set_width(width)
+        if width != self.n_columns:
             raise ValueError(
-                f"{_place(i, lengths, first)}: the token {short_repr(tokens[i])} has {widths[i]} "
+                f"{_place(i, lengths, first)}: the token {short_repr(token)} has {width} "
                 f"column(s), but the first token of all has {self.n_columns}."
             )
 

@@ -54,9 +54,10 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
             n_waiting -= 1
             for m in range(n_waiting):
                 waiting_scores[m] = waiting_scores[m + 1]
-                waiting[m] = waiting[m + 1]
-            labels[found, token:] = labels[parent, token:]
-            labels[found, token] = label
+                for i in range(3):
+                    waiting[m, i] = waiting[m + 1, i]
+            for t in range(token, length):
+                labels[found, t] = labels[parent, t] if t > token else label
         capacity = n_best - found - 1
         n_waiting = min(n_waiting, capacity)
         for t in range(token - 1, -1, -1):
@@ -106,7 +107,8 @@ def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, label
         return n_waiting
     for m in range(min(n_waiting, capacity - 1), place, -1):
         waiting_scores[m] = waiting_scores[m - 1]
-        waiting[m] = waiting[m - 1]
+        for i in range(3):
+            waiting[m, i] = waiting[m - 1, i]
     waiting_scores[place] = score
     waiting[place, 0], waiting[place, 1], waiting[place, 2] = deviation
     return min(n_waiting + 1, capacity)

@@ -33,6 +33,7 @@ def prepare_transitions(transition):
     n_labels = transition.shape[0]
     shift = np.empty(n_labels)
     linear = np.zeros((n_labels, n_labels))
+    linear_t = np.zeros((n_labels, n_labels))
     spread = 0.0
     for j in range(n_labels):
         high = transition[0, j]
@@ -47,8 +48,8 @@ def prepare_transitions(transition):
     if scaled:
         for i in range(n_labels):
             for j in range(n_labels):
-                linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
-    return Transitions(transition, shift, linear, linear.T.copy(), scaled)
+                linear[i, j] = linear_t[j, i] = exp_nonpositive(transition[i, j] - shift[j])
+    return Transitions(transition, shift, linear, linear_t, scaled)
 
 
 @jit
@@ -121,7 +122,9 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
     sequence; as many slabs as there are pairs of neighbours hold them one by one.
     """
     n_labels = linear_t.shape[0]
-    beta = np.ones(n_labels)
+    beta = np.empty(n_labels)
+    for j in range(n_labels):
+        beta[j] = 1.0
     q = np.empty(n_labels)
     n_slabs = pairs.shape[0]
     for t in range(length - 1, 0, -1):

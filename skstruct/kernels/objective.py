@@ -9,6 +9,14 @@ from skstruct.kernels.scores import add_boundary, longest, path_score
 
 
 @jit
+def add_matrix(matrix, out):
+    """``out += matrix``."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            out[i, j] += matrix[i, j]
+
+
+@jit
 def chain_scores(features, chain, scale, first, last, out):
     """Write the scores of the rows ``first:last``, one sequence, with weights times `scale`."""
     n_labels = chain.transition.shape[0]
@@ -55,7 +63,7 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
         add_biases(marginals, b - a, out)
         add_state_gradient(features, marginals, n_labels, a, b, out.weights)
     finish_pairs(pairs, transitions)
-    out.transition[:] += pairs[0]
+    add_matrix(pairs[0], out.transition)
     return nll
 
 
@@ -108,4 +116,4 @@ def nll_curvature(features, offsets, first, last, sequence_weight, chain, transi
         add_biases(marginals, b - a, out)
         add_state_gradient(features, marginals, n_labels, a, b, out.weights)
     finish_pairs(pairs, transitions)
-    out.transition[:] += pairs[0]
+    add_matrix(pairs[0], out.transition)

@@ -113,14 +113,17 @@ def sample_scores(rows, sample, state, scores, transition):
     chain, scale = state.chain, state.progress[SCALE]
     length = sample[1] - sample[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
-    if sample[2]:
-        scores[0] += chain.start
-    if sample[3]:
-        scores[length - 1] += chain.end
-    transition[:] = chain.transition
+    for j in range(transition.shape[0]):
+        if sample[2]:
+            scores[0, j] += chain.start[j]
+        if sample[3]:
+            scores[length - 1, j] += chain.end[j]
+        for i in range(transition.shape[0]):
+            transition[i, j] = scale * chain.transition[i, j]
     if scale != 1.0:
-        scores[:length] *= scale
-        transition *= scale
+        for t in range(length):
+            for j in range(transition.shape[0]):
+                scores[t, j] *= scale
 
 
 @jit
@@ -133,10 +136,15 @@ def finish_sample(pace, state):
     progress[TOTAL] += progress[SCALE]
     if progress[SCALE] < SMALLEST_SCALE:
         scale = progress[SCALE]
-        for part in (state.chain.weights, state.chain.transition):
-            part *= scale
-        for part in (state.chain.intercept, state.chain.start, state.chain.end):
-            part *= scale
+        chain = state.chain
+        for j in range(chain.transition.shape[0]):
+            for i in range(chain.weights.shape[0]):
+                chain.weights[i, j] *= scale
+            for i in range(chain.transition.shape[0]):
+                chain.transition[i, j] *= scale
+            chain.intercept[j] *= scale
+            chain.start[j] *= scale
+            chain.end[j] *= scale
         progress[NORM] *= scale * scale
         progress[TOTAL] /= scale
         progress[SCALE] = 1.0

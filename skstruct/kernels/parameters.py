@@ -57,7 +57,9 @@ def group_by_feature(rows, labels, n_features):
         colptr[f + 1] += 1
     for f in range(n_features):
         colptr[f + 1] += colptr[f]
-    fill = colptr[:-1].copy()
+    fill = np.empty(n_features, np.int64)
+    for f in range(n_features):
+        fill[f] = colptr[f]
     unit = rows.data.shape[0] == 0
     seen_labels = np.empty(rows.indices.shape[0], np.uint16)
     seen_values = np.empty(rows.data.shape[0])
@@ -68,15 +70,16 @@ def group_by_feature(rows, labels, n_features):
             if not unit:
                 seen_values[m] = rows.data[k]
             fill[rows.indices[k]] += 1
-    return colptr, seen_labels, seen_values, order[:n_seen].copy()
+    return colptr, seen_labels, seen_values, order[:n_seen]
 
 
 @jit
 def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
     """Write the labels that feature ``f`` has weights for, in order; return how many."""
     n_labels = freq.shape[0]
-    freq[:] = 0.0
-    seen[:] = every_label
+    for y in range(n_labels):
+        freq[y] = 0.0
+        seen[y] = every_label
     for m in range(colptr[f], colptr[f + 1]):
         freq[seen_labels[m]] += seen_values[m] if seen_values.shape[0] > 0 else 1.0
         seen[seen_labels[m]] = True

@@ -41,20 +41,21 @@ def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain,
     scores = np.empty((length, n_labels))
     marginals = np.empty((length, n_labels))
     forward_scale = np.empty(length)
-    pairs = np.empty((1, n_labels, n_labels))
+    pairs = np.zeros((1, n_labels, n_labels))
     for i in order:
         a, b = offsets[i], offsets[i + 1]
         rate = descent.rate / (1.0 + descent.rate * descent.penalty * progress[0])
         step = -rate * sequence_weight[i]
         transitions = prepare_transitions(chain.transition)
         chain_scores(features, chain, progress[1], a, b, scores)
-        pairs[:] = 0.0
         forward_backward(scores, b - a, transitions, marginals, forward_scale, step, pairs)
         finish_pairs(pairs, transitions)
         shrink = 1.0 - rate * descent.penalty
         progress[1] *= shrink
-        chain.transition[:] *= shrink
-        chain.transition[:] += pairs[0]
+        for y in range(n_labels):
+            for z in range(n_labels):
+                chain.transition[y, z] = shrink * chain.transition[y, z] + pairs[0, y, z]
+                pairs[0, y, z] = 0.0
         subtract_gold(marginals[: b - a], labels[a:b], step, chain)
         add_biases(marginals, b - a, chain)
         for t in range(b - a):

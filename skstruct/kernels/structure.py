@@ -40,4 +40,4 @@ def cut(offsets, target, draws):
                 right -= length
             else:
                 left += length
-    return samples[:n].copy(), owner[:n].copy()
+    return samples[:n], owner[:n]
