@@ -44,8 +44,8 @@ class CRFTagger(BaseTagger):
     l2 : float, default=1.0
         Strength of the squared penalty, not negative. All weights are penalised, the biases too.
     min_freq : float, default=0
-        Combinations of a feature (its values summed) or label with a label that are less frequent
-        than this have no weight.
+        Combinations of a feature or label with a label that are less frequent than this have no
+        weight. The frequency of a feature is the sum of its absolute values.
     all_possible_states : bool, default=False
         Whether every feature has a weight for every label, and not only for those that it
         occurs with.

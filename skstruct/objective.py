@@ -39,7 +39,8 @@ class CRFObjective:
     l2 : float
         Strength of the penalty.
     min_freq : float
-        Least frequency, the sum of the feature's values, of a combination that gets a weight.
+        Least frequency of a combination that gets a weight; of a feature, the sum of its absolute
+        values.
     all_possible_states, all_possible_transitions : bool
         Whether combinations that do not occur have a frequency of zero instead of no weight.
     fit_intercept : bool

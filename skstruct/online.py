@@ -86,8 +86,8 @@ class OnlineTagger(BaseTagger):
         """
         with unchanged_on_error(self):
             first_call = not hasattr(self, "coef_")
-            self._check_classes(classes, first_call)
-            training_set = self._read_training_set(X, y, sample_weight, reset=first_call)
+            classes = self._check_classes(classes, first_call)
+            training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
             state = getattr(self, "_state", None) or self._new_state(warm=not first_call)
             random_state = check_random_state(self.random_state)
             history = History(self.verbose)
@@ -99,16 +99,17 @@ class OnlineTagger(BaseTagger):
         return self
 
     def _check_classes(self, classes, first_call):
+        """Return the classes known before y is read, None if there are none."""
+        known = None if first_call else self.classes_
         if classes is None:
-            return
+            return known
         classes = np.unique(classes)
-        if first_call:
-            self.classes_ = classes
-        elif not np.array_equal(classes, self.classes_):
+        if known is not None and not np.array_equal(classes, known):
             raise ValueError(
                 f"classes={classes!r} is not the same as in the first call of partial_fit, "
-                f"{self.classes_!r}."
+                f"{known!r}."
             )
+        return classes
 
     def _fit(self, training_set):
         self.__dict__.pop("_state", None)
@@ -154,7 +155,7 @@ class OnlineTagger(BaseTagger):
 
     def _nothing_left(self, history):
         """Whether another epoch would change nothing."""
-        return history["loss"][-1] == 0
+        return history["mistakes"][-1] == 0 and history["loss"][-1] == 0
 
     def _run_epoch(self, training_set, state, random_state, history, number):
         """Visit every sample once, and note what it came to."""

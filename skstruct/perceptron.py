@@ -131,6 +131,3 @@ class PerceptronTagger(OnlineTagger):
 
     def _merit(self, history):
         return -history["mistakes"][-1]
-
-    def _nothing_left(self, history):
-        return history["mistakes"][-1] == 0

@@ -105,8 +105,10 @@ class BaseTagger(BaseEstimator):
             estimator is then as it was before.
         """
         with unchanged_on_error(self):
+            warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
+            classes = self.classes_ if warm else None
             # In one line, so that a learner that has packed the data can let go of it.
-            self._fit(self._read_training_set(X, y, sample_weight))
+            self._fit(self._read_training_set(X, y, sample_weight, classes, not warm))
         return self
 
     def predict(self, X):
@@ -213,11 +215,13 @@ class BaseTagger(BaseEstimator):
         """
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
-    def _read_training_set(self, X, y, sample_weight, *, reset=True):
-        """Check X, y and the weights, and set ``classes_`` and what is known of the features."""
-        warm = not reset or (getattr(self, "warm_start", False) and hasattr(self, "coef_"))
-        format, batch = self._read_X(X, reset=not warm)
-        classes = self.classes_ if hasattr(self, "classes_") and warm else None
+    def _read_training_set(self, X, y, sample_weight, classes, reset):
+        """Check X, y and the weights, and set ``classes_`` and what is known of the features.
+
+        `classes` are those that are known already, or None; with `reset` the features are those
+        of X, without it they must be those that are known.
+        """
+        format, batch = self._read_X(X, reset=reset)
         self.classes_, labels = encode_labels(y, batch, format, classes)
         if len(self.classes_) >= 1 << 15:
             raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")

@@ -43,7 +43,7 @@ def group_by_feature(rows, labels, n_features):
     seen_labels : ndarray of shape (nnz,), uint16
         ``seen_labels[colptr[f]:colptr[f + 1]]`` are the labels of the tokens that have ``f``.
     seen_values : ndarray of shape (nnz,)
-        The values of ``f`` there; empty when all are one.
+        The absolute values of ``f`` there; empty when all are one.
     order : ndarray of shape (n_seen,), int32
         The features as they first appear: neighbours in the text become neighbours in memory.
     """
@@ -68,7 +68,7 @@ def group_by_feature(rows, labels, n_features):
             m = fill[rows.indices[k]]
             seen_labels[m] = labels[t]
             if not unit:
-                seen_values[m] = rows.data[k]
+                seen_values[m] = abs(rows.data[k])
             fill[rows.indices[k]] += 1
     return colptr, seen_labels, seen_values, order[:n_seen]
 

@@ -1,0 +1,349 @@
+"""Kernels of feature templates: hash, number and gather the combinations of column values.
+
+A feature's name is the template's text with values in it. Its hash is made of the hashes of
+these pieces, so that names themselves are never built:
+
+    hash(a + b) = hash(a) * power(b) + hash(b)        (power(b): BASE ** length of b, mod 2 ** 64)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+
+_BASE = np.uint64(0x9E3779B97F4A7C55)
+_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+_LOW = np.int64(0xFFFFFFFF)
+_BLOCK = 512
+
+
+class Pieces(NamedTuple):
+    """Strings that names are put together from."""
+
+    hashes: np.ndarray  # (n_pieces,) uint64
+    powers: np.ndarray  # (n_pieces,) uint64
+
+
+class Tokens(NamedTuple):
+    """Codes of values, with boundary codes on both sides of every sequence."""
+
+    codes: np.ndarray  # (n_fields, n_rows + 2 * margin * n_sequences) int32; -1: no value
+    offsets: np.ndarray  # (n_sequences + 1,) int64, of the sequences without margins
+    margin: int
+
+
+class Pattern(NamedTuple):
+    """A template: which values, and the text around them."""
+
+    fields: np.ndarray  # (n_parts,) int64
+    positions: np.ndarray  # (n_parts,) int64, from the current token
+    literals: Pieces  # n_parts + 1
+    group: int  # the same for templates with the same text
+
+
+class Features(NamedTuple):
+    """Combinations numbered so far, found by hash and told apart by their codes."""
+
+    hashes: np.ndarray  # (capacity,) uint64
+    codes: np.ndarray  # (capacity, max_parts) int32; -1 past the parts
+    groups: np.ndarray  # (capacity,) int32
+    slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
+
+
+@jit
+def hash_strings(text, ends, byte_hashes, hashes, powers):
+    """Hash strings that are given as bytes, one after the other."""
+    start = 0
+    for i in range(len(ends)):
+        h, power = np.uint64(0), np.uint64(1)
+        for k in range(start, ends[i]):
+            h = h * _BASE + byte_hashes[text[k]]
+            power *= _BASE
+        hashes[i], powers[i] = h, power
+        start = ends[i]
+
+
+@jit
+def add_margins(codes, offsets, before, after, margin, out):
+    """Copy sequences, with what is `margin` places around them."""
+    n = 0
+    for s in range(len(offsets) - 1):
+        for k in range(margin):
+            out[n] = before[margin - 1 - k]
+            n += 1
+        for r in range(offsets[s], offsets[s + 1]):
+            out[n] = codes[r]
+            n += 1
+        for k in range(margin):
+            out[n] = after[k]
+            n += 1
+
+
+@jit
+def _packed(tokens, pattern, n_values, place):
+    """The codes of a combination as one number, and whether it has all its values."""
+    key = np.int64(0)
+    for j in range(len(pattern.fields)):
+        c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+        if c < 0:
+            return key, False
+        key = key * n_values + c
+    return key, True
+
+
+@jit
+def _recent_slots(pattern, n_values, n_rows):
+    """Slots for the combinations seen last; none if they cannot be packed without overflow.
+
+    Most text repeats itself: this spares most of the look-ups in the large table of features.
+    """
+    if np.float64(n_values) ** len(pattern.fields) >= 2.0**62:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    size = 16
+    while size < min(2 * n_rows, 1 << 15):
+        size *= 2
+    return np.full(size, -1, np.int64), np.empty(size, np.int32)
+
+
+@jit
+def _recent_slot(key, keys):
+    mixed = np.uint64(key) * _BASE
+    return np.int64(mixed >> np.uint64(40)) & (len(keys) - 1)
+
+
+@jit
+def _hash_at(tokens, pattern, values, place):
+    h = pattern.literals.hashes[0]
+    for j in range(len(pattern.fields)):
+        c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+        h = h * values.powers[c] + values.hashes[c]
+        h = h * pattern.literals.powers[j + 1] + pattern.literals.hashes[j + 1]
+    return h
+
+
+@jit
+def _mixed(h):
+    # The low bits of a polynomial depend on few bits of the text.
+    h = (h ^ (h >> _HALF)) * _SPREAD
+    h = (h ^ (h >> _HALF)) * _SPREAD
+    return h ^ (h >> _HALF)
+
+
+@jit
+def _same_codes(tokens, pattern, known, place, features, feature):
+    if features.groups[feature] != pattern.group:
+        return False
+    for j in range(len(pattern.fields)):
+        c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+        if features.codes[feature, j] != known[c]:
+            return False
+    return True
+
+
+@jit
+def _probe(h, tokens, pattern, known, place, features):
+    """Look a combination up: its number or -1, the free slot, another number with its hash or -1.
+
+    Where nothing has the hash, nothing has the name. Where something has it, its codes tell
+    whether it is this combination; if not, only the names could tell.
+    """
+    mask = len(features.slots) - 1
+    mixed = _mixed(h)
+    tag = np.int64(mixed >> _HALF)
+    slot = np.int64(mixed & np.uint64(mask))
+    namesake = -1
+    while features.slots[slot] >= 0:
+        entry = features.slots[slot]
+        # 31 bits of the tag: an entry must not be negative.
+        if entry >> 32 == tag >> 1:
+            feature = entry & _LOW
+            if _same_codes(tokens, pattern, known, place, features, feature):
+                return feature, slot, namesake
+            if features.hashes[feature] == h:
+                namesake = feature
+        slot = (slot + 1) & mask
+    return np.int64(-1), slot, namesake
+
+
+@jit
+def _entry(h, feature):
+    return (np.int64(_mixed(h) >> _HALF) >> 1) << 32 | feature
+
+
+@jit
+def fill_slots(features, n_features):
+    """Enter the first features into the empty slots."""
+    mask = np.uint64(len(features.slots) - 1)
+    for feature in range(n_features):
+        h = features.hashes[feature]
+        slot = np.int64(_mixed(h) & mask)
+        while features.slots[slot] >= 0:
+            slot = (slot + 1) & np.int64(mask)
+        features.slots[slot] = _entry(h, feature)
+
+
+@jit
+def number_template(tokens, pattern, values, n_values, features, n_features, numbers, doubtful):
+    """Number the combinations at all rows, and add new ones to the features.
+
+    Room for as many new features as there are rows must be there. In `doubtful`, features that
+    share their hash with another one are marked. Returns the new number of features.
+    """
+    known = np.arange(n_values).astype(np.int32)
+    recent_keys, recent = _recent_slots(pattern, n_values, len(numbers))
+    for s in range(len(tokens.offsets) - 1):
+        shift = tokens.margin * (2 * s + 1)
+        for r in range(tokens.offsets[s], tokens.offsets[s + 1]):
+            place = r + shift
+            key, present = _packed(tokens, pattern, n_values, place)
+            if not present:
+                numbers[r] = -1
+                continue
+            i = _recent_slot(key, recent_keys)
+            if len(recent) and recent_keys[i] == key:
+                numbers[r] = recent[i]
+                continue
+            h = _hash_at(tokens, pattern, values, place)
+            feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
+            if feature < 0:
+                feature = n_features
+                n_features += 1
+                features.hashes[feature] = h
+                features.groups[feature] = pattern.group
+                for j in range(len(pattern.fields)):
+                    c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+                    features.codes[feature, j] = c
+                features.codes[feature, len(pattern.fields) :] = -1
+                features.slots[slot] = _entry(h, feature)
+                if namesake >= 0:
+                    doubtful[feature] = True
+                    doubtful[namesake] = True
+            numbers[r] = feature
+            if len(recent):
+                recent_keys[i], recent[i] = key, feature
+    return n_features
+
+
+@jit
+def find_template(tokens, pattern, values, known, features, numbers):
+    """Find the combinations at all rows among the features.
+
+    `known` has the fitted code of each value, or -1. Not found: -1. Where only the name can
+    tell, -2 less the number of the feature with the same hash. Returns how many these are.
+    """
+    n_doubtful = 0
+    n_values = len(known)
+    recent_keys, recent = _recent_slots(pattern, n_values, len(numbers))
+    for s in range(len(tokens.offsets) - 1):
+        shift = tokens.margin * (2 * s + 1)
+        for r in range(tokens.offsets[s], tokens.offsets[s + 1]):
+            place = r + shift
+            key, present = _packed(tokens, pattern, n_values, place)
+            if not present:
+                numbers[r] = -1
+                continue
+            i = _recent_slot(key, recent_keys)
+            if len(recent) and recent_keys[i] == key:
+                numbers[r] = recent[i]
+            else:
+                h = _hash_at(tokens, pattern, values, place)
+                feature, _, namesake = _probe(h, tokens, pattern, known, place, features)
+                numbers[r] = -2 - namesake if feature < 0 and namesake >= 0 else feature
+                if len(recent):
+                    recent_keys[i], recent[i] = key, numbers[r]
+            n_doubtful += numbers[r] <= -2
+    return n_doubtful
+
+
+@jit
+def hash_template(tokens, pattern, values, n_columns, numbers):
+    """Take the hash of the combination at each row for its column."""
+    for s in range(len(tokens.offsets) - 1):
+        shift = tokens.margin * (2 * s + 1)
+        for r in range(tokens.offsets[s], tokens.offsets[s + 1]):
+            numbers[r] = -1
+            if _packed(tokens, pattern, 0, r + shift)[1]:
+                h = _mixed(_hash_at(tokens, pattern, values, r + shift))
+                numbers[r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)
+
+
+@jit
+def _insert(c, first, n, indices, data):
+    """Put a column in its place among those of a row, from `first` to `n`; returns the new `n`."""
+    k = n
+    while k > first and indices[k - 1] > c:
+        k -= 1
+    if k > first and indices[k - 1] == c:
+        data[k - 1] += 1
+        return n
+    for i in range(n, k, -1):
+        indices[i], data[i] = indices[i - 1], data[i - 1]
+    indices[k], data[k] = c, 1
+    return n + 1
+
+
+@jit
+def gather_rows(numbers, column_of, indptr, indices, data):
+    """Bring the columns of all templates together, sorted and counted row by row.
+
+    An empty `column_of` leaves the numbers as they are. Returns the number of entries.
+    """
+    n_templates, n_rows = numbers.shape
+    # Template by template within a block: the columns of one template are close together.
+    block = np.empty((_BLOCK, n_templates), np.int32)
+    n = 0
+    for start in range(0, n_rows, _BLOCK):
+        end = min(start + _BLOCK, n_rows)
+        for m in range(n_templates):
+            for r in range(start, end):
+                c = numbers[m, r]
+                if c >= 0 and len(column_of):
+                    c = column_of[c]
+                block[r - start, m] = c
+        for r in range(start, end):
+            first, last = n, -1
+            for m in range(n_templates):
+                c = block[r - start, m]
+                # Templates come in the order of their columns: as a rule, this only appends.
+                if c > last:
+                    indices[n], data[n] = c, 1
+                    n += 1
+                    last = c
+                elif c >= 0:
+                    n = _insert(c, first, n, indices, data)
+            indptr[r + 1] = n
+    return n
+
+
+@jit
+def mark_used(codes, used):
+    """Mark the codes that occur, -1 apart."""
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if codes[i, j] >= 0:
+                used[codes[i, j]] = True
+
+
+@jit
+def count_columns(indices, counts):
+    """Count the rows that each column occurs in."""
+    for k in range(len(indices)):
+        counts[indices[k]] += 1
+
+
+@jit
+def keep_columns(column_of, indptr, indices, data):
+    """Renumber columns and drop those without a number, in place; returns how many are left."""
+    n, start = 0, 0
+    for r in range(len(indptr) - 1):
+        end = indptr[r + 1]
+        for k in range(start, end):
+            c = column_of[indices[k]]
+            if c >= 0:
+                indices[n], data[n] = c, data[k]
+                n += 1
+        start = end
+        indptr[r + 1] = n
+    return n

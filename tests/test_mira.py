@@ -1,0 +1,134 @@
+"""MIRA: its quadratic programme against a solver, its steps against a plain twin."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from test_perceptron import orders, problems
+
+from skstruct import MIRATagger
+from skstruct.kernels.mira import hildreth
+
+
+def flat_features(x, labels, n_labels, intercept):
+    """Feature vector of a whole labelling."""
+    parts = naive.zero_weights(n_labels, x.shape[1])
+    for t, label in enumerate(labels):
+        parts.coef[label] += x[t]
+        parts.intercept[label] += intercept
+        if t > 0:
+            parts.transition[labels[t - 1], label] += 1
+    parts.start[labels[0]] += intercept
+    parts.end[labels[-1]] += intercept
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def multipliers_of(A, missing, cap, n_passes):
+    a = np.zeros(len(missing))
+    for _ in range(n_passes):
+        for k in range(len(a)):
+            if A[k, k] > 0:
+                a[k] = np.clip(a[k] + (missing[k] - A[k] @ a) / A[k, k], 0, cap)
+    return a
+
+
+def mira_twin(X, y, sample_weight, epoch_orders, *, n_labels, n_best, C, hamming, n_passes,
+              intercept):  # fmt: skip
+    shapes = naive.zero_weights(n_labels, X[0].shape[1])
+    w, total, n_seen = np.zeros(sum(part.size for part in shapes)), 0.0, 0
+    cuts = np.cumsum([part.size for part in shapes])[:-1]
+
+    def unflatten(vector):
+        parts = np.split(vector, cuts)
+        return naive.Weights(*(p.reshape(s.shape) for p, s in zip(parts, shapes, strict=True)))
+
+    for order in epoch_orders:
+        for i in order:
+            if len(X[i]) == 0 or sample_weight[i] == 0:
+                continue
+            weights = unflatten(w)
+            scores = naive.emission_scores(X[i], weights)
+            found = naive.n_best(scores, weights.transition, n_best)
+            gold = flat_features(X[i], y[i], n_labels, intercept)
+            D = [gold - flat_features(X[i], labels, n_labels, intercept) for labels, _ in found]
+            wrong = [sum(a != b for a, b in zip(labels, y[i], strict=True)) for labels, _ in found]
+            cost = np.array(wrong if hamming else np.minimum(wrong, 1), dtype=float)
+            missing = np.where(np.array(wrong) > 0, cost - np.array(D) @ w, 0)
+            if missing.max() > 0:
+                a = multipliers_of(np.array(D) @ np.array(D).T, missing, C, n_passes)
+                w = w + sample_weight[i] * (a @ np.array(D))
+            total = total + w
+            n_seen += 1
+    return unflatten(w), unflatten(total / n_seen)
+
+
+@given(
+    problems(),
+    st.integers(1, 6),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["hamming", "zero_one"]),
+    st.sampled_from([0.05, 10.0]),
+)
+def test_every_step_of_the_sequential_update_is_the_twins(
+    problem, n_best, average, intercept, cost, C
+):
+    batch, y, sample_weight = problem
+    tagger = MIRATagger(
+        n_best=n_best, C=C, cost=cost, update="sequential", average=average,
+        fit_intercept=intercept, max_iter=1, tol=None, random_state=5,
+    ).fit(batch, y, sample_weight)  # fmt: skip
+    last, mean = mira_twin(
+        list(batch), y, sample_weight, orders(len(y), 1, 5), n_labels=len(tagger.classes_),
+        n_best=n_best, C=C, hamming=cost == "hamming", n_passes=1, intercept=intercept,
+    )  # fmt: skip
+    for found, expected in zip(naive.weights_of(tagger), mean if average else last, strict=True):
+        assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+@given(st.integers(1, 6), st.sampled_from([0.1, 1.0, 100.0]), st.integers(0, 2**31))
+def test_hildreth_solves_the_quadratic_programme(n, cap, seed):
+    rng = np.random.default_rng(seed)
+    D = rng.normal(size=(n, 8))
+    A, missing = D @ D.T, rng.normal(size=n)
+    a = hildreth(A, missing, cap, 5000)
+    reference = minimize(
+        lambda m: (m @ A @ m / 2 - missing @ m, A @ m - missing),
+        np.zeros(n),
+        jac=True,
+        bounds=[(0, cap)] * n,
+        options={"ftol": 1e-15, "gtol": 1e-12},
+    )
+    assert a @ A @ a / 2 - missing @ a <= reference.fun + 1e-7
+    assert np.all((a >= 0) & (a <= cap))
+
+
+@pytest.mark.parametrize("n_best", [1, 4])
+def test_after_an_uncapped_update_every_margin_holds(n_best):
+    rng = np.random.default_rng(0)
+    x, gold = rng.normal(size=(4, 6)), [0, 1, 2, 1]
+    tagger = MIRATagger(n_best=n_best, C=1e9, average=False, max_iter=1, tol=None)
+    tagger.fit([x], [gold])
+    before = naive.n_best(np.zeros((4, 3)), np.zeros((3, 3)), n_best)
+    weights = naive.weights_of(tagger)
+    scores = naive.emission_scores(x, weights)
+    gold_score = naive.path_score(scores, weights.transition, gold)
+    for labels, _ in before:
+        cost = sum(a != b for a, b in zip(labels, gold, strict=True))
+        margin = gold_score - naive.path_score(scores, weights.transition, labels)
+        assert margin >= cost - 1e-6
+
+
+def test_a_smaller_cap_moves_less(addresses):
+    X, y = addresses
+    norms = [
+        MIRATagger(C=C, average=False, max_iter=1, tol=None, random_state=0)
+        .fit(X[:100], y[:100])
+        .history_["weight_norm"][-1]
+        for C in (1e-4, 1e-3, 1e-2)
+    ]
+    assert norms == sorted(norms)
+    assert norms[0] < norms[-1]
