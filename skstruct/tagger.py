@@ -169,13 +169,12 @@ class BaseTagger(BaseEstimator):
         -------
         labellings : ndarray of shape (n_sequences,), dtype object
             For each sequence a list of `Labelling` ``(labels, score, probability)``, best first.
-            Labels that no allowed path reaches have a score of minus infinity.
         """
         if not isinstance(n_best, Integral) or n_best < 1:
             raise ValueError(f"n_best must be a positive integer, got {n_best!r}.")
         _, batch = self._read_X(X)
         rows, chain = as_rows(batch.X), self._chain()
-        codes = np.empty((n_best, batch.n_rows), np.int32)
+        codes = np.zeros((n_best, batch.n_rows), np.int32)
         scores = np.empty((len(batch), n_best))
         counts = np.empty(len(batch), np.int64)
         with range_runner(batch.offsets, self.n_jobs) as run:
@@ -185,7 +184,7 @@ class BaseTagger(BaseEstimator):
                 )
             )
         _, log_partition = self._marginals(batch)
-        labels = self.classes_[codes]
+        labels = self.classes_.astype(object)[codes]
         result = np.empty(len(batch), dtype=object)
         for i, n_found in enumerate(counts):
             a, b = batch.offsets[i], batch.offsets[i + 1]

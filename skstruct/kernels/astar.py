@@ -20,7 +20,8 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     its own parent: another label there, what follows kept, and the best prefix before it. These
     sets have no sequence in common, and each knows its best score. The `n_best` best deviations
     wait in a sorted list. Ties are broken as in `viterbi`: the sequence with the smaller label at
-    the last token where two differ comes first.
+    the last token where two differ comes first. Sequences with a score of minus infinity are
+    impossible and not listed, unless all are.
 
     Parameters
     ----------
@@ -69,7 +70,9 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
             for label in range(alternatives.shape[0] if capacity > 0 else 0):
                 score = rest + alternatives[label]
                 full = n_waiting == capacity
-                if label == top or (full and score < waiting_scores[capacity - 1]):
+                if label == top or not score > -np.inf:
+                    continue
+                if full and score < waiting_scores[capacity - 1]:
                     continue
                 deviation = (found, t, label)
                 n_waiting = insert(

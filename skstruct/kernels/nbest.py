@@ -11,7 +11,8 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
 
     Every label of every token keeps the `n_best` best prefixes that end there, each with the
     label and the rank of the prefix it extends. Ties are broken as in `viterbi`: the sequence
-    with the smaller label at the last token where two differ comes first.
+    with the smaller label at the last token where two differ comes first. Sequences with a score
+    of minus infinity are impossible and not listed, unless all are.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
     n_found = min(n_best, n_previous * n_labels)
     last = np.empty(n_found, np.int32)
     merge_prefixes(previous, n_previous, np.zeros(n_labels), n_found, path_scores, last)
+    while n_found > 1 and path_scores[n_found - 1] == -np.inf:
+        n_found -= 1
     for m in range(n_found):
         code = last[m]
         for t in range(length - 1, -1, -1):
