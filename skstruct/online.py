@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from skstruct.history import History
+from skstruct.kernels.appearance import by_appearance, reorder
 from skstruct.kernels.decode import decode_best
 from skstruct.kernels.online import (
     N_PROGRESS,
@@ -114,10 +115,15 @@ class OnlineTagger(BaseTagger):
     def _fit(self, training_set):
         self.__dict__.pop("_state", None)
         random_state = check_random_state(self.random_state)
+        rank, rows = by_appearance(training_set.rows, self.n_features_in_)
+        training_set = training_set._replace(rows=rows)
         validation_set = None
         if self.early_stopping:
             training_set, validation_set = self._hold_out(training_set, random_state)
-        state = self._new_state(warm=self.warm_start and hasattr(self, "coef_"))
+        warm = self.warm_start and hasattr(self, "coef_")
+        state = self._new_state(warm=warm)
+        if warm:
+            reorder(state.chain.weights, np.argsort(rank))
         history = History(self.verbose)
         best, best_chain, epochs_since = -np.inf, None, 0
         for epoch in range(1, self.max_iter + 1):
@@ -143,7 +149,9 @@ class OnlineTagger(BaseTagger):
                 )
         self.n_iter_ = epoch
         self.history_ = history.arrays()
-        self._set_chain(best_chain or _averaged(state, overwrite=True))
+        chain = best_chain or _averaged(state, overwrite=True)
+        reorder(chain.weights, rank)
+        self._set_chain(chain)
 
     def _settings(self):
         """What the rule is told: a NamedTuple of parameters of its own."""

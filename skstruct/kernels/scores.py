@@ -51,6 +51,8 @@ def emission_scores(rows, first, last, chain, out):
                 coming = rows.indices[k + AHEAD]
                 for j in range(0, min(n_labels, 4 * LINE), LINE):
                     prefetch(weights, coming * n_labels + j)
+                # Where a row does not start with a line, it ends in one more.
+                prefetch(weights, coming * n_labels + n_labels - 1)
             x = 1.0 if unit else rows.data[k]
             weight = weights[rows.indices[k]]
             for j in range(n_labels):

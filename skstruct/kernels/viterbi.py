@@ -4,6 +4,57 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 
+# Up to so many labels, looking at all of them is faster than choosing.
+FEW_LABELS = 32
+
+
+@jit
+def handicaps(transition, out):
+    """How far behind the best label another one may be and still matter for the next token.
+
+    ``out[i]`` is the most that label ``i`` can make up for by its transition into some label: what
+    it scores there more than the worst label does. Transitions that are minus infinity make it
+    infinite, and then no label is left out.
+    """
+    n_labels = transition.shape[0]
+    for i in range(n_labels):
+        out[i] = -np.inf
+    for j in range(n_labels):
+        worst = transition[0, j]
+        for i in range(1, n_labels):
+            worst = min(worst, transition[i, j])
+        for i in range(n_labels):
+            if transition[i, j] > -np.inf:
+                out[i] = max(out[i], transition[i, j] - worst)
+
+
+@jit
+def largest(x, n):
+    """Largest of the first ``n``; four at a time, so that it is not one chain of comparisons."""
+    a = b = c = d = -np.inf
+    for i in range(0, n - 3, 4):
+        a = x[i] if x[i] > a else a
+        b = x[i + 1] if x[i + 1] > b else b
+        c = x[i + 2] if x[i + 2] > c else c
+        d = x[i + 3] if x[i + 3] > d else d
+    for i in range(n - n % 4, n):
+        a = x[i] if x[i] > a else a
+    return max(max(a, b), max(c, d))
+
+
+@jit
+def keep_contenders(scores, handicap, out):
+    """Write the labels that may precede a best one into ``out``; return how many there are."""
+    n_labels = handicap.shape[0]
+    top = largest(scores, n_labels)
+    # A little more than exact, as sums are rounded.
+    limit = top - 1e-9 * (1.0 + abs(top))
+    n = 0
+    for i in range(n_labels):
+        out[n] = i
+        n += not scores[i] + handicap[i] < limit
+    return n
+
 
 @jit
 def best_predecessors(previous, transition, out):
@@ -27,12 +78,36 @@ def best_predecessors(previous, transition, out):
 
 
 @jit
+def best_contenders(previous, transition, contenders, out):
+    """The same with only some labels as predecessors."""
+    for j in range(transition.shape[0]):
+        out[j] = -np.inf
+    for i in contenders:
+        x = previous[i]
+        for j in range(transition.shape[0]):
+            a = x + transition[i, j]
+            out[j] = a if a > out[j] else out[j]
+
+
+@jit
 def best_prefixes(scores, length, transition):
-    """Turn ``scores[t, j]`` into the score of the best prefix that ends with ``j``, in place."""
+    """Turn ``scores[t, j]`` into the score of the best prefix that ends with ``j``, in place.
+
+    Where one of many labels is far ahead, few others can be on a best path; the rest is left out.
+    """
     n_labels = transition.shape[0]
     best = np.empty(n_labels)
+    handicap = np.empty(n_labels)
+    contenders = np.empty(n_labels + 1, np.int64)
+    choose = n_labels > FEW_LABELS and length > 1
+    if choose:
+        handicaps(transition, handicap)
     for t in range(1, length):
-        best_predecessors(scores[t - 1], transition, best)
+        if choose:
+            n = keep_contenders(scores[t - 1], handicap, contenders)
+            best_contenders(scores[t - 1], transition, contenders[:n], best)
+        else:
+            best_predecessors(scores[t - 1], transition, best)
         for j in range(n_labels):
             scores[t, j] += best[j]
 
