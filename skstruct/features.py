@@ -41,7 +41,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     in a token                            attribute and value
     ====================================  =========================================
     ``{"word": "the"}``                   ``word:the`` 1.0
-    ``{"title": True, "digit": False}``   ``title`` 1.0; ``digit`` 0.0 is not stored
+    ``{"title": True, "digit": False}``   ``title`` 1.0, ``digit`` 0.0
     ``{"length": 3}``                     ``length`` 3.0
     ``{"shape": ["Xx", "X"]}``            ``shape:Xx`` 1.0, ``shape:X`` 1.0
     ``{"next": {"word": "cat"}}``         ``next:word:cat`` 1.0
@@ -56,7 +56,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     ----------
     min_freq : int, default=1
         Least number of tokens of the training data that an attribute must occur in to get a
-        column. It occurs in a token where its value is not zero.
+        column, with whatever value.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
 
@@ -75,8 +75,9 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
     Notes
     -----
     The values of an attribute that a token repeats are summed. So does CRFsuite in training,
-    although python-crfsuite's ``ItemSequence.items``, a dict, shows only one of them. Zeros,
-    which have no effect there either, are not stored.
+    although python-crfsuite's ``ItemSequence.items``, a dict, shows only one of them. Zeros, such
+    as features that are False, are stored: they say which features occur with which labels, and
+    so which weights a CRF has.
 
     Unlike python-crfsuite, this refuses tokens that are a bare string (which it splits into
     characters), bytes, NaN and infinities; it takes any mapping for a dict and a tuple for a
@@ -214,7 +215,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         Returns
         -------
         X : list of lists of dicts
-            For each token of each sequence, the attributes that are not zero and their values.
+            For each token of each sequence, the attributes that are stored and their values.
             Fit to be vectorised again, with the same result.
 
         Raises
@@ -228,10 +229,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
             raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
         X = sp.csr_matrix(batch.X)
         names, values, ends = self.feature_names_[X.indices], X.data.tolist(), X.indptr.tolist()
-        tokens = [
-            {name: value for name, value in zip(names[a:b], values[a:b], strict=True) if value}
-            for a, b in pairwise(ends)
-        ]
+        tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
         return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
 
     def get_feature_names_out(self, input_features=None):
@@ -310,18 +308,17 @@ class _Stream:
 
 
 def _canonical(data, columns, indptr, n_columns, dtype):
-    """CSR matrix without zeros and without what has no column; works in the arrays given."""
-    missing = columns == _NO_COLUMN
-    columns[missing] = 0
-    data[missing] = 0
+    """CSR matrix without what has no column, duplicates summed; works in the arrays given."""
+    kept = columns != _NO_COLUMN
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
+        data, columns = data[kept], columns[kept]
     matrix = sp.csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, n_columns))
-    matrix.eliminate_zeros()
     matrix.sort_indices()
     if not matrix.has_canonical_format:
-        # Sums of int8 could overflow, and sums of other values could be zero.
+        # Sums of int8 could overflow.
         matrix.data = matrix.data.astype(dtype, copy=False)
         matrix.sum_duplicates()
-        matrix.eliminate_zeros()
     return matrix
 
 
@@ -359,8 +356,6 @@ def _read(tokens, limit, i):
                 else:
                     attributes = _attributes(key, value, limit)
                 for name, number in attributes:
-                    if number == 0:
-                        continue
                     if number != 1:
                         positions.append(len(names))
                         values.append(number)

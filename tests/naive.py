@@ -1,0 +1,249 @@
+"""Plain oracles: what kernels and learners must compute, written the obvious way.
+
+Scores are an array ``(length, n_labels)`` and a transition matrix ``(n_labels, n_labels)`` from
+row to column. Sequences of tokens are lists of dense matrices ``(length_i, n_features)``, their
+labels lists of integer codes, and weights a `Weights`.
+"""
+
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Weights(NamedTuple):
+    """The weights of a linear chain, in the shapes of a fitted tagger's attributes."""
+
+    coef: np.ndarray  # (n_labels, n_features)
+    transition: np.ndarray  # (n_labels, n_labels)
+    intercept: np.ndarray  # (n_labels,)
+    start: np.ndarray  # (n_labels,)
+    end: np.ndarray  # (n_labels,)
+
+
+def zero_weights(n_labels, n_features):
+    k = n_labels
+    return Weights(np.zeros((k, n_features)), np.zeros((k, k)), *(np.zeros(k) for _ in range(3)))
+
+
+def weights_of(tagger):
+    """The weights of a fitted tagger."""
+    return Weights(tagger.coef_, tagger.transition_, tagger.intercept_, tagger.start_, tagger.end_)
+
+
+def emission_scores(X, weights):
+    scores = np.zeros((len(X), len(weights.intercept)))
+    for t, x in enumerate(X):
+        for y in range(scores.shape[1]):
+            scores[t, y] = weights.intercept[y] + sum(
+                weights.coef[y, f] * x[f] for f in range(len(x))
+            )
+            if t == 0:
+                scores[t, y] += weights.start[y]
+            if t == len(X) - 1:
+                scores[t, y] += weights.end[y]
+    return scores
+
+
+def path_score(scores, transition, labels):
+    score = sum(scores[t, y] for t, y in enumerate(labels))
+    return score + sum(transition[i, j] for i, j in pairwise(labels))
+
+
+# ---------------------------------------------------------------- by listing all label sequences
+
+
+def labellings(length, n_labels):
+    return list(product(range(n_labels), repeat=length))
+
+
+def n_best(scores, transition, n):
+    """The best label sequences with their scores, as far as these are finite.
+
+    Of equal scores the one with the smaller label comes first, the last token counting most.
+    """
+    found = [
+        (labels, path_score(scores, transition, labels)) for labels in labellings(*scores.shape)
+    ]
+    found = [(labels, score) for labels, score in found if score > -np.inf]
+    return sorted(found, key=lambda item: (-item[1], item[0][::-1]))[:n]
+
+
+def listed_marginals(scores, transition):
+    """Log-partition, node marginals, and pair marginals of each two neighbours."""
+    length, n_labels = scores.shape
+    node = np.zeros((length, n_labels))
+    pairs = np.zeros((max(length - 1, 0), n_labels, n_labels))
+    paths = labellings(length, n_labels)
+    log_p = np.array([path_score(scores, transition, labels) for labels in paths])
+    log_z = np.logaddexp.reduce(log_p)
+    for labels, p in zip(paths, np.exp(log_p - log_z), strict=True):
+        for t, y in enumerate(labels):
+            node[t, y] += p
+            if t > 0:
+                pairs[t - 1, labels[t - 1], y] += p
+    return log_z, node, pairs
+
+
+# ----------------------------------------------------------------------------- token by token
+
+
+def viterbi(scores, transition):
+    """Best label sequence and its score; ties as in `n_best`."""
+    length = len(scores)
+    if length == 0:
+        return [], 0.0
+    best, back = scores[0], []
+    for t in range(1, length):
+        extended = best[:, None] + transition
+        back.append(extended.argmax(axis=0))
+        best = extended.max(axis=0) + scores[t]
+    labels = [int(best.argmax())]
+    for predecessor in reversed(back):
+        labels.append(int(predecessor[labels[-1]]))
+    return labels[::-1], best.max()
+
+
+def marginals(scores, transition):
+    """Log-partition and node marginals, over logarithms."""
+    length = len(scores)
+    alpha, beta = scores.copy(), np.zeros_like(scores)
+    for t in range(1, length):
+        alpha[t] += np.logaddexp.reduce(alpha[t - 1][:, None] + transition)
+    for t in range(length - 2, -1, -1):
+        beta[t] = np.logaddexp.reduce(transition + scores[t + 1] + beta[t + 1], axis=1)
+    log_z = np.logaddexp.reduce(alpha[-1])
+    return log_z, np.exp(alpha + beta - log_z)
+
+
+# ----------------------------------------------------------------------------------- learners
+
+
+def token_accuracy(X, y, weights):
+    right = total = 0
+    for x, gold in zip(X, y, strict=True):
+        predicted, _ = viterbi(emission_scores(x, weights), weights.transition)
+        right += sum(a == b for a, b in zip(predicted, gold, strict=True))
+        total += len(gold)
+    return right / total
+
+
+def crf_objective(X, y, weights, l2, sample_weight=None):
+    """Weighted negative log-likelihood with its penalty."""
+    sample_weight = np.ones(len(X)) if sample_weight is None else sample_weight
+    value = l2 / 2 * sum(np.sum(part**2) for part in weights)
+    for x, gold, s in zip(X, y, sample_weight, strict=True):
+        if len(x) > 0:
+            scores = emission_scores(x, weights)
+            log_z, _ = marginals(scores, weights.transition)
+            value += s * (log_z - path_score(scores, weights.transition, gold))
+    return value
+
+
+def crf_gradient(x, gold, weights):
+    """Gradient of the negative log-likelihood of one sequence."""
+    gradient = zero_weights(*weights.coef.shape)
+    scores = emission_scores(x, weights)
+    _, node, pairs = listed_marginals(scores, weights.transition)
+    for t, label in enumerate(gold):
+        node[t, label] -= 1
+        if t > 0:
+            pairs[t - 1, gold[t - 1], label] -= 1
+    gradient.coef[:] = node.T @ x
+    gradient.transition[:] = pairs.sum(axis=0)
+    gradient.intercept[:] = node.sum(axis=0)
+    gradient.start[:], gradient.end[:] = node[0], node[-1]
+    return gradient
+
+
+def crf_stochastic_descent(X, y, sample_weight, weights, orders, *, l2, rate):
+    """Weights after steps against the gradients of single sequences, each with its share of l2.
+
+    The steps are ``rate / (1 + rate * l2 / n * steps made)`` long.
+    """
+    share, n_steps = l2 / len(X), 0
+    for order in orders:
+        for i in order:
+            if len(X[i]) == 0:
+                continue
+            step = rate / (1 + rate * share * n_steps)
+            gradient = crf_gradient(X[i], y[i], weights)
+            for part, slope in zip(weights, gradient, strict=True):
+                part *= 1 - step * share
+                part -= step * sample_weight[i] * slope
+            n_steps += 1
+    return weights
+
+
+def crf_weight_masks(X, y, n_labels, *, min_freq, all_states, all_transitions, sample_weight):
+    """Which features and label pairs a CRF has weights for, as boolean `coef` and `transition`."""
+    n_features = X[0].shape[1]
+    state, transition = {}, {}
+    if all_states:
+        occurring = {f for x in X for token in x for f in range(n_features) if token[f] != 0}
+        state = {(label, f): 0.0 for label in range(n_labels) for f in occurring}
+    if all_transitions:
+        transition = {pair: 0.0 for pair in product(range(n_labels), repeat=2)}
+    for x, gold, s in zip(X, y, sample_weight, strict=True):
+        for t, label in enumerate(gold):
+            for f in range(n_features):
+                if x[t, f] != 0:
+                    state[label, f] = state.get((label, f), 0.0) + s * abs(x[t, f])
+            if t > 0:
+                pair = gold[t - 1], label
+                transition[pair] = transition.get(pair, 0.0) + s
+    masks = zero_weights(n_labels, n_features)
+    for mask, frequency in ((masks.coef, state), (masks.transition, transition)):
+        for position, value in frequency.items():
+            mask[position] = value >= min_freq
+    return masks.coef.astype(bool), masks.transition.astype(bool)
+
+
+class Perceptron:
+    """Structured perceptron that sums the weights after every sequence to average them."""
+
+    def __init__(self, n_labels, n_features, *, fit_intercept=True, weights=None):
+        self.fit_intercept = fit_intercept
+        self.weights = zero_weights(n_labels, n_features)
+        if weights is not None:
+            self.weights = Weights(*(part.copy() for part in weights))
+        self.total = zero_weights(n_labels, n_features)
+        self.n_samples = 0
+
+    def epoch(self, X, y, order, sample_weight=None):
+        """Visit sequences; return the number of wrong tokens, and the loss."""
+        mistakes, loss = 0, 0.0
+        for i in order:
+            s = 1.0 if sample_weight is None else sample_weight[i]
+            if s == 0 or len(X[i]) == 0:
+                continue
+            wrong, sample_loss = self._visit(X[i], y[i], s)
+            mistakes += wrong
+            loss += s * sample_loss
+            for total, part in zip(self.total, self.weights, strict=True):
+                total += part
+            self.n_samples += 1
+        return mistakes, loss
+
+    def _visit(self, x, gold, step):
+        w = self.weights
+        scores = emission_scores(x, w)
+        predicted, best = viterbi(scores, w.transition)
+        wrong = sum(a != b for a, b in zip(gold, predicted, strict=True))
+        if wrong == 0:
+            return 0, 0.0
+        loss = best - path_score(scores, w.transition, gold)
+        for labels, change in ((gold, step), (predicted, -step)):
+            for t, label in enumerate(labels):
+                w.coef[label] += change * x[t]
+                if t > 0:
+                    w.transition[labels[t - 1], label] += change
+                if self.fit_intercept:
+                    w.intercept[label] += change
+            if self.fit_intercept:
+                w.start[labels[0]] += change
+                w.end[labels[-1]] += change
+        return wrong, loss
+
+    def average(self):
+        return Weights(*(part / self.n_samples for part in self.total))

@@ -1,0 +1,46 @@
+"""Random cases that the tests of several kernels share."""
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+# Whole numbers are often equal, and their sums exact: ties are ties. The large ones leave the
+# range of exp in both directions.
+ELEMENTS = {
+    "ties": st.integers(-2, 2).map(float),
+    "moderate": st.floats(-5, 5),
+    "large": st.integers(-800, 800).map(float),
+}
+
+
+@st.composite
+def score_arrays(draw, min_length=0, kinds=tuple(ELEMENTS), forbid=True):
+    """Emission scores (length, n_labels) and transitions, of which some may be forbidden.
+
+    At least one label sequence is allowed.
+    """
+    length = draw(st.integers(min_length, 5))
+    n_labels = draw(st.integers(1, 4))
+    scores = draw(arrays(float, (length, n_labels), elements=ELEMENTS[draw(kind_of(kinds))]))
+    square = (n_labels, n_labels)
+    transition = draw(arrays(float, square, elements=ELEMENTS[draw(kind_of(kinds))]))
+    if forbid and draw(st.booleans()):
+        transition[draw(arrays(bool, square))] = -np.inf
+    reachable = np.zeros(n_labels)
+    for _ in range(1, length):
+        reachable = np.max(reachable[:, None] + np.where(transition > -np.inf, 0, -np.inf), axis=0)
+    assume(reachable.max() == 0)
+    return scores, transition
+
+
+def kind_of(kinds):
+    return st.sampled_from(kinds)
+
+
+@st.composite
+def lengths(draw, min_tokens=0, max_sequences=6):
+    """Lengths of a batch of sequences, some of them empty."""
+    found = draw(st.lists(st.integers(0, 4), min_size=1, max_size=max_sequences))
+    assume(sum(found) >= min_tokens)
+    return found
