@@ -138,9 +138,12 @@ class CRFObjective:
         chain = self._split(theta)
         transitions = prepare_transitions(chain.transition)
 
+        squares = self._features._replace(data=np.square(self._features.data))
+
         def nll(first, last, diagonal):
             nll_curvature(
                 self._features,
+                squares,
                 self.offsets,
                 first,
                 last,

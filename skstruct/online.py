@@ -187,13 +187,13 @@ class OnlineTagger(BaseTagger):
             self._settings(),
             state,
         )
-        weight_norm = state.progress[SCALE] * np.sqrt(state.progress[NORM])
+        weight_norm = state.progress[SCALE] * np.sqrt(np.maximum(state.progress[NORM], 0.0))
         if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
             raise ValueError(
                 f"The weights became infinite or NaN in epoch {number}: scale the features, or "
                 "learn at a lower rate."
             )
-        mistakes = result.mistakes / len(training_set.labels)
+        mistakes = result.mistakes / max(len(training_set.labels), 1)
         history.add(epoch=number, mistakes=mistakes, loss=result.loss, weight_norm=weight_norm)
 
     def _pace(self, n_samples):
@@ -207,14 +207,15 @@ class OnlineTagger(BaseTagger):
         return Pace(float(decay ** (1 / n_samples)), float(penalty), self.fit_intercept)
 
     def _hold_out(self, training_set, random_state):
-        n_sequences = len(training_set.sample_weight)
-        n_held = max(1, round(self.validation_fraction * n_sequences))
-        if n_held >= n_sequences:
+        lengths = np.diff(training_set.offsets)
+        counting = np.flatnonzero((training_set.sample_weight > 0) & (lengths > 0))
+        n_held = max(1, round(self.validation_fraction * len(counting)))
+        if n_held >= len(counting):
             raise ValueError(
                 f"early_stopping needs sequences to learn from beside validation_fraction="
-                f"{self.validation_fraction} of {n_sequences}."
+                f"{self.validation_fraction} of {len(counting)}."
             )
-        order = random_state.permutation(n_sequences)
+        order = counting[random_state.permutation(len(counting))]
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
         return training_set.take(kept), training_set.take(held)
 

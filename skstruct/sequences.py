@@ -284,12 +284,16 @@ def _as_matrix(X):
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     if sp.issparse(X):
         X = sp.csr_matrix(X, dtype=dtype)
+        # Picks the smallest index type, whatever that of the input.
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
         if not X.has_canonical_format:
             # The indices may be shared with the caller's matrix, and summing works in place.
             X = X.copy()
             X.sum_duplicates()
         return X
-    return np.ascontiguousarray(X, dtype=dtype)
+    X = np.ascontiguousarray(X, dtype=dtype)
+    # A single row counts as contiguous with any stride, which would show in joblib's hash.
+    return X.ravel().reshape(X.shape)
 
 
 def _as_offsets(offsets, n_rows):

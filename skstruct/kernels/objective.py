@@ -90,11 +90,14 @@ def add_biases(difference, length, out):
 
 
 @jit
-def nll_curvature(features, offsets, first, last, sequence_weight, chain, transitions, out):
+def nll_curvature(
+    features, squares, offsets, first, last, sequence_weight, chain, transitions, out
+):
     """Estimate the diagonal of the Hessian of the same sum, and add it to ``out``.
 
     Exact for state weights but for the correlation of a feature's tokens; of pairs, the counts
-    are taken for Poisson. Parameters as of `nll_gradient`.
+    are taken for Poisson. ``squares`` are the features with their values squared, the other
+    parameters are those of `nll_gradient`.
     """
     n_labels = chain.transition.shape[0]
     length = longest(offsets, first, last)
@@ -114,6 +117,6 @@ def nll_curvature(features, offsets, first, last, sequence_weight, chain, transi
                 p = marginals[t, j]
                 marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
         add_biases(marginals, b - a, out)
-        add_state_gradient(features, marginals, n_labels, a, b, out.weights)
+        add_state_gradient(squares, marginals, n_labels, a, b, out.weights)
     finish_pairs(pairs, transitions)
     add_matrix(pairs[0], out.transition)

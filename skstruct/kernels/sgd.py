@@ -44,6 +44,8 @@ def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain,
     pairs = np.zeros((1, n_labels, n_labels))
     for i in order:
         a, b = offsets[i], offsets[i + 1]
+        if a == b:
+            continue
         rate = descent.rate / (1.0 + descent.rate * descent.penalty * progress[0])
         step = -rate * sequence_weight[i]
         transitions = prepare_transitions(chain.transition)
@@ -53,6 +55,9 @@ def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain,
         shrink = 1.0 - rate * descent.penalty
         progress[1] *= shrink
         for y in range(n_labels):
+            chain.intercept[y] *= shrink
+            chain.start[y] *= shrink
+            chain.end[y] *= shrink
             for z in range(n_labels):
                 chain.transition[y, z] = shrink * chain.transition[y, z] + pairs[0, y, z]
                 pairs[0, y, z] = 0.0
