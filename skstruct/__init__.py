@@ -4,18 +4,33 @@ from skstruct.crf import CRFTagger
 from skstruct.features import SequenceVectorizer
 from skstruct.mira import MIRATagger
 from skstruct.perceptron import PerceptronTagger
+from skstruct.rerank import VRDAReranker
+from skstruct.rerank_baselines import (
+    PerceptronReranker,
+    SGDReranker,
+    TruncatedGradientReranker,
+)
 from skstruct.sapo import SAPOTagger
 from skstruct.sequences import SequenceBatch
+from skstruct.stacking import NBestReranker
 from skstruct.tagger import Labelling
+from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 __all__ = [
     "CRFTagger",
+    "HashingTemplateVectorizer",
     "Labelling",
     "MIRATagger",
+    "NBestReranker",
+    "PerceptronReranker",
     "PerceptronTagger",
     "SAPOTagger",
+    "SGDReranker",
     "SequenceBatch",
     "SequenceVectorizer",
+    "TemplateVectorizer",
+    "TruncatedGradientReranker",
+    "VRDAReranker",
 ]
 
 __version__ = "0.1.0.dev0"

@@ -125,9 +125,9 @@ def count_votes(rows, offsets, first, last, base, electorate, out):
     """Count the votes that each candidate of the groups ``first:last`` gets.
 
     A predictor votes for its best-scoring candidate, the first of several. Costs one comparison
-    a candidate and predictor, and each time that a feature changes or vanishes, a new sum over
-    the features of the candidates that have it. These sums start afresh rather than being
-    corrected, so that no rounding error piles up and candidates that score the same keep doing so.
+    a candidate and predictor and, wherever a feature changes or vanishes, new sums over all
+    features that have a weight. These start afresh rather than being corrected, so that no
+    rounding error piles up and candidates that score the same keep doing so.
     """
     n_features = electorate.histories.indptr.shape[0] - 1
     local = np.full(n_features, -1, np.int32)
@@ -139,8 +139,7 @@ def count_votes(rows, offsets, first, last, base, electorate, out):
 @jit
 def votes_of_group(rows, a, b, base, electorate, local, out):
     """Count the votes for the candidates ``a:b``; ``local`` is -1 throughout, and is so again."""
-    start = rows.indptr[a]
-    features, columns, members, member_ends = group_features(rows, a, b, local)
+    features, starts, members, x = group_features(rows, a, b, local)
     n_local = features.shape[0]
     n_mistakes = electorate.votes.shape[0] - 1
     # A calendar: the local features whose weight changes next at a given mistake, as a chain.
@@ -153,19 +152,10 @@ def votes_of_group(rows, a, b, base, electorate, local, out):
     values = np.zeros(n_local)
     fixed = np.zeros(b - a)
     slope = np.zeros(b - a)
-    dirty = np.zeros(b - a, np.bool_)
-    out[:] = 0.0
-    best = 0
+    out[:] = 0
     for m in range(n_mistakes + 1):
-        any_dirty = change_features(
-            m, features, position, electorate, head, chained, values, members, member_ends, dirty
-        )
-        if any_dirty:
-            for y in range(b - a):
-                if dirty[y]:
-                    dirty[y] = False
-                    p, q = rows.indptr[a + y] - start, rows.indptr[a + y + 1] - start
-                    fixed[y], slope[y] = line_of(rows, start, p, q, columns, values)
+        if change_features(m, features, position, electorate, head, chained, values):
+            sum_lines(values, starts, members, x, fixed, slope)
         pull = electorate.eta * np.sqrt(m) if m > 0 else 1.0
         best = 0
         highest = fixed[0] + m * electorate.l1 * slope[0] + pull * base[0]
@@ -178,31 +168,50 @@ def votes_of_group(rows, a, b, base, electorate, local, out):
 
 @jit
 def group_features(rows, a, b, local):
-    """The distinct features of a group, numbered from 0, and which candidates have each."""
-    start, end = rows.indptr[a], rows.indptr[b]
-    columns = np.empty(end - start, np.int32)
-    features = np.empty(end - start, np.int32)
+    """The candidates ``a:b`` by columns: their distinct features, who has each, and its values."""
+    first, last = rows.indptr[a], rows.indptr[b]
+    features = np.empty(last - first, np.int32)
+    counts = np.zeros(last - first + 1, np.int64)
     n_local = 0
-    for e in range(start, end):
+    for e in range(first, last):
         j = rows.indices[e]
         if local[j] < 0:
             local[j] = n_local
             features[n_local] = j
             n_local += 1
-        columns[e - start] = local[j]
-    member_ends = np.zeros(n_local + 1, np.int64)
-    for c in columns:
-        member_ends[c + 1] += 1
-    for f in range(n_local):
-        member_ends[f + 1] += member_ends[f]
-        local[features[f]] = -1
-    members = np.empty(end - start, np.int32)
-    filled = member_ends[:-1].copy()
+        counts[local[j] + 1] += 1
+    starts = np.cumsum(counts[: n_local + 1])
+    filled = starts[:-1].copy()
+    members = np.empty(last - first, np.int32)
+    x = np.ones(last - first)
     for t in range(a, b):
-        for e in range(rows.indptr[t] - start, rows.indptr[t + 1] - start):
-            members[filled[columns[e]]] = t - a
-            filled[columns[e]] += 1
-    return features[:n_local], columns, members, member_ends
+        for e in range(rows.indptr[t], rows.indptr[t + 1]):
+            f = local[rows.indices[e]]
+            members[filled[f]] = t - a
+            if rows.data.shape[0] > 0:
+                x[filled[f]] = rows.data[e]
+            filled[f] += 1
+    for f in range(n_local):
+        local[features[f]] = -1
+    return features[:n_local], starts, members, x
+
+
+@jit
+def sum_lines(values, starts, members, x, fixed, slope):
+    """Scores of the candidates times ``eta sqrt(m)``, as the lines ``fixed + m l1 slope``.
+
+    Candidates with the same features that have a weight get the same sums to the last bit, since
+    features are added in one order and those without a weight not at all.
+    """
+    fixed[:] = 0.0
+    slope[:] = 0.0
+    for f in range(values.shape[0]):
+        g = values[f]
+        if g != 0.0:
+            sign = np.sign(g)
+            for r in range(starts[f], starts[f + 1]):
+                fixed[members[r]] -= x[r] * g
+                slope[members[r]] += x[r] * sign
 
 
 @jit
@@ -223,10 +232,8 @@ def schedule(f, m, features, position, electorate, head, chained):
 
 
 @jit
-def change_features(
-    m, features, position, electorate, head, chained, values, members, member_ends, dirty
-):
-    """Make the changes that are due at mistake ``m``; say whether there were any."""
+def change_features(m, features, position, electorate, head, chained, values):
+    """Make the changes of gradient sums that are due at mistake ``m``; say whether any were."""
     histories = electorate.histories
     f = head[m]
     if f < 0:
@@ -239,22 +246,6 @@ def change_features(
             position[f] = h
         g = histories.gradient_sum[h]
         values[f] = g if np.abs(g) > m * electorate.l1 else 0.0
-        for r in range(member_ends[f], member_ends[f + 1]):
-            dirty[members[r]] = True
         schedule(f, m, features, position, electorate, head, chained)
         f = coming
     return True
-
-
-@jit
-def line_of(rows, start, p, q, columns, values):
-    """Score of a candidate times ``eta sqrt(m)``, as the line ``fixed + m l1 slope``."""
-    unit = rows.data.shape[0] == 0
-    fixed, slope = 0.0, 0.0
-    for e in range(p, q):
-        g = values[columns[e]]
-        if g != 0.0:
-            x = 1.0 if unit else rows.data[start + e]
-            fixed -= x * g
-            slope += x * np.sign(g)
-    return fixed, slope

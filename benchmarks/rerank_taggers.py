@@ -1,0 +1,153 @@
+"""The n-best lists of the library's own taggers as reranking tasks."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from rerank_features import Builder, split_up
+from sklearn.model_selection import KFold
+
+from skstruct import PerceptronTagger
+from skstruct.conll import read_conll
+from skstruct.metrics import extract_chunks
+from skstruct.stacking import chunk_cost
+
+N_BEST = 20
+
+
+def token_features(tokens):
+    """Attribute strings of every token: words and shapes around it, prefixes and suffixes."""
+    words = [token[0] for token in tokens]
+    found = []
+    for t in range(len(tokens)):
+        names = [f"prefix={words[t][:n]}" for n in (2, 3)]
+        names += [f"suffix={words[t][-n:]}" for n in (2, 3, 4)]
+        for shift in (-2, -1, 0, 1, 2):
+            if 0 <= t + shift < len(tokens):
+                names.append(f"word[{shift}]={words[t + shift].lower()}")
+                names.append(f"shape[{shift}]={shape_of(words[t + shift])}")
+                names += [f"column{c}[{shift}]={v}" for c, v in enumerate(tokens[t + shift][1:])]
+        found.append(names)
+    return found
+
+
+def shape_of(word):
+    classes = [
+        "X" if c.isupper() else "x" if c.islower() else "9" if c.isdigit() else c for c in word
+    ]
+    return "".join(c for i, c in enumerate(classes) if i == 0 or c != classes[i - 1])
+
+
+def labelling_features(tokens, labels):
+    """Features of a whole labelling that no chain of first order has."""
+    words = [token[0].lower() for token in tokens]
+    chunks = extract_chunks(labels)
+    found = Counter()
+    for a, b, kind in chunks:
+        text = " ".join(words[a:b])
+        found[f"chunk {kind} {text}"] += 1
+        found[f"length {kind} {min(b - a, 6)}"] += 1
+        found[f"shapes {kind} {' '.join(shape_of(t[0]) for t in tokens[a:b])}"] += 1
+        before = words[a - 1] if a else "^"
+        after = words[b] if b < len(words) else "$"
+        found[f"around {kind} {before} _ {after}"] += 1
+        found[f"before {kind} {before}"] += 1
+        found[f"after {kind} {after}"] += 1
+        if len(tokens[0]) > 1:
+            found[f"columns {kind} {' '.join(t[1] for t in tokens[a:b])}"] += 1
+    kinds = ["^", *(kind for _, _, kind in chunks), "$"]
+    for n in (2, 3):
+        for i in range(len(kinds) - n + 1):
+            found[f"kinds {' '.join(kinds[i : i + n])}"] += 1
+    for n in (3, 4):
+        for i in range(len(labels) - n + 1):
+            found[f"labels {' '.join(labels[i : i + n])}"] += 1
+    kind_of = {}
+    for a, b, kind in chunks:
+        text = " ".join(words[a:b])
+        if text in kind_of:
+            found[f"again {kind_of[text] == kind}"] += 1
+        kind_of[text] = kind
+    for word, label in zip(words, labels, strict=True):
+        if label == "O" and word in kind_of:
+            found["once a chunk, once not"] += 1
+    return found
+
+
+def tagging(folder, name, columns, parts):
+    """Lists by cross-fitting, with the splits ``(train, development or None, test)``.
+
+    Without a development set of its own, the last tenth of the training set is set apart.
+    """
+    data = {}
+    for part in parts:
+        if part is not None:
+            tokens, labels = read_tokens(folder / name / f"{part}.txt.gz", columns)
+            data[part] = (tokens, [token_features(t) for t in tokens], labels)
+    train, dev, test = parts
+    tokens, X, y = data[train]
+    lists = [None] * len(X)
+    for learnt, held in KFold(5).split(X):
+        tagger = new_tagger().fit([X[i] for i in learnt], [y[i] for i in learnt])
+        for i, found in zip(held, tagger.predict_nbest([X[i] for i in held], N_BEST), strict=True):
+            lists[i] = found
+    tagger = new_tagger().fit(X, y)
+    n_dev = 0 if dev else len(X) // 10
+    sizes = [("train", len(X) - n_dev), ("dev", n_dev)] if n_dev else [("train", len(X))]
+    for part, split in ((dev, "dev"), (test, "test")):
+        if part is not None:
+            lists = [*lists, *tagger.predict_nbest(data[part][1], N_BEST)]
+            tokens, y = tokens + data[part][0], y + data[part][2]
+            sizes.append((split, len(data[part][0])))
+    return as_groups(tokens, y, lists, sizes)
+
+
+def as_groups(tokens, y, lists, sizes):
+    builder, costs, stats = Builder(), [], []
+    for sentence, true, found in zip(tokens, y, lists, strict=True):
+        candidates = []
+        for rank, labelling in enumerate(found):
+            features = Counter(
+                {
+                    builder.name(f): x
+                    for f, x in labelling_features(sentence, labelling.labels).items()
+                }
+            )
+            features[builder.name("base score")] = 0.1 * (labelling.score - found[0].score)
+            features[builder.name("first")] = float(rank == 0)
+            candidates.append(features)
+            a, b = set(extract_chunks(true)), set(extract_chunks(labelling.labels))
+            stats.append((len(a & b), len(b), len(a)))
+            costs.append(chunk_cost(true, labelling.labels))
+        builder.add_group(candidates)
+    batch = builder.finish(sizes[0][1], 2)
+    return split_up(batch, np.array(costs), np.array(stats), sizes)
+
+
+def new_tagger():
+    return PerceptronTagger(random_state=0, max_iter=10, tol=None)
+
+
+def read_tokens(path, columns):
+    """Tokens as tuples of columns, and their labels."""
+    return read_conll(path, separator="\t", columns=list(range(columns)))
+
+
+def chunk_scores(total):
+    correct, found, true = total
+    return {
+        "f1": 100 * 2 * correct / (found + true),
+        "precision": 100 * correct / found,
+        "recall": 100 * correct / true,
+    }
+
+
+def task(name, columns, parts):
+    return (lambda folder: tagging(Path(folder), name, columns, parts), chunk_scores, "f1", True)
+
+
+TAGGER_TASKS = {
+    "conll2000": task("conll2000", 2, ("train", None, "test")),
+    "conll2002-esp": task("conll2002-esp", 1, ("train", "testa", "testb")),
+    "jnlpba": task("jnlpba", 1, ("train", None, "test")),
+}
