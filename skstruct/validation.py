@@ -257,7 +257,7 @@ def encode_labels(y, batch, format, classes=None):
     flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
     labels, dtype = flatten(y, batch.offsets)
     if classes is None:
-        classes = np.array(sorted(set(labels)), dtype=dtype)
+        classes = _as_classes(sorted(set(labels)), dtype)
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     try:
         return classes, np.fromiter(map(code_of.__getitem__, labels), np.int32, len(labels))
@@ -266,6 +266,14 @@ def encode_labels(y, batch, format, classes=None):
         raise ValueError(
             f"{_place(batch.offsets, row)}: label {labels[row]!r} is not among the classes."
         ) from None
+
+
+def _as_classes(distinct, dtype):
+    classes = np.array(distinct, dtype=dtype)
+    if dtype is None and (classes.dtype.kind == "f" or classes.tolist() != distinct):
+        # In numpy's types, integers beyond 64 bits become floats, and strings lose a final NUL.
+        classes = np.array(distinct, dtype=object)
+    return classes
 
 
 def _flatten_rows(y, offsets):
