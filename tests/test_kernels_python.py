@@ -1,0 +1,226 @@
+"""The kernels as plain Python: they give the same, and every one of them is run.
+
+With NUMBA_DISABLE_JIT=1 this file is a script that computes `results` uncompiled, and writes them
+to a file together with the names of the kernels that it came by. A new kernel needs a case here.
+"""
+
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+import threading
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import skstruct.kernels
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct.kernels import astar, forward_backward, lbfgs, nbest, viterbi
+from skstruct.objective import CRFObjective
+from skstruct.rerank import VRDAReranker
+from skstruct.rerank_baselines import PerceptronReranker, TruncatedGradientReranker
+from skstruct.tagger import TrainingSet, as_rows
+from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
+
+MODULES = sorted(module.name for module in pkgutil.iter_modules(skstruct.kernels.__path__))
+CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
+LENGTHS = [3, 0, 1, 5, 4, 2]
+
+
+def results():
+    """What the kernels come to on tiny data, as arrays with names."""
+    return {
+        **taggers(),
+        **stochastic_start(),
+        **rerankers(),
+        **templates(),
+        **dynamic_programmes(),
+        **vector_operations(),
+    }
+
+
+def real_features():
+    """So many that some are fetched in advance; some rare, some in all tokens."""
+    rng = np.random.default_rng(0)
+    shape = (sum(LENGTHS), 40)
+    return rng.integers(1, 5, shape) / 2 * (rng.random(shape) < np.linspace(0.05, 1, 40))
+
+
+def labels():
+    """So many that a change concerns few of them."""
+    y = np.random.default_rng(1).integers(20, size=sum(LENGTHS))
+    return [part.tolist() for part in np.split(y, np.cumsum(LENGTHS)[:-1])]
+
+
+def taggers():
+    """Where labels tie rounding must not decide: weights are exact, or features of any value."""
+    exact = {
+        "crf": CRFTagger(l2=0.5, tol=1e-10, n_jobs=2, warm_start=True),
+        "crf-few": CRFTagger(l2=0.5, tol=1e-10, min_freq=1.5, fit_intercept=False),
+        "perceptron": PerceptronTagger(average=False, max_iter=3, tol=None, random_state=0),
+        "averaged": PerceptronTagger(max_iter=1, tol=None, early_stopping=True, random_state=0),
+        "pieces": PerceptronTagger(max_iter=1, tol=None, structure_alpha=2.0, random_state=0),
+    }
+    inexact = {
+        "mira": MIRATagger(n_best=3, max_iter=1, tol=None, random_state=0),
+        "sapo": SAPOTagger(max_iter=2, tol=None, average=True, random_state=0),
+        "sapo-kbest": SAPOTagger(search="kbest", max_iter=2, tol=None, random_state=0),
+    }
+    features, found, y = real_features(), {}, labels()
+    noise = np.random.default_rng(2).normal(size=features.shape)
+    for kind, values, estimators in (
+        ("real", features, exact),
+        ("ones", features > 1, exact),
+        ("noisy", features + noise * (features > 0), inexact),
+    ):
+        batch = SequenceBatch.from_lengths(values, LENGTHS)
+        for name, tagger in estimators.items():
+            tagger.fit(batch, y)
+            for attribute in CHAIN:
+                found[f"{kind}-{name}-{attribute}"] = getattr(tagger, attribute)
+            found[f"{kind}-{name}-proba"] = np.concatenate(tagger.predict_proba(batch))
+            found[f"{kind}-{name}-labels"] = np.concatenate(tagger.predict(batch))
+            best = [x for candidates in tagger.predict_nbest(batch, 3) for x in candidates]
+            found[f"{kind}-{name}-nbest"] = np.concatenate([x.labels for x in best])
+            found[f"{kind}-{name}-scores"] = np.array([x.score for x in best])
+    return found
+
+
+def stochastic_start():
+    """Many sequences would be needed for the tagger to do this."""
+    lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    data = TrainingSet(
+        as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
+    )
+    return {"crf-start": CRFObjective(data, 40, 20, l2=0.5).stochastic_start(2)}
+
+
+def rerankers():
+    estimators = {
+        "vote": VRDAReranker(l1=0.05, prediction="vote", max_iter=3, random_state=0),
+        "average": VRDAReranker(l1=0.05, loss="logistic", max_iter=3, random_state=0),
+        "perceptron": PerceptronReranker(max_iter=3, random_state=0),
+        "truncated": TruncatedGradientReranker(gravity=0.01, period=2, random_state=0),
+    }
+    found, sizes = {}, [2, 3, 5, 3, 2]
+    costs = np.split(np.random.default_rng(1).random(sum(sizes)), np.cumsum(sizes)[:-1])
+    for kind, features in (("real", real_features()), ("ones", real_features() > 1)):
+        batch = SequenceBatch.from_lengths(features, sizes)
+        for name, reranker in estimators.items():
+            reranker.fit(batch, costs)
+            found[f"{kind}-{name}-reranker"] = reranker.coef_
+            found[f"{kind}-{name}-choices"] = reranker.predict(batch)
+            found[f"{kind}-{name}-probabilities"] = np.concatenate(reranker.predict_proba(batch))
+    return found
+
+
+def templates():
+    X = [[("the", "DT"), ("cat", "NN")], [("the", "DT"), ("the", "NN"), ("dog", "NN")]] * 2
+    template = "U0:%x[-1,1]/%x[0,1]\nU1:%x[0,0]\nU2:%x[0,0|prefix3]\nU3:%x[1,0]/%x[2,0]"
+    vectorizer = TemplateVectorizer(template, min_freq=2).fit(X)
+    unseen = [*X, [("bird", "NN"), ("the", "DT"), ("cat", "NN")]]
+    hashing = HashingTemplateVectorizer(template, n_features=64)
+    return {
+        "templates-known": TemplateVectorizer(template).fit_transform(X).X.toarray(),
+        "templates-unseen": vectorizer.transform(unseen).X.toarray(),
+        "templates-hashed": hashing.transform(unseen).X.toarray(),
+    }
+
+
+def dynamic_programmes():
+    found = {}
+    rng = np.random.default_rng(2)
+    for n_labels, forbid in ((1, False), (3, False), (4, True), (40, False)):
+        scores = rng.integers(-4, 5, (4, n_labels)).astype(float)
+        transition = rng.integers(-4, 5, (n_labels, n_labels)).astype(float)
+        if forbid:
+            transition[rng.random(transition.shape) < 0.3] = -np.inf
+        name = f"chain-{n_labels}-"
+        found[name + "viterbi"] = path = np.empty(4, np.int32)
+        found[name + "viterbi-score"] = viterbi.viterbi(scores.copy(), 4, transition, path)
+        for search in (nbest.nbest, astar.astar_nbest):
+            found[name + search.__name__] = paths = np.full((5, 4), -1, np.int32)
+            found[name + search.__name__ + "-scores"] = path_scores = np.full(5, np.nan)
+            search(scores.copy(), 4, transition, 5, paths, path_scores)
+        transitions = forward_backward.prepare_transitions(transition)
+        found[name + "node"] = node = np.empty((4, n_labels))
+        found[name + "pairs"] = pairs = np.zeros((3, n_labels, n_labels))
+        found[name + "log-partition"] = forward_backward.forward_backward(
+            scores.copy(), 4, transitions, node, np.empty(4), 2.0, pairs
+        )
+        forward_backward.finish_pairs(pairs, transitions)
+    return found
+
+
+def vector_operations():
+    a, b = np.random.default_rng(3).normal(size=(2, 11))
+    out = np.empty(11)
+    lbfgs.add_scaled(a, 0.5, b, out)
+    return {"dot": lbfgs.dot(a, b), "add_scaled": out}
+
+
+def kernels_of(module):
+    """Names of the functions that a module of kernels defines."""
+    module = import_module(f"skstruct.kernels.{module}")
+    return {
+        name
+        for name, function in vars(module).items()
+        if callable(function)
+        and not inspect.isclass(function)
+        and getattr(function, "__module__", None) == module.__name__
+    }
+
+
+def main(path):
+    folder = os.path.dirname(skstruct.kernels.__file__)
+    reached = set()
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(folder):
+            reached.add(f"{os.path.basename(code.co_filename)[:-3]}.{code.co_name}")
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    found = results()
+    sys.setprofile(None)
+    threading.setprofile(None)
+    np.savez(path, reached=sorted(reached), **found)
+
+
+@pytest.fixture(scope="module")
+def uncompiled(tmp_path_factory):
+    path = tmp_path_factory.mktemp("uncompiled") / "results.npz"
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.returncode == 0, process.stderr
+    with np.load(path) as found:
+        return dict(found)
+
+
+def test_compiled_kernels_give_the_same(uncompiled):
+    expected = {name: np.asarray(value) for name, value in results().items()}
+    assert uncompiled.keys() == expected.keys() | {"reached"}
+    for name, value in expected.items():
+        # Fits end at about the same point, after sums in another order.
+        tolerance = 1e-4 if "crf" in name else 1e-12
+        np.testing.assert_allclose(
+            uncompiled[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_kernel_was_run_uncompiled(uncompiled, module):
+    reached = {name.split(".")[1] for name in uncompiled["reached"] if name.split(".")[0] == module}
+    assert kernels_of(module) - reached == set()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

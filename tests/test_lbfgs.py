@@ -1,0 +1,171 @@
+"""L-BFGS finds the optimum that is known, or that scipy finds."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.optimize
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skstruct.kernels.lbfgs import add_scaled, dot
+from skstruct.lbfgs import minimize_lbfgs
+
+
+class Recorder:
+    """A function in the form that the minimiser wants, which notes where it was evaluated."""
+
+    def __init__(self, value_and_gradient):
+        self.value_and_gradient = value_and_gradient
+        self.values = []
+
+    def __call__(self, x, out):
+        value, out[:] = self.value_and_gradient(x)
+        self.values.append(value)
+        return value
+
+
+def run(value_and_gradient, x, n_steps, **options):
+    """Last iterate, and the values of all."""
+    values = []
+    recorder = Recorder(value_and_gradient)
+    for point in islice(minimize_lbfgs(recorder, x, **options), n_steps + 1):
+        expected_value, expected_gradient = value_and_gradient(point.x)
+        assert point.value == expected_value
+        assert_array_equal(point.gradient, expected_gradient)
+        values.append(point.value)
+    return point, np.array(values)
+
+
+def quadratic(scales, centre):
+    def value_and_gradient(x):
+        return 0.5 * float(np.sum(scales * (x - centre) ** 2)), scales * (x - centre)
+
+    return value_and_gradient
+
+
+def rosenbrock(x):
+    return scipy.optimize.rosen(x), scipy.optimize.rosen_der(x)
+
+
+def softmax_regression(seed, l2):
+    """Value and gradient of a small multinomial logistic regression."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 5)) * 10.0 ** np.arange(-2, 3), rng.integers(3, size=60)
+
+    def value_and_gradient(w):
+        w = w.reshape(5, 3)
+        scores = X @ w
+        log_z = np.logaddexp.reduce(scores, axis=1)
+        difference = np.exp(scores - log_z[:, None])
+        difference[np.arange(60), y] -= 1
+        value = np.sum(log_z - scores[np.arange(60), y]) + l2 / 2 * np.sum(w**2)
+        return float(value), (X.T @ difference + l2 * w).ravel()
+
+    return value_and_gradient
+
+
+@pytest.mark.parametrize("memory", [1, 3, 10])
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e4])
+def test_quadratics(condition, memory):
+    rng = np.random.default_rng(0)
+    scales, centre = np.geomspace(1, condition, 30), rng.normal(size=30)
+    point, values = run(quadratic(scales, centre), np.zeros(30), 1500, memory=memory)
+    assert_allclose(point.x, centre, atol=1e-6)
+    assert np.all(np.diff(values) <= 1e-13 * values[:-1])
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_rosenbrock(n):
+    start = np.where(np.arange(n) % 2, 1.0, -1.2)
+    point, values = run(rosenbrock, start, 500)
+    reference = scipy.optimize.minimize(
+        rosenbrock, start, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-10}
+    )
+    assert_allclose(point.x, reference.x, atol=1e-5)
+    assert point.value < 1e-10
+    assert np.all(np.diff(values) <= 1e-13 * values[:-1])
+
+
+@pytest.mark.parametrize("l2", [1e-3, 1.0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_badly_scaled_features(seed, l2):
+    function = softmax_regression(seed, l2)
+    reference = scipy.optimize.minimize(
+        function, np.zeros(15), jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 5000}
+    )
+    point, values = run(function, np.zeros(15), 2000)
+    assert_allclose(point.value, reference.fun, rtol=1e-8)
+    assert np.all(np.diff(values) <= 1e-12 * values[:-1])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_units_do_not_matter(unit):
+    """The same problem measured in other units, of the value and of the parameters."""
+    scales, centre = np.array([1.0, 10.0, 100.0]), np.array([3.0, -2.0, 1.0])
+    point, _ = run(quadratic(unit * scales, centre), np.zeros(3), 200)
+    assert_allclose(point.x, centre, atol=1e-5)
+    point, _ = run(quadratic(scales / unit**2, unit * centre), np.zeros(3), 200)
+    assert_allclose(point.x, unit * centre, atol=1e-5 * unit)
+
+
+def test_first_iterate_is_the_start():
+    start = np.array([2.0, 3.0])
+    first = next(minimize_lbfgs(Recorder(rosenbrock), start))
+    assert_array_equal(first.x, start)
+    assert first.value == rosenbrock(start)[0]
+    assert_array_equal(start, [2.0, 3.0])
+
+
+def test_ends_where_the_gradient_is_zero():
+    function = quadratic(np.ones(3), np.ones(3))
+    iterates = list(islice(minimize_lbfgs(Recorder(function), np.ones(3)), 5))
+    assert len(iterates) == 1
+    assert iterates[0].value == 0
+
+
+def test_ends_by_itself_when_nothing_improves():
+    function = quadratic(np.geomspace(1, 100, 10), np.arange(10.0))
+    values = [p.value for p in islice(minimize_lbfgs(Recorder(function), np.zeros(10)), 3000)]
+    assert len(values) < 3000
+    assert values[-1] < 1e-12 * values[0]
+
+
+def test_steps_into_nowhere_are_taken_back():
+    """The first step, of length one, leaves the domain: the value is infinite or not a number."""
+    for outside in (np.inf, np.nan):
+
+        def barrier(x, outside=outside):
+            inside = np.abs(x[0]) < 0.1
+            value = -np.log(0.01 - x[0] ** 2) - 5 * x[0] if inside else outside
+            slope = 2 * x[0] / (0.01 - x[0] ** 2) - 5 if inside else outside
+            return value, np.array([slope])
+
+        optimum = scipy.optimize.brentq(lambda x: 2 * x / (0.01 - x**2) - 5, -0.09, 0.09)
+        point, _ = run(barrier, np.zeros(1), 50)
+        assert_allclose(point.x, optimum, atol=1e-8)
+
+
+def test_every_evaluated_value_is_used_sparingly():
+    """About one evaluation an iteration, as the step of length one is right most of the time."""
+    recorder = Recorder(softmax_regression(3, 1.0))
+    iterates = sum(1 for _ in islice(minimize_lbfgs(recorder, np.zeros(15)), 41))
+    assert len(recorder.values) <= 2 * iterates
+
+
+# ----------------------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 7, 1000])
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("f4", "f8"), ("f8", "f4")])
+def test_dot_is_numpys(n, dtypes):
+    rng = np.random.default_rng(n)
+    a, b = (rng.normal(size=n).astype(dtype) for dtype in dtypes)
+    expected = np.dot(a.astype("f8"), b.astype("f8"))
+    assert_allclose(dot(a, b), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_add_scaled_is_the_plain_sum():
+    rng = np.random.default_rng(0)
+    x, d, out = rng.normal(size=5), rng.normal(size=5), np.empty(5)
+    add_scaled(x, 0.3, d, out)
+    assert_allclose(out, x + 0.3 * d, rtol=1e-14)

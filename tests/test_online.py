@@ -1,0 +1,316 @@
+"""What all online learners share: epochs, stopping, holding out, `partial_fit`."""
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from skstruct import PerceptronTagger, SequenceBatch
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Sequences whose labels only half depend on the features, which are multiples of 1/8."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 6, 60)
+    X = rng.integers(-8, 9, (lengths.sum(), 5)) / 8
+    y = np.argmax(X[:, :3] + 0.5 * rng.normal(size=(len(X), 3)), axis=1)
+    y = [part.tolist() for part in np.split(y, np.cumsum(lengths)[:-1])]
+    return SequenceBatch.from_lengths(X, lengths), y
+
+
+def assert_same_fit(a, b):
+    for name in WEIGHTS:
+        assert_array_equal(getattr(a, name), getattr(b, name))
+    assert a.n_iter_ == b.n_iter_
+    for name in a.history_.keys() - {"time"}:
+        assert_array_equal(a.history_[name], b.history_[name])
+
+
+def stopping_epoch(merit, tol, patience):
+    """Epoch, from 1, after which there was no improvement for long enough."""
+    best, since = -np.inf, 0
+    for epoch, m in enumerate(merit, start=1):
+        since = 0 if m > best + tol else since + 1
+        best = max(best, m)
+        if since == patience:
+            return epoch
+    return None
+
+
+# --------------------------------------------------------------------------------- random numbers
+
+
+@pytest.mark.parametrize("params", [{}, {"average": False}, {"early_stopping": True}])
+def test_the_same_random_state_gives_the_same_bits(noisy, params):
+    first, second = (
+        PerceptronTagger(max_iter=5, tol=None, random_state=3, **params).fit(*noisy)
+        for _ in range(2)
+    )
+    assert_same_fit(first, second)
+    third = PerceptronTagger(max_iter=5, tol=None, random_state=4, **params).fit(*noisy)
+    assert not np.array_equal(first.coef_, third.coef_)
+
+
+def test_the_number_of_jobs_does_not_matter(noisy):
+    one, two = (
+        PerceptronTagger(
+            max_iter=5, tol=None, random_state=3, early_stopping=True, n_jobs=n_jobs
+        ).fit(*noisy)
+        for n_jobs in (1, 2)
+    )
+    assert_same_fit(one, two)
+
+
+def test_epochs_differ_in_order_only_when_shuffled(noisy):
+    X, y = noisy
+    fixed = [PerceptronTagger(shuffle=False, max_iter=3, tol=None, random_state=s) for s in (0, 1)]
+    assert_same_fit(*(tagger.fit(X, y) for tagger in fixed))
+    backwards = PerceptronTagger(shuffle=False, max_iter=3, tol=None).fit(X[::-1], y[::-1])
+    assert not np.array_equal(fixed[0].coef_, backwards.coef_)
+
+
+# ---------------------------------------------------------------------------------------- stopping
+
+
+@pytest.mark.parametrize(("tol", "n_iter_no_change"), [(0.0, 2), (1e-2, 3), (0.2, 1)])
+def test_stops_when_mistakes_no_longer_fall(noisy, tol, n_iter_no_change):
+    tagger = PerceptronTagger(
+        tol=tol, n_iter_no_change=n_iter_no_change, max_iter=200, random_state=0
+    ).fit(*noisy)
+    expected = stopping_epoch(-tagger.history_["mistakes"], tol, n_iter_no_change)
+    assert tagger.n_iter_ == expected < 200
+    assert {len(column) for column in tagger.history_.values()} == {expected}
+    assert_array_equal(tagger.history_["epoch"], np.arange(1, expected + 1))
+
+
+def test_warns_when_max_iter_is_too_small(noisy):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        tagger = PerceptronTagger(max_iter=2).fit(*noisy)
+    assert tagger.n_iter_ == 2
+
+
+def test_without_tol_max_iter_is_what_was_asked_for(noisy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert PerceptronTagger(max_iter=30, tol=None).fit(*noisy).n_iter_ == 30
+
+
+def test_verbose_prints_every_epoch(noisy, capsys):
+    PerceptronTagger(max_iter=4, tol=None, verbose=1).fit(*noisy)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all("mistakes" in line for line in lines)
+
+
+# ------------------------------------------------------------------------------------ holding out
+
+
+def held_out(n, fraction, seed):
+    """The generator of a tagger after it chose the part to hold out; what is held and kept."""
+    rng = np.random.RandomState(seed)
+    order = rng.permutation(n)
+    n_held = max(1, round(fraction * n))
+    return rng, np.sort(order[:n_held]), np.sort(order[n_held:])
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("fraction", [0.1, 0.4])
+def test_early_stopping_keeps_the_best_epoch(noisy, average, fraction):
+    X, y = noisy
+    tagger = PerceptronTagger(
+        average=average,
+        early_stopping=True,
+        validation_fraction=fraction,
+        max_iter=60,
+        n_iter_no_change=4,
+        tol=0.0,
+        random_state=7,
+    ).fit(X, y)
+    rng, held, kept = held_out(len(y), fraction, 7)
+    matrices = list(X)
+    twin = naive.Perceptron(3, 5)
+    accuracies, chains = [], []
+    for _ in range(tagger.n_iter_):
+        order = np.arange(len(kept))
+        rng.shuffle(order)
+        twin.epoch(matrices, y, kept[order])
+        current = twin.average() if average else twin.weights
+        chains.append(naive.Weights(*(part.copy() for part in current)))
+        accuracies.append(
+            naive.token_accuracy([matrices[i] for i in held], [y[i] for i in held], chains[-1])
+        )
+    assert_allclose(tagger.history_["validation_score"], accuracies)
+    assert tagger.n_iter_ == stopping_epoch(accuracies, 0.0, 4)
+    best = int(np.argmax(accuracies))
+    assert best < tagger.n_iter_ - 1
+    for found, part in zip(naive.weights_of(tagger), chains[best], strict=True):
+        assert_allclose(found, part, rtol=1e-12, atol=1e-12)
+
+
+def test_held_out_accuracy_is_weighted(noisy):
+    X, y = noisy
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 5.0], len(y))
+    tagger = PerceptronTagger(
+        early_stopping=True, validation_fraction=0.4, max_iter=1, tol=None, random_state=0
+    ).fit(X, y, weight)
+    counting = np.flatnonzero(weight)
+    _, held, _ = held_out(len(counting), 0.4, 0)
+    held = counting[held]
+    expected = tagger.score(X[held], [y[i] for i in held], weight[held])
+    assert_allclose(tagger.history_["validation_score"], expected)
+
+
+def test_nothing_left_to_learn_from(noisy):
+    X, y = noisy
+    with pytest.raises(ValueError, match="early_stopping needs sequences to learn from"):
+        PerceptronTagger(early_stopping=True).fit(X[:1], y[:1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("without", ["tokens", "weight"])
+def test_either_part_may_have_nothing_that_counts(without, seed):
+    """Then there is a model or an error that says why, but no division by zero."""
+    X, y, weight = [[["a"]], [["a"], ["b"]]], [["x"], ["x", "y"]], [1.0, 1.0]
+    if without == "tokens":
+        X[0], y[0] = [], []
+    else:
+        weight[0] = 0.0
+    tagger = PerceptronTagger(early_stopping=True, validation_fraction=0.5, random_state=seed)
+    try:
+        scores = tagger.fit(X, y, weight).history_["validation_score"]
+    except ValueError as error:
+        reason, scores = str(error), [np.nan]
+    assert np.all(np.isfinite(scores)) or "early_stopping" in reason
+
+
+# --------------------------------------------------------------------------- beginning and going on
+
+
+def test_fit_begins_anew(noisy):
+    X, y = noisy
+    fresh = PerceptronTagger(max_iter=3, tol=None, random_state=0).fit(X, y)
+    used = PerceptronTagger(max_iter=3, tol=None, random_state=0)
+    used.fit([[["a"], ["b"]]], [["x", "y"]])
+    used.partial_fit([[["a"]]], [["y"]])
+    assert_same_fit(used.fit(X, y), fresh)
+    assert used.classes_.tolist() == [0, 1, 2]
+    assert not hasattr(used, "vectorizer_")
+
+
+def test_fit_after_partial_fit_begins_anew(noisy):
+    X, y = noisy
+    tagger = PerceptronTagger(max_iter=3, tol=None, random_state=0).partial_fit(X[:9], y[:9])
+    assert_same_fit(
+        tagger.fit(X, y), PerceptronTagger(max_iter=3, tol=None, random_state=0).fit(X, y)
+    )
+
+
+def test_warm_start_keeps_classes_and_features(noisy):
+    X, y = noisy
+    tagger = PerceptronTagger(warm_start=True, max_iter=3, tol=None, random_state=0).fit(X, y)
+    tagger.fit(X[:2], [[0] * len(labels) for labels in y[:2]])
+    assert tagger.classes_.tolist() == [0, 1, 2]
+    assert tagger.coef_.shape == (3, 5)
+    with pytest.raises(ValueError, match="label 9 is not among the classes"):
+        tagger.fit(X[:1], [[9] * len(y[0])])
+    with pytest.raises(ValueError, match="2 features"):
+        tagger.fit([np.eye(2)], [[0, 1]])
+
+
+def test_warm_start_from_separating_weights_changes_nothing(addresses):
+    X, y = addresses[0][:40], addresses[1][:40]
+    tagger = PerceptronTagger(average=False, warm_start=True, tol=None, random_state=0).fit(X, y)
+    assert tagger.history_["mistakes"][-1] == 0
+    before = [getattr(tagger, name).copy() for name in WEIGHTS]
+    tagger.fit(X, y)
+    assert tagger.n_iter_ == 1
+    for name, weights in zip(WEIGHTS, before, strict=True):
+        assert_array_equal(getattr(tagger, name), weights)
+
+
+def test_partial_fit_after_fit_goes_on_from_its_weights(noisy):
+    X, y = noisy
+    tagger = PerceptronTagger(average=False, max_iter=3, tol=None, random_state=0)
+    tagger.partial_fit(X[:9], y[:9]).fit(X, y)
+    twin = naive.Perceptron(3, 5, weights=naive.weights_of(tagger))
+    order = np.arange(len(y))
+    np.random.RandomState(0).shuffle(order)
+    twin.epoch(list(X), y, order)
+    tagger.partial_fit(X, y)
+    for found, part in zip(naive.weights_of(tagger), twin.weights, strict=True):
+        assert_array_equal(found, part)
+    assert tagger.n_iter_ == 4
+
+
+def test_weights_do_not_change_behind_the_back(noisy):
+    """What was read from a tagger stays as it is while the tagger learns on."""
+    X, y = noisy
+    for average in (False, True):
+        tagger = PerceptronTagger(average=average, random_state=0).partial_fit(X[:30], y[:30])
+        coef, before = tagger.coef_, tagger.coef_.copy()
+        tagger.partial_fit(X[30:], y[30:])
+        assert_array_equal(coef, before)
+        assert not np.array_equal(tagger.coef_, before)
+
+
+def test_partial_fit_takes_all_classes_at_first():
+    X, y = [[["a"], ["b"]], [["c"]]], [["x", "y"], ["z"]]
+    tagger = PerceptronTagger(random_state=0)
+    tagger.partial_fit(X[:1], y[:1], classes=["z", "y", "x"])
+    assert tagger.classes_.tolist() == ["x", "y", "z"]
+    assert tagger.coef_.shape == (3, 2)
+    tagger.partial_fit(X[1:], y[1:])
+    tagger.partial_fit(X[1:], y[1:], classes=["x", "y", "z"])
+    assert tagger.n_iter_ == 3
+    assert tagger.classes_.tolist() == ["x", "y", "z"]
+
+
+def test_partial_fit_without_classes_takes_those_that_occur():
+    tagger = PerceptronTagger().partial_fit([[["a"], ["b"]]], [["x", "y"]])
+    assert tagger.classes_.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("classes", [["x"], ["x", "z"], ["x", "y", "z"]])
+def test_partial_fit_refuses_other_classes_later(classes):
+    tagger = PerceptronTagger().partial_fit([[["a"], ["b"]]], [["x", "y"]])
+    before = tagger.__dict__.copy()
+    with pytest.raises(ValueError, match="not the same as in the first call"):
+        tagger.partial_fit([[["a"]]], [["x"]], classes=classes)
+    assert tagger.__dict__ == before
+
+
+def test_partial_fit_refuses_unknown_labels():
+    X, y = [[["a"], ["b"]]], [["x", "y"]]
+    tagger = PerceptronTagger()
+    with pytest.raises(ValueError, match="label 'y' is not among the classes"):
+        tagger.partial_fit(X, y, classes=["w", "x"])
+    assert not hasattr(tagger, "classes_")
+    tagger.partial_fit(X, y)
+    with pytest.raises(ValueError, match="label 'q' is not among the classes"):
+        tagger.partial_fit(X, [["x", "q"]])
+
+
+def test_partial_fit_ignores_features_that_come_later():
+    tagger = PerceptronTagger(random_state=0).partial_fit([[["a"], ["b"]]], [["x", "y"]])
+    tagger.partial_fit([[["new"], ["a"]]], [["y", "x"]])
+    assert tagger.feature_names_in_.tolist() == ["a", "b"]
+    assert tagger.coef_.shape == (2, 2)
+
+
+def test_chunks_of_one_pass_are_one_epoch(noisy):
+    """Without shuffling, learning chunk by chunk is learning at once."""
+    X, y = noisy
+    whole = PerceptronTagger(shuffle=False, max_iter=1, tol=None).fit(X, y)
+    parts = PerceptronTagger(shuffle=False)
+    for start in range(0, len(y), 7):
+        parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=[0, 1, 2])
+    for name in WEIGHTS:
+        assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-13, atol=1e-13)

@@ -1,0 +1,95 @@
+"""Ranges cover the batch evenly, and their results come back in order."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joblib import cpu_count, parallel_config
+from strategies import lengths
+
+from skstruct import CRFTagger, PerceptronTagger
+from skstruct.parallel import range_runner, split_ranges
+
+
+def as_offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+@given(lengths(max_sequences=30), st.integers(1, 8))
+def test_ranges_cover_all_sequences_once_and_evenly(lengths, n_ranges):
+    offsets = as_offsets(lengths)
+    ranges = split_ranges(offsets, n_ranges)
+    assert 1 <= len(ranges) <= n_ranges
+    assert [i for first, last in ranges for i in range(first, last)] == list(range(len(lengths)))
+    assert all(first < last for first, last in ranges)
+    fair = sum(lengths) / n_ranges
+    for first, last in ranges:
+        assert offsets[last] - offsets[first] <= fair + max(lengths)
+
+
+def test_results_come_in_the_order_of_the_ranges():
+    offsets = as_offsets([1] * 8)
+    with range_runner(offsets, 4) as run:
+        assert run.n_ranges == 4
+
+        def slow_first(number, first, last):
+            time.sleep(0.05 if number == 0 else 0)
+            return number, first, last, threading.get_ident()
+
+        results = run(slow_first)
+    assert [r[:3] for r in results] == [(0, 0, 2), (1, 2, 4), (2, 4, 6), (3, 6, 8)]
+    assert threading.get_ident() not in {r[3] for r in results}
+
+
+def test_one_job_stays_in_the_calling_thread():
+    with range_runner(as_offsets([2, 3]), None) as run:
+        assert run.n_ranges == 1
+        assert run(lambda *args: (*args, threading.get_ident())) == [
+            (0, 0, 2, threading.get_ident())
+        ]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_are_passed_on(n_jobs):
+    def fail(number, first, last):
+        raise KeyError(first)
+
+    with pytest.raises(KeyError, match="0"), range_runner(as_offsets([1, 1]), n_jobs) as run:
+        run(fail)
+
+
+def test_number_of_jobs_is_read_as_in_joblib():
+    offsets = as_offsets([1] * 1000)
+    with range_runner(offsets, -1) as run:
+        assert run.n_ranges == cpu_count()
+    with parallel_config(n_jobs=3), range_runner(offsets, None) as run:
+        assert run.n_ranges == 3
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 64])
+def test_predictions_do_not_depend_on_the_number_of_jobs(addresses, n_jobs):
+    X, y = addresses
+    X, y = [[], *X[:40], []], [[], *y[:40], []]
+    tagger = PerceptronTagger(max_iter=2, tol=None, random_state=0).fit(X, y)
+    expected = tagger.predict(X), tagger.predict_proba(X), tagger.predict_nbest(X, 3)
+    tagger.set_params(n_jobs=n_jobs)
+    found = tagger.predict(X), tagger.predict_proba(X), tagger.predict_nbest(X, 3)
+    assert expected[0].tolist() == found[0].tolist()
+    assert all(np.array_equal(a, b) for a, b in zip(expected[1], found[1], strict=True))
+    assert expected[2].tolist() == found[2].tolist()
+
+
+def test_training_gives_the_same_bits_for_the_same_number_of_jobs(addresses):
+    X, y = addresses[0][:60], addresses[1][:60]
+    one = CRFTagger(n_jobs=1, tol=1e-9).fit(X, y)
+    two = [CRFTagger(n_jobs=2, tol=1e-9).fit(X, y) for _ in range(2)]
+    assert np.array_equal(two[0].coef_, two[1].coef_)
+    assert np.array_equal(two[0].transition_, two[1].transition_)
+    assert np.array_equal(two[0].history_["objective"], two[1].history_["objective"])
+    np.testing.assert_allclose(one.coef_, two[0].coef_, atol=1e-3)
+    np.testing.assert_allclose(
+        one.history_["objective"][-1], two[0].history_["objective"][-1], rtol=1e-8
+    )
