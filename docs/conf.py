@@ -1,0 +1,83 @@
+"""How the documentation is built: ``sphinx-build -W -b html docs docs/_build/html``.
+
+Nothing here needs a network. Examples on a public corpus are run where the corpus is at hand
+already, and only shown where it is not.
+"""
+
+from pathlib import Path
+
+import skstruct
+from skstruct.datasets import fetch_conll2000
+
+project = "skstruct"
+author = "The skstruct developers"
+copyright = author
+version = release = skstruct.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "auto_examples/*.py", "auto_examples/*.ipynb"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+default_role = "py:obj"
+add_function_parentheses = False
+add_module_names = False
+
+autosummary_generate = True
+autosummary_imported_members = False
+numpydoc_show_class_members = False
+myst_heading_anchors = 2
+
+
+def corpus_at_hand():
+    """Whether the examples on CoNLL-2000 can run without a download."""
+    try:
+        for subset in ("train", "test"):
+            fetch_conll2000(subset=subset, download_if_missing=False)
+    except OSError:
+        return False
+    return True
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_" if corpus_at_hand() else r"/plot_(?!chunking)",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e9,
+    "doc_module": ("skstruct",),
+    "backreferences_dir": "generated/backreferences",
+    "inspect_global_variables": False,
+    "default_thumb_file": str(Path(__file__).parent / "_static" / "thumbnail.png"),
+    "write_computation_times": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skstruct"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {
+        "text": "skstruct",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "pygments_light_style": "tango",
+}
