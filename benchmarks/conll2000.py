@@ -1,9 +1,10 @@
 """CoNLL-2000 chunking beside python-crfsuite: whole processes, side by side in one run.
 
-Every run is a process of its own that reads the corpus as plain text, makes the features of CRFsuite's chunking
-template (words and parts of speech from -2 to 2, their bigrams, trigrams of parts of speech),
-trains, and tags the test set. Both libraries are given the same lists of attribute strings. The
-systems take turns, so that a machine that gets slower gets slower for all of them.
+Every run is a process of its own that reads the corpus as plain text, makes the features of
+CRFsuite's chunking template (words and parts of speech from -2 to 2, their bigrams, trigrams of
+parts of speech), trains, and tags the test set. Both libraries are given the same lists of
+attribute strings. The systems take turns, so that a machine that gets slower gets slower for all
+of them.
 
     python benchmarks/conll2000.py --repeat 3
 
