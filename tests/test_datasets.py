@@ -73,7 +73,7 @@ def column_file(tmp_path):
         SMALL.replace(b" ", b"   "),
         SMALL.replace(b"\n", b"\n  "),
         b"\xef\xbb\xbf" + SMALL,
-        gzip.compress(SMALL),
+        gzip.compress(SMALL, mtime=0),
         b"-DOCSTART- -X- O\n\n" + SMALL + b"-DOCSTART- -X- O\n",
         b"-DOCSTART-\n" + SMALL,
         SMALL.replace(b"\n\n", b"\n-DOCSTART- -X- O\n"),
@@ -105,7 +105,7 @@ def test_read_conll_kinds_of_sources(column_file, tmp_path):
     expected = SMALL_DATA, SMALL_TARGET
     assert read_conll(str(path)) == expected
     assert read_conll(io.BytesIO(SMALL)) == expected
-    assert read_conll(io.BytesIO(gzip.compress(SMALL))) == expected
+    assert read_conll(io.BytesIO(gzip.compress(SMALL, mtime=0))) == expected
     assert read_conll(io.StringIO(SMALL.decode())) == expected
     with path.open() as text, path.open("rb") as binary:
         assert read_conll(text) == read_conll(binary) == expected
@@ -184,9 +184,14 @@ def test_read_conll_encoding(column_file):
         (b"\n \n\t\n", {}, None, "no token"),
         (b"-DOCSTART- -X- O\n\n", {}, None, "no token"),
         (b"# only\n", {"comment": "#"}, None, "no token"),
-        (gzip.compress(b""), {}, None, "no token"),
-        (gzip.compress(SMALL)[:-9], {}, None, "cut off or damaged"),
-        (gzip.compress(SMALL)[:12] + b"?" + gzip.compress(SMALL)[13:], {}, None, "damaged"),
+        (gzip.compress(b"", mtime=0), {}, None, "no token"),
+        (gzip.compress(SMALL, mtime=0)[:-9], {}, None, "cut off or damaged"),
+        (
+            gzip.compress(SMALL, mtime=0)[:12] + b"?" + gzip.compress(SMALL)[13:],
+            {},
+            None,
+            "damaged",
+        ),
     ],
 )
 def test_read_conll_says_what_is_wrong_and_where(column_file, content, options, line, says):
@@ -230,7 +235,7 @@ def test_read_conll_gives_back_what_was_written(sentences, separator, newline, e
         newline.join(separator.join(row) for row in rows) + newline for rows in sentences
     )
     content = lines.encode(encoding)
-    stream = io.BytesIO(gzip.compress(content) if packed else content)
+    stream = io.BytesIO(gzip.compress(content, mtime=0) if packed else content)
     tokens, labels = read_conll(stream, encoding=encoding, skip_docstart=False)
     columns = [row[:-1] for rows in sentences for row in rows]
     if len(columns[0]) == 1:
@@ -454,7 +459,7 @@ def register(monkeypatch, server):
 
 def test_fetch_downloads_once(server, home, register):
     register("conll2000/train", "train", content=SMALL)
-    server.replies["train"] = Reply(gzip.compress(SMALL))
+    server.replies["train"] = Reply(gzip.compress(SMALL, mtime=0))
     for _ in range(2):
         corpus = fetch_conll2000(data_home=home)
         assert corpus.data == SMALL_DATA
@@ -468,7 +473,11 @@ def test_fetch_downloads_once(server, home, register):
 
 @pytest.mark.parametrize(
     "reply",
-    [Reply(SMALL), Reply(gzip.compress(SMALL)), Reply(gzip.compress(SMALL), encoding="gzip")],
+    [
+        Reply(SMALL),
+        Reply(gzip.compress(SMALL, mtime=0)),
+        Reply(gzip.compress(SMALL), encoding="gzip"),
+    ],
     ids=["plain", "gzip", "unpacked on the way"],
 )
 def test_fetch_recognises_the_content_however_it_is_packed(server, home, register, reply):
@@ -493,8 +502,8 @@ def test_fetch_tries_the_next_address(server, home, register):
         (Reply(b""), "wrong checksum"),
         (Reply(SMALL[:9]), "wrong checksum"),
         (Reply(SMALL[:9], missing=20), ""),  # the message is urllib3's
-        (Reply(gzip.compress(SMALL)[:-5]), "cut off or damaged"),
-        (Reply(gzip.compress(SMALL), missing=20), ""),
+        (Reply(gzip.compress(SMALL, mtime=0)[:-5]), "cut off or damaged"),
+        (Reply(gzip.compress(SMALL, mtime=0), missing=20), ""),
         (Reply(SMALL, encoding="gzip"), ""),
         (Reply(b"no", status=404), "404"),
         (Reply(b"no", status=403), "403"),
@@ -568,7 +577,7 @@ def test_fetch_takes_what_the_user_put_there(server, home, register):
     options = {"subset": "testb", "data_home": home}
     assert fetch_conll2002(**options).data == SMALL_DATA
     # The prepared file comes first.
-    (folder / "testb.txt.gz").write_bytes(gzip.compress(b"La\tDA\tB-LOC\n"))
+    (folder / "testb.txt.gz").write_bytes(gzip.compress(b"La\tDA\tB-LOC\n", mtime=0))
     assert fetch_conll2002(**options).data == [[("La", "DA")]]
     assert server.requests == []
     (folder / "testb.txt.gz").write_bytes(b"La\tDA\tB-LOC\nCoru")
@@ -583,7 +592,9 @@ def test_fetch_looks_into_skstruct_data_first(server, home, register, monkeypatc
     shared = tmp_path / "shared"
     for folder, word in ((shared, b"shared"), (home, b"home")):
         (folder / "conll2000").mkdir(parents=True)
-        (folder / "conll2000" / "train.txt.gz").write_bytes(gzip.compress(word + b" NN O\n"))
+        (folder / "conll2000" / "train.txt.gz").write_bytes(
+            gzip.compress(word + b" NN O\n", mtime=0)
+        )
     monkeypatch.setenv("SKSTRUCT_DATA", str(shared))
     assert fetch_conll2000(data_home=home).data == [[("shared", "NN")]]
     assert server.requests == []
@@ -664,7 +675,7 @@ def words():
 def test_ocr_letters_from_the_original(server, home, register, words):
     content = letter_data(words)
     register("ocr", "letter.data.gz", content=content)
-    server.replies["letter.data.gz"] = Reply(gzip.compress(content))
+    server.replies["letter.data.gz"] = Reply(gzip.compress(content, mtime=0))
     for subset, expected in {"test": [0, 3], "train": [1, 2, 4]}.items():
         letters = fetch_ocr_letters(subset=subset, data_home=home)
         assert_same_sequences(letters.data, [words[i][2] for i in expected])
@@ -681,7 +692,7 @@ def test_ocr_letters_checksum_is_of_the_words(words):
     fingerprint = ORIGINALS["ocr"].fingerprint
     content = letter_data(words)
     right = fingerprint(content)
-    assert fingerprint(gzip.compress(content.replace(b"\n", b"\r\n"))) == right
+    assert fingerprint(gzip.compress(content.replace(b"\n", b"\r\n"), mtime=0)) == right
     assert fingerprint(letter_data(words[::-1])) == right
     moved = [(1 if fold == 0 else fold, letters, pixels) for fold, letters, pixels in words]
     other_letter = [(fold, letters.replace("x", "y"), pixels) for fold, letters, pixels in words]
@@ -797,7 +808,7 @@ def test_real_ocr_letters(server, home, register, monkeypatch):
     content = letter_data(words)
     assert len(parsed_words(content, "letter.data")) == 6877
     register("ocr", "letter.data.gz")
-    server.replies["letter.data.gz"] = Reply(gzip.compress(content, compresslevel=1))
+    server.replies["letter.data.gz"] = Reply(gzip.compress(content, compresslevel=1, mtime=0))
     for subset, (X, y) in expected.items():
         found = fetch_ocr_letters(subset=subset, data_home=home, return_X_y=True)
         assert_same_sequences(found[0], X)

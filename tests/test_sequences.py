@@ -90,11 +90,11 @@ def test_any_sparse_format_becomes_csr(make):
     ("given_dtype", "kept"),
     [("f4", "f4"), ("f8", "f8"), ("i8", "f8"), ("?", "f8"), ("f2", "f8"), ("O", "f8")],
 )
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_dtypes(make, given_dtype, kept):
-    if given_dtype in ("f2", "O") and make is sp.csr_matrix:
-        pytest.skip("no such sparse matrices")
-    assert SequenceBatch(make(np.eye(2, dtype=given_dtype)), [0, 2]).dtype == kept
+def test_dtypes(given_dtype, kept):
+    X = np.eye(2, dtype=given_dtype)
+    assert SequenceBatch(X, [0, 2]).dtype == kept
+    if given_dtype not in ("f2", "O"):
+        assert SequenceBatch(sp.csr_matrix(X), [0, 2]).dtype == kept
 
 
 def test_dense_rows_are_contiguous():
