@@ -33,6 +33,7 @@ autosummary_generate = True
 autosummary_imported_members = False
 numpydoc_show_class_members = False
 myst_heading_anchors = 2
+myst_enable_extensions = ["dollarmath"]
 
 
 def corpus_at_hand():
@@ -50,6 +51,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_" if corpus_at_hand() else r"/plot_(?!chunking)",
     "within_subsection_order": "FileNameSortKey",
+    "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
     "show_signature": False,
     "remove_config_comments": True,

@@ -35,9 +35,9 @@ print(f"{len(X_train)} numbers; the first is a {train.kind[0]} of shape {X_train
 # %%
 # With and without neighbours
 # ---------------------------
-# A CRF on sequences of length one *is* logistic regression, with ``C = 1 / l2``. So the comparison
-# is fair: same features, same penalty, chosen by cross-validation for each. What the CRF has more
-# is a weight for each pair of neighbouring digits.
+# A CRF on sequences of length one is logistic regression with ``C = 1 / l2``, but for the biases,
+# which it penalises too. So the comparison is fair: same features, same penalty, chosen by
+# cross-validation for each. What the CRF has more is a weight for each pair of neighbouring digits.
 
 strengths = [3, 10, 30]
 crf = GridSearchCV(CRFTagger(), {"l2": strengths}, cv=3).fit(X_train, y_train)

@@ -3,7 +3,7 @@ Choose features by cross-validation
 ===================================
 
 A feature template is a parameter like any other: here, four of them compete on the labelling of
-addresses. :class:`~skstruct.templates.TemplateVectorizer` makes the features straight of the
+addresses. :class:`~skstruct.TemplateVectorizer` makes the features straight of the
 tokens.
 """
 
@@ -18,10 +18,9 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
-from skstruct import CRFTagger
+from skstruct import CRFTagger, TemplateVectorizer
 from skstruct.datasets import load_addresses
 from skstruct.metrics import chunk_f1_scorer
-from skstruct.templates import TemplateVectorizer
 
 word = ["U00:%x[0,0|lower]"]
 neighbours = [*word, "U01:%x[-1,0|lower]", "U02:%x[1,0|lower]"]

@@ -206,10 +206,10 @@ class CRFTagger(BaseTagger):
                 converged = bound <= self.tol * point.value or _stalled(history, self.tol)
                 if converged or iteration == self.max_iter:
                     break
-        if not converged and iteration == self.max_iter:
+        if not converged:
             warnings.warn(
                 f"The objective is not known to be within tol={self.tol} of its minimum after "
-                f"max_iter={self.max_iter} iterations.",
+                f"{iteration} iterations, of max_iter={self.max_iter}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

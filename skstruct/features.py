@@ -161,6 +161,8 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         first_seen = defaultdict(count().__next__)
         stream = _Stream(self.dtype).read(X, partial(map, first_seen.__getitem__))
         matrix = stream.to_matrix(len(first_seen))
+        if matrix.shape[0] == 0:
+            raise ValueError("Found no token: every sequence is empty.")
 
         occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= self.min_freq
         names = sorted(compress(first_seen, occurs.tolist()))

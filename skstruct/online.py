@@ -89,7 +89,9 @@ class OnlineTagger(BaseTagger):
             first_call = not hasattr(self, "coef_")
             classes = self._check_classes(classes, first_call)
             training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
-            state = getattr(self, "_state", None) or self._new_state(warm=not first_call)
+            # A copy, because an error or interrupt may come after the weights have moved.
+            known = getattr(self, "_state", None)
+            state = known.copy() if known else self._new_state(warm=not first_call)
             random_state = check_random_state(self.random_state)
             history = History(self.verbose)
             self.n_iter_ = getattr(self, "n_iter_", 0) + 1

@@ -237,7 +237,7 @@ class BaseTagger(BaseEstimator):
         """Settle the format of X and bring it into a batch with the features of the model."""
         if not reset:
             check_is_fitted(self)
-        format, X = read_format(X)
+        format, X = read_format(X, None if reset else self.n_features_in_)
         if reset:
             self.__dict__.pop("vectorizer_", None)
         if format is Format.ROWS:
@@ -284,7 +284,8 @@ class BaseTagger(BaseEstimator):
 
     def _shape_labels(self, codes, batch, format):
         # As objects, the same few labels are shared by all tokens.
-        classes = self.classes_ if format is not Format.BATCH else self.classes_.astype(object)
+        ragged = format in (Format.BATCH, Format.TOKENS)
+        classes = self.classes_.astype(object) if ragged else self.classes_
         return shape_predictions(classes[codes], batch.offsets, format)
 
     def _set_chain(self, chain):

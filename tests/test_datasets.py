@@ -187,7 +187,7 @@ def test_read_conll_encoding(column_file):
         (gzip.compress(b"", mtime=0), {}, None, "no token"),
         (gzip.compress(SMALL, mtime=0)[:-9], {}, None, "cut off or damaged"),
         (
-            gzip.compress(SMALL, mtime=0)[:12] + b"?" + gzip.compress(SMALL)[13:],
+            gzip.compress(SMALL, mtime=0)[:12] + b"?" + gzip.compress(SMALL, mtime=0)[13:],
             {},
             None,
             "damaged",
@@ -476,7 +476,7 @@ def test_fetch_downloads_once(server, home, register):
     [
         Reply(SMALL),
         Reply(gzip.compress(SMALL, mtime=0)),
-        Reply(gzip.compress(SMALL), encoding="gzip"),
+        Reply(gzip.compress(SMALL, mtime=0), encoding="gzip"),
     ],
     ids=["plain", "gzip", "unpacked on the way"],
 )

@@ -37,6 +37,11 @@ class OnlineState(NamedTuple):
     lag: Chain  # weighted sum of the changes; empty weights when there is no average
     progress: np.ndarray  # (N_PROGRESS,)
 
+    def copy(self):
+        """State that shares no array with this one."""
+        chain, lag = (Chain(*(part.copy() for part in parts)) for parts in self[:2])
+        return OnlineState(chain, lag, self.progress.copy())
+
 
 class Pace(NamedTuple):
     """How the weights move, whatever the rule."""
