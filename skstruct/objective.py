@@ -214,7 +214,10 @@ class CRFObjective:
         The objective is strongly convex with modulus `l2`, so it is at most
         ``|gradient|^2 / (2 l2)``.
         """
-        return dot(gradient, gradient) / (2 * self.l2) if self.l2 > 0 else np.inf
+        square = dot(gradient, gradient)
+        if square == 0:
+            return 0.0
+        return square / (2 * self.l2) if self.l2 > 0 else np.inf
 
     def pack(self, chain):
         """Parameter vector with the weights of a chain, as far as the model has them."""
