@@ -313,7 +313,9 @@ def test_minimum_is_no_further_than_the_bound(problem):
 
 def test_bound_without_penalty_says_nothing():
     objective = make_objective(training_set([np.eye(2)], [[0, 1]]), 2, 2, l2=0.0)
-    assert objective.suboptimality_bound(np.zeros(objective.size)) == np.inf
+    assert objective.suboptimality_bound(np.ones(objective.size)) == np.inf
+    # But where there is no slope there is the minimum of a convex function.
+    assert objective.suboptimality_bound(np.zeros(objective.size)) == 0
 
 
 # ------------------------------------------------------------------------- help for the optimiser
