@@ -71,7 +71,7 @@ class VRDAReranker(BaseReranker):
         baseline's is 0, as it is not learnt.
     n_mistakes_ : int
         Mistakes in all epochs; there were ``n_mistakes_ + 1`` predictors.
-    votes_ : ndarray of shape (n_mistakes_ + 1,)
+    votes_ : ndarray of shape (n_predictors,)
         Votes of each predictor: groups that it got right, and one for being made by a mistake.
     n_iter_ : int
         Number of epochs.
