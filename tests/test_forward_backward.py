@@ -16,7 +16,6 @@ from skstruct.kernels.forward_backward import (
     forward_backward,
     log_sum_exp,
     prepare_transitions,
-    vector_matrix,
 )
 from skstruct.kernels.vectormath import exp_nonpositive
 
@@ -197,11 +196,3 @@ def test_log_sum_exp_is_numpys(values):
     x = np.array(values)
     expected = np.logaddexp.reduce(x)
     assert_allclose(log_sum_exp(np.append(x, 1e3), len(x)), expected, rtol=1e-14, atol=1e-14)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 13])
-def test_vector_matrix_is_numpys(n):
-    rng = np.random.default_rng(n)
-    x, matrix, out = rng.normal(size=n), rng.normal(size=(n, n)), np.full(n, np.nan)
-    vector_matrix(x, matrix, out)
-    assert_allclose(out, x @ matrix, rtol=1e-13, atol=1e-14)

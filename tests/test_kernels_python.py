@@ -17,7 +17,18 @@ import pytest
 
 import skstruct.kernels
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
-from skstruct.kernels import astar, forward_backward, lbfgs, nbest, viterbi
+from skstruct.kernels import (
+    astar,
+    beam,
+    decode,
+    forward_backward,
+    lbfgs,
+    nbest,
+    rows,
+    scores,
+    viterbi,
+)
+from skstruct.kernels.scores import Chain
 from skstruct.objective import CRFObjective
 from skstruct.rerank import VRDAReranker
 from skstruct.rerank_baselines import PerceptronReranker, TruncatedGradientReranker
@@ -67,6 +78,10 @@ def taggers():
         "mira": MIRATagger(n_best=3, max_iter=1, tol=None, random_state=0),
         "sapo": SAPOTagger(max_iter=2, tol=None, average=True, random_state=0),
         "sapo-kbest": SAPOTagger(search="kbest", max_iter=2, tol=None, random_state=0),
+        "sapo-beam": SAPOTagger(
+            search="beam", beam_width=6, max_iter=2, tol=None, random_state=0, n_jobs=2
+        ),
+        "sgd": CRFTagger(solver="sgd", average=True, max_iter=2, tol=None, random_state=0),
     }
     features, found, y = real_features(), {}, labels()
     noise = np.random.default_rng(2).normal(size=features.shape)
@@ -83,6 +98,11 @@ def taggers():
             found[f"{kind}-{name}-proba"] = np.concatenate(tagger.predict_proba(batch))
             found[f"{kind}-{name}-labels"] = np.concatenate(tagger.predict(batch))
             best = [x for candidates in tagger.predict_nbest(batch, 3) for x in candidates]
+            found[f"{kind}-{name}-decoded"] = codes = np.zeros((3, batch.n_rows), np.int32)
+            decode.decode_nbest(
+                as_rows(batch.X), batch.offsets, 0, len(batch), tagger._chain(), codes,
+                np.empty((len(batch), 3)), np.empty(len(batch), np.int64),
+            )  # fmt: skip
             found[f"{kind}-{name}-nbest"] = np.concatenate([x.labels for x in best])
             found[f"{kind}-{name}-scores"] = np.array([x.score for x in best])
     return found
@@ -145,6 +165,9 @@ def dynamic_programmes():
             found[name + search.__name__] = paths = np.full((5, 4), -1, np.int32)
             found[name + search.__name__ + "-scores"] = path_scores = np.full(5, np.nan)
             search(scores.copy(), 4, transition, 5, paths, path_scores)
+        found[name + "beam"] = paths = np.full((5, 4), -1, np.int32)
+        found[name + "beam-scores"] = path_scores = np.full(5, np.nan)
+        beam.beam_nbest(scores, 4, transition, 7, 5, paths, path_scores)
         transitions = forward_backward.prepare_transitions(transition)
         found[name + "node"] = node = np.empty((4, n_labels))
         found[name + "pairs"] = pairs = np.zeros((3, n_labels, n_labels))
@@ -159,7 +182,22 @@ def vector_operations():
     a, b = np.random.default_rng(3).normal(size=(2, 11))
     out = np.empty(11)
     lbfgs.add_scaled(a, 0.5, b, out)
-    return {"dot": lbfgs.dot(a, b), "add_scaled": out}
+    found = {"dot": lbfgs.dot(a, b), "add_scaled": out}
+    # Fewer labels than a block has columns, and more.
+    for n in (3, 11):
+        matrix = np.random.default_rng(n).normal(size=(n, n))
+        for product in (rows.vector_matrix, rows.max_plus):
+            found[f"{product.__name__}-{n}"] = np.empty(n)
+            product(a[:n], matrix, found[f"{product.__name__}-{n}"])
+        rows.add_outer(0.5, a[:n], b[:n], matrix)
+        found[f"add_outer-{n}"] = matrix
+        chain = Chain(np.random.default_rng(n).normal(size=(40, n)), matrix, a[:n], b[:n], b[:n])
+        for kind, values in (("real", real_features()), ("ones", real_features() > 1)):
+            found[f"scores-{kind}-{n}"] = np.empty((sum(LENGTHS), n))
+            scores.sequence_scores(
+                as_rows(values), 0, sum(LENGTHS), chain, found[f"scores-{kind}-{n}"]
+            )
+    return found
 
 
 def kernels_of(module):
@@ -171,6 +209,8 @@ def kernels_of(module):
         if callable(function)
         and not inspect.isclass(function)
         and getattr(function, "__module__", None) == module.__name__
+        # What only helps to make machine code is not there uncompiled.
+        and not name.startswith("_")
     }
 
 

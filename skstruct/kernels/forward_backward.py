@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.rows import add_outer, vector_matrix
 from skstruct.kernels.vectormath import exp_nonpositive
 
 MAX_SPREAD = 300.0
@@ -50,23 +51,6 @@ def prepare_transitions(transition):
             for j in range(n_labels):
                 linear[i, j] = linear_t[j, i] = exp_nonpositive(transition[i, j] - shift[j])
     return Transitions(transition, shift, linear, linear_t, scaled)
-
-
-@jit
-def vector_matrix(x, matrix, out):
-    """``out = x @ matrix`` for a square matrix, two rows at a time."""
-    n = matrix.shape[0]
-    for j in range(n):
-        out[j] = 0.0
-    for i in range(0, n - 1, 2):
-        a = x[i]
-        b = x[i + 1]
-        for j in range(n):
-            out[j] += a * matrix[i, j] + b * matrix[i + 1, j]
-    if n % 2:
-        a = x[n - 1]
-        for j in range(n):
-            out[j] += a * matrix[n - 1, j]
 
 
 @jit
@@ -134,13 +118,7 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
             q[j] = f[j] * beta[j] * scale[t]
             a[j] *= beta[j]
         if n_slabs > 0:
-            slab = pairs[(t - 1) % n_slabs]
-            a = alpha[t - 1]
-            for i in range(n_labels):
-                x = weight * a[i]
-                row = slab[i]
-                for j in range(n_labels):
-                    row[j] += x * q[j]
+            add_outer(weight, alpha[t - 1], q, pairs[(t - 1) % n_slabs])
         vector_matrix(q, linear_t, beta)
     for j in range(n_labels):
         alpha[0, j] *= beta[j]

@@ -12,6 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels._lanes import (
+    LANES,
+    scatter_block,
+    scatter_unit_block,
+    sum_block,
+    sum_unit_block,
+)
 from skstruct.kernels._prefetch import AHEAD, prefetch
 from skstruct.kernels.scores import longest
 
@@ -226,19 +233,42 @@ def pack_rows(weights, place, short_labels, theta):
 
 
 @jit
+def end_of_full_rows(features, first, last):
+    """Where the first of some occurrences with a short row is."""
+    k = first
+    while k < last and features.places[k] >= features.full_from:
+        k += 1
+    return k
+
+
+@jit
 def state_scores(features, theta, n_labels, first, last, out):
     """Write the scores of the rows ``first:last`` without biases into ``out``."""
     unit = features.data.shape[0] == 0
+    places, data = features.places, features.data
+    zero = np.zeros(n_labels)
     end = features.indptr[last]
     for t in range(first, last):
         score = out[t - first]
-        for j in range(n_labels):
-            score[j] = 0.0
-        for k in range(features.indptr[t], features.indptr[t + 1]):
-            if k + AHEAD < end:
-                prefetch(theta, features.places[k + AHEAD])
-            x = 1.0 if unit else features.data[k]
-            p = features.places[k]
+        a, b = features.indptr[t], features.indptr[t + 1]
+        for k in range(a + AHEAD, min(b + AHEAD, end)):
+            prefetch(theta, places[k])
+        if n_labels < LANES:
+            for j in range(n_labels):
+                score[j] = 0.0
+        else:
+            c = end_of_full_rows(features, a, b)
+            for j in range(0, n_labels, LANES):
+                # What the last block does twice comes to the same.
+                j = min(j, n_labels - LANES)
+                if unit:
+                    sum_unit_block(zero, theta, places, a, c, j, score)
+                else:
+                    sum_block(zero, theta, places, data, a, c, j, score)
+            a = c
+        for k in range(a, b):
+            x = 1.0 if unit else data[k]
+            p = places[k]
             if p >= features.full_from:
                 for j in range(n_labels):
                     score[j] += x * theta[p + j]
@@ -254,11 +284,22 @@ def state_scores(features, theta, n_labels, first, last, out):
 def add_state_gradient(features, difference, n_labels, first, last, gradient):
     """Add each token's ``difference`` of label weights to the rows of its features."""
     unit = features.data.shape[0] == 0
+    places, data = features.places, features.data
     for t in range(first, last):
         d = difference[t - first]
-        for k in range(features.indptr[t], features.indptr[t + 1]):
-            x = 1.0 if unit else features.data[k]
-            p = features.places[k]
+        a, b = features.indptr[t], features.indptr[t + 1]
+        if n_labels >= LANES:
+            c = end_of_full_rows(features, a, b)
+            for j in range(0, n_labels, LANES):
+                at = min(j, n_labels - LANES)
+                if unit:
+                    scatter_unit_block(d, places, a, c, at, j - at, gradient)
+                else:
+                    scatter_block(d, data, places, a, c, at, j - at, gradient)
+            a = c
+        for k in range(a, b):
+            x = 1.0 if unit else data[k]
+            p = places[k]
             if p >= features.full_from:
                 for j in range(n_labels):
                     gradient[p + j] += x * d[j]

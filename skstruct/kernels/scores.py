@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels._lanes import LANES, sum_block, sum_unit_block
 from skstruct.kernels._prefetch import AHEAD, LINE, prefetch
 
 
@@ -44,19 +45,36 @@ def emission_scores(rows, first, last, chain, out):
     end = rows.indptr[last]
     for t in range(first, last):
         score = out[t - first]
-        for j in range(n_labels):
-            score[j] = chain.intercept[j]
-        for k in range(rows.indptr[t], rows.indptr[t + 1]):
-            if k + AHEAD < end:
-                coming = rows.indices[k + AHEAD]
-                for j in range(0, min(n_labels, 4 * LINE), LINE):
-                    prefetch(weights, coming * n_labels + j)
-                # Where a row does not start with a line, it ends in one more.
-                prefetch(weights, coming * n_labels + n_labels - 1)
-            x = 1.0 if unit else rows.data[k]
-            weight = weights[rows.indices[k]]
-            for j in range(n_labels):
-                score[j] += x * weight[j]
+        a, b = rows.indptr[t], rows.indptr[t + 1]
+        for k in range(a + AHEAD, min(b + AHEAD, end)):
+            coming = rows.indices[k]
+            for j in range(0, min(n_labels, 4 * LINE), LINE):
+                prefetch(weights, coming * n_labels + j)
+            # Where a row does not start with a line, it ends in one more.
+            prefetch(weights, coming * n_labels + n_labels - 1)
+        if n_labels < LANES:
+            narrow_scores(rows, a, b, weights, chain.intercept, score)
+            continue
+        for j in range(0, n_labels, LANES):
+            # What the last block does twice comes to the same.
+            j = min(j, n_labels - LANES)
+            if unit:
+                sum_unit_block(chain.intercept, weights, rows.indices, a, b, j, score)
+            else:
+                sum_block(chain.intercept, weights, rows.indices, rows.data, a, b, j, score)
+
+
+@jit
+def narrow_scores(rows, first, last, weights, intercept, out):
+    """Write the scores of one token, where labels are few."""
+    unit = rows.data.shape[0] == 0
+    for j in range(out.shape[0]):
+        out[j] = intercept[j]
+    for k in range(first, last):
+        x = 1.0 if unit else rows.data[k]
+        weight = weights[rows.indices[k]]
+        for j in range(out.shape[0]):
+            out[j] += x * weight[j]
 
 
 @jit

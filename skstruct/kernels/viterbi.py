@@ -3,6 +3,7 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.rows import max_plus
 
 # Up to so many labels, looking at all of them is faster than choosing.
 FEW_LABELS = 32
@@ -57,29 +58,8 @@ def keep_contenders(scores, handicap, out):
 
 
 @jit
-def best_predecessors(previous, transition, out):
-    """``out[j] = max_i previous[i] + transition[i, j]``, two predecessors at a time."""
-    n_labels = transition.shape[0]
-    for j in range(n_labels):
-        out[j] = -np.inf
-    for i in range(0, n_labels - 1, 2):
-        x = previous[i]
-        y = previous[i + 1]
-        for j in range(n_labels):
-            a = x + transition[i, j]
-            b = y + transition[i + 1, j]
-            a = a if a > b else b
-            out[j] = a if a > out[j] else out[j]
-    if n_labels % 2:
-        x = previous[n_labels - 1]
-        for j in range(n_labels):
-            a = x + transition[n_labels - 1, j]
-            out[j] = a if a > out[j] else out[j]
-
-
-@jit
 def best_contenders(previous, transition, contenders, out):
-    """The same with only some labels as predecessors."""
+    """``out[j] = max_i previous[i] + transition[i, j]`` with only some labels ``i``."""
     for j in range(transition.shape[0]):
         out[j] = -np.inf
     for i in contenders:
@@ -107,7 +87,7 @@ def best_prefixes(scores, length, transition):
             n = keep_contenders(scores[t - 1], handicap, contenders)
             best_contenders(scores[t - 1], transition, contenders[:n], best)
         else:
-            best_predecessors(scores[t - 1], transition, best)
+            max_plus(scores[t - 1], transition, best)
         for j in range(n_labels):
             scores[t, j] += best[j]
 

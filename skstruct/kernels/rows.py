@@ -1,0 +1,53 @@
+"""Products of a vector and a square matrix, which decoding and marginals consist of.
+
+Where the last columns do not fill a block of their own, it begins earlier, and what it does twice
+comes to the same.
+"""
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels._lanes import LANES, dot_block, max_plus_block, outer_block
+
+
+@jit
+def vector_matrix(x, matrix, out):
+    """``out = x @ matrix`` for a square matrix."""
+    n = matrix.shape[1]
+    if n >= LANES:
+        for j in range(0, n, LANES):
+            dot_block(x, matrix, min(j, n - LANES), out)
+        return
+    for j in range(n):
+        out[j] = 0.0
+    for i in range(n):
+        for j in range(n):
+            out[j] += x[i] * matrix[i, j]
+
+
+@jit
+def max_plus(x, matrix, out):
+    """``out[j] = max_i x[i] + matrix[i, j]`` for a square matrix."""
+    n = matrix.shape[1]
+    if n >= LANES:
+        for j in range(0, n, LANES):
+            max_plus_block(x, matrix, min(j, n - LANES), out)
+        return
+    for j in range(n):
+        out[j] = x[0] + matrix[0, j]
+    for i in range(1, n):
+        for j in range(n):
+            score = x[i] + matrix[i, j]
+            out[j] = score if score > out[j] else out[j]
+
+
+@jit
+def add_outer(weight, x, y, out):
+    """``out += weight * outer(x, y)`` for a square matrix."""
+    n = out.shape[1]
+    if n >= LANES:
+        for j in range(0, n, LANES):
+            at = min(j, n - LANES)
+            outer_block(weight, x, y, at, j - at, out)
+        return
+    for i in range(n):
+        for j in range(n):
+            out[i, j] += weight * x[i] * y[j]

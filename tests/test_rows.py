@@ -1,0 +1,42 @@
+"""Products of a vector and a matrix against numpy, with and without blocks of columns."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skstruct.kernels.rows import add_outer, max_plus, vector_matrix
+
+sizes = pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 13, 16, 22, 33])
+
+
+def operands(n):
+    rng = np.random.default_rng(n)
+    return rng.normal(size=n), rng.normal(size=(n, n)), np.full(n + 2, np.nan)
+
+
+@sizes
+def test_vector_matrix_is_numpys(n):
+    x, matrix, out = operands(n)
+    vector_matrix(x, matrix, out[:n])
+    assert_allclose(out[:n], x @ matrix, rtol=1e-13, atol=1e-14)
+    assert np.all(np.isnan(out[n:]))
+
+
+@sizes
+def test_max_plus_is_the_largest_sum(n):
+    x, matrix, out = operands(n)
+    x[n // 3] = -np.inf
+    matrix[:, n // 2] = -np.inf
+    matrix[n - 1] = -np.inf
+    max_plus(x, matrix, out[:n])
+    assert_array_equal(out[:n], np.max(x[:, None] + matrix, axis=0))
+    assert np.all(np.isnan(out[n:]))
+
+
+@sizes
+def test_add_outer_adds_every_product_once(n):
+    x, matrix, _ = operands(n)
+    y = x[::-1].copy()
+    expected = matrix + 0.3 * np.outer(x, y)
+    add_outer(0.3, x, y, matrix)
+    assert_allclose(matrix, expected, rtol=1e-13, atol=1e-14)
