@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from rerank_features import Builder, split_up
+from rerank_data import Builder, split_up
 from sklearn.model_selection import KFold
 
 from skstruct import PerceptronTagger

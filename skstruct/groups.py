@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Number
 
@@ -20,9 +21,19 @@ def speaking_of_groups():
     try:
         yield
     except ValueError as error:
-        message = re.sub(r"\bSequence (\d+), token (\d+)", r"Group \1, candidate \2", str(error))
-        message = re.sub(r"\b[Ss]equence (\d+)", r"Group \1", message)
-        raise ValueError(message) from None
+        raise ValueError(_WORDS.sub(_translate, str(error))) from None
+
+
+# Whole words that are not quoted, since those are the user's.
+_WORDS = re.compile(r"(?<!['\"])\b([Ss]equence|[Tt]oken)(s?)\b(?!['\"])( \d+)?")
+
+
+def _translate(match):
+    word, plural, number = match.group(1), match.group(2), match.group(3) or ""
+    meant = {"s": "group", "t": "candidate"}[word[0].lower()]
+    if word[0].isupper() or (meant == "group" and number):
+        meant = meant.capitalize()
+    return meant + plural + number
 
 
 def split_groups(values, offsets, format):
@@ -60,6 +71,7 @@ def read_costs(y, offsets):
     """Costs of all candidates, and whether `y` holds costs and not the numbers of oracles."""
     if y is None:
         raise ValueError("This reranker requires y to be passed, but the target y is None.")
+    y = _by_position(y, "y")
     if len(y) != len(offsets) - 1:
         raise ValueError(f"X has {len(offsets) - 1} groups, but y is for {len(y)}.")
     if not isinstance(y[0], (Number, np.generic)):
@@ -80,8 +92,20 @@ def read_costs(y, offsets):
     return costs, False
 
 
+def _by_position(values, name):
+    """Values of groups that are counted from 0; those of data frames go by their own index."""
+    if hasattr(values, "iloc"):
+        return values.to_numpy()
+    if isinstance(values, Iterator):
+        return list(values)
+    if isinstance(values, str) or not hasattr(values, "__len__"):
+        raise ValueError(f"{name} must have an entry for each group, got {values!r}.")
+    return values
+
+
 def _read_per_candidate(values, offsets, name, names):
     """Finite numbers, one a candidate, as one array of shape (n_rows,)."""
+    values = _by_position(values, names)
     if len(values) != len(offsets) - 1:
         raise ValueError(f"X has {len(offsets) - 1} groups, but {names} are for {len(values)}.")
     parts = []

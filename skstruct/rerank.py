@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.kernels.rerank import DualAverage, Record, dual_weights, vrda_epoch, without_shared
-from skstruct.kernels.vote import (
-    Electorate,
-    Histories,
-    average_weights,
-    build_histories,
-    count_votes,
+from skstruct.kernels.rerank import (
+    DualAverage,
+    Mean,
+    Record,
+    dual_weights,
+    mean_weights,
+    vrda_epoch,
+    without_shared,
 )
+from skstruct.kernels.vote import Electorate, Histories, build_histories, count_votes
 from skstruct.parallel import range_runner
 from skstruct.reranker import LOSSES, BaseReranker, loss_constraint
 from skstruct.tagger import as_rows
@@ -96,9 +98,10 @@ class VRDAReranker(BaseReranker):
     -----
     The predictors are not stored as vectors: each feature keeps a history of its gradient sum,
     with an entry for every mistake that it took part in. Voting replays these; a group costs time
-    in proportion to its candidates times the mistakes, plus new sums over the weighted features
-    of the group whenever one of these changes or vanishes. With "average" only the mean weights
-    are kept, and with "last" no history is ever built.
+    in proportion to its candidates times the mistakes, plus a correction for each candidate that
+    has a feature whenever this changes or vanishes. The histories take twelve bytes an entry, so
+    up to twelve for each epoch and non-zero of X. With "average" the mean is kept up to date on
+    the way, which takes sixteen bytes a feature, and with "last" nothing of the kind.
 
     In the published algorithm the count of a new predictor starts with 1, that of the first, zero,
     predictor with 0. A prediction is right if it costs as little as the oracle, and groups of
@@ -158,25 +161,32 @@ class VRDAReranker(BaseReranker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _start(self, n_features):
-        average = DualAverage(
-            np.zeros(n_features), np.zeros(1, np.int64), float(self.l1), float(self.eta)
+    def _start(self, n_features, n_groups):
+        most = self.max_iter * n_groups  # mistakes that there can be
+        n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, most + 2)
+        mean = Mean(
+            np.zeros(n_averaged, np.int64),
+            np.zeros(n_averaged),
+            np.zeros(n_sums),
+            np.zeros(n_sums),
         )
-        # The predictor at the start of an epoch is the one at the end of the epoch before.
-        return _Training(average, np.empty(n_features), [], [np.zeros(1, np.int64)])
+        average = DualAverage(
+            np.zeros(n_features),
+            np.zeros(1, np.int64),
+            np.zeros(most + 1, np.int64),
+            mean,
+            float(self.l1),
+            float(self.eta),
+        )
+        return _Training(average, np.empty(n_features), [])
 
     def _epoch(self, groups, order, state):
-        n_groups, n_rows = len(order), len(groups.costs)
-        record = Record(
-            np.empty(n_groups, np.int64), np.zeros(n_rows), np.zeros(n_groups + 1, np.int64)
-        )
+        # Only a vote asks for the single predictors again.
+        n_rows = len(groups.costs) if self.prediction == "vote" else 0
+        record = Record(np.empty(len(order), np.int64), np.zeros(n_rows))
         tally = vrda_epoch(groups, order, LOSSES[self.loss], state.average, record)
-        if self.prediction != "last":
+        if self.prediction == "vote":
             state.mistakes.append(_Mistakes.of(record, groups.offsets, tally.mistakes))
-        state.votes[-1][-1] += record.votes[0]
-        state.votes.append(record.votes[1 : tally.mistakes + 1])
-        if len(state.votes[-1]) == 0:
-            state.votes.pop()
         return tally, self._last_weights(state)
 
     def _last_weights(self, state):
@@ -187,17 +197,15 @@ class VRDAReranker(BaseReranker):
         )
 
     def _finish(self, groups, state):
-        self.votes_ = np.concatenate(state.votes)
         self.n_mistakes_ = int(state.average.n_updates[0])
+        self.votes_ = state.average.votes[: self.n_mistakes_ + 1].copy()
         self.coef_ = state.weights
         self.__dict__.pop("_histories", None)
-        if self.prediction == "last":
-            return
-        mistakes = _Mistakes.joined(state.mistakes)
-        histories = build_histories(groups.rows, *mistakes, self.n_features_in_)
-        average_weights(self._electorate(histories), self.coef_)
+        if self.prediction != "last":
+            mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
-            self._histories = tuple(histories)
+            mistakes = _Mistakes.joined(state.mistakes)
+            self._histories = tuple(build_histories(groups.rows, *mistakes, self.n_features_in_))
 
     def _electorate(self, histories):
         return Electorate(Histories(*histories), self.votes_, float(self.l1), float(self.eta))
@@ -222,8 +230,7 @@ class _Training(NamedTuple):
 
     average: DualAverage
     weights: np.ndarray  # (n_features,) room for the weights of the last predictor
-    mistakes: list  # of _Mistakes, one an epoch
-    votes: list  # of arrays, one an epoch
+    mistakes: list  # of _Mistakes, one an epoch; empty unless they are to vote
 
 
 class _Mistakes(NamedTuple):

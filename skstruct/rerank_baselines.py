@@ -16,7 +16,7 @@ __all__ = ["PerceptronReranker", "SGDReranker", "TruncatedGradientReranker"]
 class _DescentReranker(BaseReranker):
     """Base of the rerankers that step from weights to weights; a subclass sets ``_rule()``."""
 
-    def _start(self, n_features):
+    def _start(self, n_features, n_groups):
         rule = self._rule()
 
         def vector(wanted):

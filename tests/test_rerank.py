@@ -3,18 +3,22 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks as checks
 
-from skstruct.kernels.rerank import judge, loss_gradient, without_shared
-from skstruct.kernels.vote import vanishes
+from skstruct.features import SequenceVectorizer
+from skstruct.kernels.rerank import judge, loss_gradient, vanishes, without_shared
 from skstruct.rerank import VRDAReranker
 from skstruct.rerank_baselines import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.reranker import LOSSES
@@ -181,6 +185,39 @@ def test_voting_equals_storing_every_vector(seed, loss, l1, eta, max_iter, with_
         assert_array_equal(np.rint(share * votes.sum()), expected)
 
 
+@given(seed=st.integers(0, 10**6), l1=st.sampled_from([0.0, 0.01, 0.1]))
+def test_voting_tells_ties_from_rounding(seed, l1):
+    # Whole numbers and few of them, so that scores of different candidates are often equal and
+    # the first has to win; with thousandths added, corrected scores are wrong in the last bits.
+    rng = np.random.default_rng(seed)
+    X = [rng.integers(0, 2, size=(5, 6)) * rng.choice([1.0, 1.001], size=6) for _ in range(25)]
+    costs = [rng.integers(0, 3, size=5).astype(float) for _ in X]
+    base = [np.zeros(5)] * len(X)
+    predictors, votes = naive_vrda(X, costs, base, "hinge", l1, 1.0, max_iter=4)
+    reranker = VRDAReranker(loss="hinge", l1=l1, max_iter=4, shuffle=False, prediction="vote").fit(
+        X, costs
+    )
+    # Rounding may let training itself take another of two equal candidates.
+    assume(np.array_equal(votes, reranker.votes_))
+    for candidates, share in zip(X, reranker.decision_function(X), strict=True):
+        counts = np.zeros(5, int)
+        doubtful = 0
+        for k, (w, c) in enumerate(zip(predictors, votes, strict=True)):
+            scores = candidates @ w
+            order = np.sort(scores)
+            if order[-1] - order[-2] > 1e-9 or k == 0:
+                counts[np.argmax(scores)] += c
+            else:
+                doubtful += c
+        found = np.rint(share * votes.sum()).astype(int)
+        assert (found >= counts).all()
+        assert found.sum() == counts.sum() + doubtful
+        # Of equal candidates the first is voted for, and a later one never.
+        for y in range(1, 5):
+            if any(np.array_equal(candidates[y], earlier) for earlier in candidates[:y]):
+                assert found[y] == 0
+
+
 @settings_of_vrda
 def test_lazy_shrinkage_equals_the_closed_form(seed, loss, l1, eta, max_iter, with_base):
     X, costs = random_task(seed)
@@ -229,15 +266,7 @@ def test_a_standing_weight_vanishes_when_the_threshold_reaches_it(size, l1, n_mi
 
 def test_whole_numbers_that_meet_the_threshold_leave_no_rest():
     # After 10 mistakes the threshold of the sum is 10 * 0.3, which is 3 and is not 3.
-    X = [[[1.0, 0.0], [0.0, 1.0]]] * 3 + [
-        [
-            [
-                0.0,
-                1.0,
-            ],
-            [0.0, 2.0],
-        ]
-    ] * 7
+    X = [[[1.0, 0.0], [0.0, 1.0]]] * 3 + [[[0.0, 1.0], [0.0, 2.0]]] * 7
     batch = [np.array(x) for x in X]
     costs = [np.array([1.0, 0.0])] * 3 + [np.array([0.0, 1.0])] * 7
     rounds = 0
@@ -516,6 +545,21 @@ def test_unknown_features_of_dicts_are_ignored():
     assert_array_equal(reranker.predict([[{"a": 1, "new": 9}, {"b": 1}, {"new": 1}]]), [1])
 
 
+def test_y_may_come_from_a_data_frame():
+    X, costs = random_task(14, most=3)
+    X, costs = [x[:2] for x in X], [c[:2] for c in costs]
+    rows = range(100, 100 + len(X))
+    expected = VRDAReranker(random_state=0).fit(X, costs)
+    frame, series = pd.DataFrame(costs, index=rows), pd.Series(costs, index=rows)
+    for y in (frame, series, iter(costs), np.array(costs)):
+        assert_array_equal(VRDAReranker(random_state=0).fit(X, y).coef_, expected.coef_)
+    assert expected.score(X, frame) == expected.score(X, costs)
+    oracles = pd.Series([int(np.argmin(c)) for c in costs], index=rows)
+    by_list = VRDAReranker(random_state=0).fit(X, oracles.tolist())
+    by_series = VRDAReranker(random_state=0).fit(X, oracles)
+    assert_array_equal(by_series.coef_, by_list.coef_)
+
+
 # ------------------------------------------------------------------------------------- bad input
 
 
@@ -550,7 +594,20 @@ BAD = {
         lambda X, y: (_with(X, 7, np.full_like(X[7], np.nan)), y),
         "Group 7, candidate 0",
     ),
-    "no groups": (lambda X, y: ([], []), "empty"),
+    "no groups": (lambda X, y: ([], []), "at least one group"),
+    "y a number": (lambda X, y: (X, 3), "y must have an entry for each group, got 3"),
+    "a number for a group": (
+        lambda X, y: ([[["a"], ["b"]], 3], [0, 0]),
+        "Group 1 is 3; expected a list of candidates",
+    ),
+    "a number for a candidate": (
+        lambda X, y: ([[["a"], ["b"]], [["a"], 3]], [0, 0]),
+        "Group 1, candidate 1: 3 is no candidate",
+    ),
+    "too few columns": (
+        lambda X, y: (_with(X, 3, X[3][:, :4]), y),
+        "Group 3 has 4 features, but Group 0 has 6",
+    ),
 }
 
 
@@ -583,6 +640,39 @@ def test_bad_baseline_scores(baseline_score, message):
         baseline_score = _with(random_base(X, 0), 3, np.full(len(X[3]), np.nan))
     with pytest.raises(ValueError, match=message):
         VRDAReranker().fit(X, costs, baseline_score=baseline_score)
+
+
+@pytest.mark.parametrize("Reranker", RERANKERS)
+def test_baseline_scores_must_be_given_again(Reranker):
+    X, costs = random_task(21)
+    reranker = Reranker(random_state=0).fit(X, costs, baseline_score=random_base(X, 0))
+    for method in ("predict", "rank", "decision_function", "predict_proba"):
+        with pytest.raises(ValueError, match="fitted with baseline scores"):
+            getattr(reranker, method)(X)
+    with pytest.raises(ValueError, match="fitted with baseline scores"):
+        reranker.score(X, costs)
+    reranker.fit(X, costs)
+    assert reranker.predict(X).shape == (len(X),)
+
+
+def test_bad_sample_weights():
+    X, costs = random_task(21)
+    reranker = VRDAReranker(random_state=0).fit(X, costs)
+    for weight, message in (
+        ([1.0], "sample_weight"),
+        ([-1.0] * len(X), "Negative"),
+        ([0.0] * len(X), "at least one non-zero"),
+        ([np.nan] * len(X), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            reranker.fit(X, costs, sample_weight=weight)
+        with pytest.raises(ValueError, match=message):
+            reranker.score(X, costs, sample_weight=weight)
+
+
+def test_words_of_the_user_are_left_alone():
+    with pytest.raises(ValueError, match=r"Group 0, candidate 1.*'token'"):
+        VRDAReranker().fit([[{"token": 1}, {"token": None}]], [0])
 
 
 def test_bad_baseline_names_and_features():
@@ -623,6 +713,62 @@ def test_bad_parameters(bad):
 
 
 # --------------------------------------------------------------------------------- scikit-learn
+
+
+@pytest.mark.parametrize("Reranker", RERANKERS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_estimator_cloneable,
+        checks.check_estimator_repr,
+        checks.check_estimators_unfitted,
+        checks.check_get_params_invariance,
+        checks.check_no_attributes_set_in_init,
+        checks.check_parameters_default_constructible,
+        checks.check_set_params,
+        checks.check_valid_tag_types,
+    ],
+)
+def test_checks_of_scikit_learn_that_need_no_table(Reranker, check):
+    check(Reranker.__name__, Reranker())
+
+
+def test_not_fitted():
+    X, costs = random_task(30)
+    for method in ("predict", "rank", "decision_function", "predict_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(VRDAReranker(), method)(X)
+    with pytest.raises(NotFittedError):
+        VRDAReranker().score(X, costs)
+
+
+@pytest.mark.parametrize("Reranker", RERANKERS)
+def test_fit_and_predict_leave_input_and_parameters_alone(Reranker):
+    X, costs = random_task(30)
+    reranker = Reranker(random_state=0, max_iter=2)
+    before = pickle.dumps((X, costs, reranker.get_params()))
+    assert reranker.fit(X, costs) is reranker
+    reranker.predict(X)
+    reranker.score(X, costs)
+    assert pickle.dumps((X, costs, reranker.get_params())) == before
+    learnt = reranker.coef_.copy()
+    assert_array_equal(reranker.fit(X, costs).coef_, learnt)
+
+
+def test_pipeline_with_a_vectorizer():
+    X, costs = random_task(35, n_groups=30)
+    dicts = [[{f"f{j}": v for j, v in enumerate(row)} for row in x] for x in X]
+    pipeline = make_pipeline(SequenceVectorizer(), VRDAReranker(random_state=0, prediction="vote"))
+    alone = VRDAReranker(random_state=0, prediction="vote").fit(dicts, costs)
+    pipeline.fit(dicts, costs)
+    assert_array_equal(pipeline.predict(dicts), alone.predict(dicts))
+    assert pipeline.score(dicts, costs) == alone.score(dicts, costs)
+    grid = {"vrdareranker__l1": [0.0, 100.0], "vrdareranker__prediction": ["last", "vote"]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(dicts, costs)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    assert search.predict(dicts[:4]).shape == (4,)
+    first = [np.mean([costs[i][0] for i in test]) for _, test in KFold(3).split(costs)]
+    assert_allclose(search.cv_results_["mean_test_score"][2:], -np.mean(first))
 
 
 @pytest.mark.parametrize("Reranker", RERANKERS)

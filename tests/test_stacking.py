@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks as checks
 
 from skstruct.crf import CRFTagger
 from skstruct.features import SequenceVectorizer
@@ -157,6 +159,42 @@ def test_formats(container):
     assert predicted.dtype == tagged.dtype
     assert type(predicted[0]) is type(tagged[0])
     assert model.score(X, y) > 0.8
+
+
+def test_the_score_of_the_tagger_as_baseline():
+    X, y = parity_task(12)
+    # With a threshold that no gradient passes, the baseline is all that is left.
+    reranker = VRDAReranker(baseline="base_score", l1=1e6, random_state=0)
+    model = NBestReranker(CRFTagger(l2=0.1), reranker, features=parity, n_best=4).fit(X, y)
+    assert np.count_nonzero(model.reranker_.coef_) == 0
+    assert model.predict(X).tolist() == model.tagger_.predict(X).tolist()
+    free = clone(model).set_params(reranker__l1=0.0).fit(X, y)
+    base = free.reranker_.feature_names_in_.tolist().index("base_score")
+    assert free.reranker_.coef_[base] == 0.0
+    assert free.score(X, y) > model.score(X, y)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_estimator_cloneable,
+        checks.check_estimator_repr,
+        checks.check_get_params_invariance,
+        checks.check_no_attributes_set_in_init,
+        checks.check_set_params,
+        checks.check_valid_tag_types,
+    ],
+)
+def test_checks_of_scikit_learn_that_need_no_table(check):
+    check("NBestReranker", NBestReranker(CRFTagger()))
+
+
+def test_not_fitted():
+    X, y = parity_task(12, n_sequences=3)
+    with pytest.raises(NotFittedError):
+        NBestReranker(CRFTagger()).predict(X)
+    with pytest.raises(NotFittedError):
+        NBestReranker(CRFTagger()).score(X, y)
 
 
 def test_attribute_strings_count():

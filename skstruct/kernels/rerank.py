@@ -35,11 +35,25 @@ class Tally(NamedTuple):
     cost: float  # of the candidates chosen
 
 
+class Mean(NamedTuple):
+    """What the mean of VRDA's predictors is made of while they come and go.
+
+    The two running sums go over the predictors before the one whose number is the index.
+    """
+
+    since: np.ndarray  # (n_features,) mistake that a gradient sum stands since; (0,) without mean
+    total: np.ndarray  # (n_features,) sum of votes times weights, up to that mistake, times eta
+    by_root: np.ndarray  # (max_mistakes + 2,) of votes / sqrt(m)
+    times_root: np.ndarray  # (max_mistakes + 2,) of votes * sqrt(m)
+
+
 class DualAverage(NamedTuple):
     """The state of VRDA: the sum of all gradients, from which the weights follow."""
 
     gradient_sum: np.ndarray  # (n_features,)
     n_updates: np.ndarray  # (1,) mistakes so far
+    votes: np.ndarray  # (max_mistakes + 1,) of the predictor after so many mistakes
+    mean: Mean
     l1: float
     eta: float
 
@@ -48,8 +62,7 @@ class Record(NamedTuple):
     """How the predictors of one epoch came about, enough to build every one of them again."""
 
     group: np.ndarray  # (n_groups,) groups that were mistaken, in the order of visit
-    change: np.ndarray  # (n_rows,) d of each of their candidates
-    votes: np.ndarray  # (n_groups + 1,) groups that a predictor got through; before the first, too
+    change: np.ndarray  # (n_rows,) d of each of their candidates; (0,) where nothing is recorded
 
 
 class DescentState(NamedTuple):
@@ -79,6 +92,7 @@ def vrda_epoch(groups, order, loss, state, record):
     the shrinkage costs nothing where nobody looks.
     """
     scores = np.empty(largest_group(groups.offsets))
+    unrecorded = np.empty(scores.shape[0])
     n_mistakes, total_loss, total_cost = 0, 0.0, 0.0
     for i in order:
         a, b = groups.offsets[i], groups.offsets[i + 1]
@@ -89,19 +103,20 @@ def vrda_epoch(groups, order, loss, state, record):
         if rival < 0:
             # All candidates are equally good: no vote, since none could have erred.
             continue
-        d = record.change[a:b]
+        d = record.change[a:b] if record.change.shape[0] > 0 else unrecorded[: b - a]
         total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
         if costs[predicted] == costs[oracle]:
             d[:] = 0.0
-            record.votes[n_mistakes] += 1
+            state.votes[state.n_updates[0]] += 1
             continue
         for y in range(b - a):
             d[y] *= groups.sample_weight[i]
+        end_stretches(groups.rows, a, d, state)
         scatter(groups.rows, a, d, 1.0, state.gradient_sum)
         state.n_updates[0] += 1
+        state.votes[state.n_updates[0]] = 1
         record.group[n_mistakes] = i
         n_mistakes += 1
-        record.votes[n_mistakes] = 1
     return Tally(n_mistakes, total_loss, total_cost)
 
 
@@ -180,6 +195,73 @@ def dual_weights(gradient_sum, k, l1, eta, out):
         out[j] = dual_weight(gradient_sum[j], k * l1, scale)
         n_nonzero += out[j] != 0.0
     return n_nonzero
+
+
+@jit
+def end_stretches(rows, first, d, state):
+    """Enter in the mean what the gradient sums stood for that the next mistake changes."""
+    since, k = state.mean.since, state.n_updates[0]
+    if since.shape[0] == 0:
+        return
+    count_votes_of_last(state)
+    for y in range(d.shape[0]):
+        if d[y] != 0.0:
+            for e in range(rows.indptr[first + y], rows.indptr[first + y + 1]):
+                j = rows.indices[e]
+                if since[j] <= k:
+                    end_stretch(j, state)
+                    since[j] = k + 1
+
+
+@jit
+def count_votes_of_last(state):
+    """Take the last predictor into the running sums; it gets no more votes."""
+    by_root, times_root, k = state.mean.by_root, state.mean.times_root, state.n_updates[0]
+    root = np.sqrt(k)
+    by_root[k + 1] = by_root[k] + (state.votes[k] / root if k > 0 else 0.0)
+    times_root[k + 1] = times_root[k] + state.votes[k] * root
+
+
+@jit
+def end_stretch(j, state):
+    """Enter in the mean what a gradient sum has stood for until now.
+
+    While it stands, its weights are ``-sign(G) (|G| - m l1) / (eta sqrt(m))`` until they vanish:
+    the running sums give their total, however many predictors these are.
+    """
+    mean, g = state.mean, state.gradient_sum[j]
+    start = mean.since[j]
+    stop = vanishes(g, state.l1, state.n_updates[0])
+    if stop > start:
+        size = np.abs(g) * (mean.by_root[stop] - mean.by_root[start])
+        size -= state.l1 * (mean.times_root[stop] - mean.times_root[start])
+        mean.total[j] -= np.copysign(size, g)
+
+
+@jit
+def mean_weights(state, out):
+    """Mean of the weights of all predictors, each as often as it has votes."""
+    count_votes_of_last(state)
+    n_votes = np.sum(state.votes[: state.n_updates[0] + 1])
+    for j in range(out.shape[0]):
+        end_stretch(j, state)
+        out[j] = state.mean.total[j] / (state.eta * max(n_votes, 1))
+
+
+@jit
+def vanishes(gradient_sum, l1, n_mistakes):
+    """Number of mistakes from which on the weight of a standing gradient sum is zero."""
+    size = np.abs(gradient_sum)
+    if size == 0.0 or size <= l1:
+        return 1
+    if size > n_mistakes * l1:
+        return n_mistakes + 1
+    m = np.int64(size / l1)
+    while size <= m * l1:
+        m -= 1
+    while size > m * l1:
+        m += 1
+    return m
 
 
 @jit

@@ -10,6 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.rerank import vanishes
+
+# Of a product and a sum, generously.
+ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 
 class Histories(NamedTuple):
@@ -74,50 +78,37 @@ def build_histories(rows, indptr, mistaken_rows, change, n_features):
     return Histories(starts, mistake, sums)
 
 
-@jit
-def average_weights(electorate, out):
-    """Mean of the predictors' weights, each as often as it has votes.
+class Columns(NamedTuple):
+    """The candidates of a group by columns: for each feature who has it, and its values."""
 
-    While a gradient sum stands, its weights are ``-sign(G) (|G| - m l1) / (eta sqrt(m))`` until
-    they vanish: two running sums over the predictors give the total of any stretch.
+    features: np.ndarray  # (n_local,) the distinct features of the group
+    starts: np.ndarray  # (n_local + 1,)
+    members: np.ndarray  # (n_entries,) candidates, from 0
+    x: np.ndarray  # (n_entries,)
+    largest: np.ndarray  # (n_local,) absolute value
+
+
+class Lines(NamedTuple):
+    """Scores of a group's candidates times ``eta sqrt(m)``: the lines ``fixed + m l1 slope``.
+
+    They are corrected where a feature changes. What this does to them by rounding is bounded, for
+    either part; the bound is zero where they have just been summed afresh.
     """
-    histories, votes, l1 = electorate.histories, electorate.votes, electorate.l1
-    n_mistakes = votes.shape[0] - 1
-    by_root = np.zeros(n_mistakes + 2)  # votes / sqrt(m) of all predictors before m
-    times_root = np.zeros(n_mistakes + 2)  # votes * sqrt(m)
-    total = votes[0]
-    for m in range(1, n_mistakes + 1):
-        by_root[m + 1] = by_root[m] + votes[m] / np.sqrt(m)
-        times_root[m + 1] = times_root[m] + votes[m] * np.sqrt(m)
-        total += votes[m]
-    for j in range(histories.indptr.shape[0] - 1):
-        out[j] = 0.0
-        for h in range(histories.indptr[j], histories.indptr[j + 1]):
-            g = histories.gradient_sum[h]
-            start, stop = histories.mistake[h], n_mistakes + 1
-            if h + 1 < histories.indptr[j + 1]:
-                stop = histories.mistake[h + 1]
-            stop = min(stop, vanishes(g, l1, n_mistakes))
-            if stop > start:
-                size = np.abs(g) * (by_root[stop] - by_root[start])
-                size -= l1 * (times_root[stop] - times_root[start])
-                out[j] -= np.sign(g) * size / (electorate.eta * max(total, 1))
+
+    values: np.ndarray  # (n_local,) gradient sums of the features that have a weight, else 0
+    fixed: np.ndarray  # (n_candidates,)
+    slope: np.ndarray  # (n_candidates,)
+    reach: np.ndarray  # (2,) bound of their absolute values, which only grows
+    error: np.ndarray  # (2,) bound of what corrections have made wrong
 
 
-@jit
-def vanishes(gradient_sum, l1, n_mistakes):
-    """Number of mistakes from which on the weight of a standing gradient sum is zero."""
-    size = np.abs(gradient_sum)
-    if size == 0.0 or size <= l1:
-        return 1
-    if size > n_mistakes * l1:
-        return n_mistakes + 1
-    m = np.int64(size / l1)
-    while size <= m * l1:
-        m -= 1
-    while size > m * l1:
-        m += 1
-    return m
+class Calendar(NamedTuple):
+    """When the weights of a group's features change."""
+
+    head: np.ndarray  # (n_mistakes + 2,) first feature that changes at a mistake, or -1
+    chained: np.ndarray  # (n_local,) the next one that changes at the same mistake, or -1
+    position: np.ndarray  # (n_local,) where the features have got to in their histories
+    ends: np.ndarray  # (n_local,) of their histories
 
 
 @jit
@@ -125,9 +116,8 @@ def count_votes(rows, offsets, first, last, base, electorate, out):
     """Count the votes that each candidate of the groups ``first:last`` gets.
 
     A predictor votes for its best-scoring candidate, the first of several. Costs one comparison
-    a candidate and predictor and, wherever a feature changes or vanishes, new sums over all
-    features that have a weight. These start afresh rather than being corrected, so that no
-    rounding error piles up and candidates that score the same keep doing so.
+    a candidate and predictor, and where a feature changes or vanishes a correction for every
+    candidate that has it. Only where corrected scores are too close to tell are they summed anew.
     """
     n_features = electorate.histories.indptr.shape[0] - 1
     local = np.full(n_features, -1, np.int32)
@@ -139,36 +129,73 @@ def count_votes(rows, offsets, first, last, base, electorate, out):
 @jit
 def votes_of_group(rows, a, b, base, electorate, local, out):
     """Count the votes for the candidates ``a:b``; ``local`` is -1 throughout, and is so again."""
-    features, starts, members, x = group_features(rows, a, b, local)
-    n_local = features.shape[0]
+    columns = group_columns(rows, a, b, local)
+    n_local = columns.features.shape[0]
     n_mistakes = electorate.votes.shape[0] - 1
-    # A calendar: the local features whose weight changes next at a given mistake, as a chain.
-    head = np.full(n_mistakes + 2, -1, np.int32)
-    chained = np.empty(n_local, np.int32)
-    position = np.empty(n_local, np.int64)
-    for f in range(n_local):
-        position[f] = electorate.histories.indptr[features[f]] - 1
-        schedule(f, 0, features, position, electorate, head, chained)
-    values = np.zeros(n_local)
-    fixed = np.zeros(b - a)
-    slope = np.zeros(b - a)
+    lines = Lines(np.zeros(n_local), np.zeros(b - a), np.zeros(b - a), np.zeros(2), np.zeros(2))
+    calendar = first_changes(columns.features, electorate)
+    standing = without_twins(rows, a, b, base)
     out[:] = 0
     for m in range(n_mistakes + 1):
-        if change_features(m, features, position, electorate, head, chained, values):
-            sum_lines(values, starts, members, x, fixed, slope)
-        pull = electorate.eta * np.sqrt(m) if m > 0 else 1.0
-        best = 0
-        highest = fixed[0] + m * electorate.l1 * slope[0] + pull * base[0]
-        for y in range(1, b - a):
-            score = fixed[y] + m * electorate.l1 * slope[y] + pull * base[y]
-            if score > highest:
-                best, highest = y, score
+        change_features(m, columns, calendar, electorate, lines)
+        best, is_sure = vote(m, lines, base, standing, electorate)
+        if not is_sure:
+            sum_lines(columns, lines)
+            best, _ = vote(m, lines, base, standing, electorate)
         out[best] += electorate.votes[m]
 
 
 @jit
-def group_features(rows, a, b, local):
-    """The candidates ``a:b`` by columns: their distinct features, who has each, and its values."""
+def vote(m, lines, base, standing, electorate):
+    """Best candidate by the predictor after ``m`` mistakes, and whether rounding leaves a doubt."""
+    threshold = m * electorate.l1
+    pull = electorate.eta * np.sqrt(m) if m > 0 else 1.0
+    best, highest, second = -1, -np.inf, -np.inf
+    for y in standing:
+        score = lines.fixed[y] + threshold * lines.slope[y] + pull * base[y]
+        if score > highest:
+            best, highest, second = y, score, highest
+        elif score > second:
+            second = score
+    if lines.error[0] == 0.0:
+        return best, True
+    # Sums that are made afresh would err as well.
+    again = ROUNDING * lines.values.shape[0]
+    error = lines.error[0] + again * lines.reach[0]
+    error += threshold * (lines.error[1] + again * lines.reach[1])
+    return best, highest - second > error
+
+
+@jit
+def without_twins(rows, a, b, base):
+    """The candidates, from 0, less those that equal an earlier one and so never win."""
+    unit = rows.data.shape[0] == 0
+    standing = np.empty(b - a, np.int64)
+    n = 0
+    for t in range(a, b):
+        is_twin = False
+        for u in standing[:n]:
+            start, length = rows.indptr[a + u], rows.indptr[a + u + 1] - rows.indptr[a + u]
+            if base[u] != base[t - a] or rows.indptr[t + 1] - rows.indptr[t] != length:
+                continue
+            shift = rows.indptr[t] - start
+            is_twin = True
+            for e in range(start, start + length):
+                same = rows.indices[e] == rows.indices[e + shift]
+                if not same or not (unit or rows.data[e] == rows.data[e + shift]):
+                    is_twin = False
+                    break
+            if is_twin:
+                break
+        if not is_twin:
+            standing[n] = t - a
+            n += 1
+    return standing[:n]
+
+
+@jit
+def group_columns(rows, a, b, local):
+    """The candidates ``a:b`` by columns."""
     first, last = rows.indptr[a], rows.indptr[b]
     features = np.empty(last - first, np.int32)
     counts = np.zeros(last - first + 1, np.int64)
@@ -191,61 +218,87 @@ def group_features(rows, a, b, local):
             if rows.data.shape[0] > 0:
                 x[filled[f]] = rows.data[e]
             filled[f] += 1
+    largest = np.zeros(n_local)
     for f in range(n_local):
         local[features[f]] = -1
-    return features[:n_local], starts, members, x
+        largest[f] = np.max(np.abs(x[starts[f] : starts[f + 1]]))
+    return Columns(features[:n_local], starts, members, x, largest)
 
 
 @jit
-def sum_lines(values, starts, members, x, fixed, slope):
-    """Scores of the candidates times ``eta sqrt(m)``, as the lines ``fixed + m l1 slope``.
+def sum_lines(columns, lines):
+    """Sum the scores afresh.
 
     Candidates with the same features that have a weight get the same sums to the last bit, since
     features are added in one order and those without a weight not at all.
     """
-    fixed[:] = 0.0
-    slope[:] = 0.0
-    for f in range(values.shape[0]):
-        g = values[f]
+    for part in (lines.fixed, lines.slope, lines.reach, lines.error):
+        part[:] = 0.0
+    for f in range(lines.values.shape[0]):
+        g = lines.values[f]
         if g != 0.0:
             sign = np.sign(g)
-            for r in range(starts[f], starts[f + 1]):
-                fixed[members[r]] -= x[r] * g
-                slope[members[r]] += x[r] * sign
+            for r in range(columns.starts[f], columns.starts[f + 1]):
+                lines.fixed[columns.members[r]] -= columns.x[r] * g
+                lines.slope[columns.members[r]] += columns.x[r] * sign
+            lines.reach[0] += columns.largest[f] * np.abs(g)
+            lines.reach[1] += columns.largest[f]
 
 
 @jit
-def schedule(f, m, features, position, electorate, head, chained):
-    """Enter in the calendar when the weight of a feature changes next after mistake ``m``."""
-    histories = electorate.histories
-    n_mistakes = electorate.votes.shape[0] - 1
-    h = position[f]
-    due = n_mistakes + 1
-    if h + 1 < histories.indptr[features[f] + 1]:
-        due = np.int64(histories.mistake[h + 1])
-    if h >= histories.indptr[features[f]]:
-        gone = vanishes(histories.gradient_sum[h], electorate.l1, n_mistakes)
-        if m < gone < due:
-            due = gone
-    chained[f] = head[due]
-    head[due] = f
+def first_changes(features, electorate):
+    """The calendar before the first mistake."""
+    indptr, n_mistakes = electorate.histories.indptr, electorate.votes.shape[0] - 1
+    head = np.full(n_mistakes + 2, -1, np.int32)
+    chained = np.empty(features.shape[0], np.int32)
+    position, ends = indptr[features] - 1, indptr[features + 1]
+    for f in range(features.shape[0]):
+        due = n_mistakes + 1
+        if position[f] + 1 < ends[f]:
+            due = np.int64(electorate.histories.mistake[position[f] + 1])
+        chained[f] = head[due]
+        head[due] = f
+    return Calendar(head, chained, position, ends)
 
 
 @jit
-def change_features(m, features, position, electorate, head, chained, values):
-    """Make the changes of gradient sums that are due at mistake ``m``; say whether any were."""
-    histories = electorate.histories
-    f = head[m]
+def change_features(m, columns, calendar, electorate, lines):
+    """Make the changes of weights that are due at mistake ``m``.
+
+    Everything is unpacked first: to pass a record of arrays on costs more than a change.
+    """
+    f = calendar.head[m]
     if f < 0:
-        return False
+        return
+    starts, members, x, largest = columns.starts, columns.members, columns.x, columns.largest
+    head, chained = calendar.head, calendar.chained
+    position, ends = calendar.position, calendar.ends
+    mistake, gradient_sum = electorate.histories.mistake, electorate.histories.gradient_sum
+    values, fixed, slope = lines.values, lines.fixed, lines.slope
+    l1, n_mistakes = electorate.l1, electorate.votes.shape[0] - 1
+    reach, error = lines.reach, lines.error
     while f >= 0:
-        coming = chained[f]
-        h = position[f]
-        if h + 1 < histories.indptr[features[f] + 1] and histories.mistake[h + 1] == m:
+        coming, h = chained[f], position[f]
+        if h + 1 < ends[f] and mistake[h + 1] == m:
             h += 1
             position[f] = h
-        g = histories.gradient_sum[h]
-        values[f] = g if np.abs(g) > m * electorate.l1 else 0.0
-        schedule(f, m, features, position, electorate, head, chained)
+        g = gradient_sum[h]
+        old, size = values[f], np.abs(g)
+        value = g if size > m * l1 else 0.0
+        turn = np.sign(value) - np.sign(old)
+        for r in range(starts[f], starts[f + 1]):
+            fixed[members[r]] -= x[r] * (value - old)
+        if turn != 0.0:
+            for r in range(starts[f], starts[f + 1]):
+                slope[members[r]] += x[r] * turn
+            reach[1] += largest[f]
+            error[1] += ROUNDING * (reach[1] + largest[f])
+        values[f] = value
+        reach[0] += largest[f] * max(0.0, np.abs(value) - np.abs(old))
+        error[0] += ROUNDING * (reach[0] + largest[f] * (np.abs(value) + np.abs(old)))
+        due = np.int64(mistake[h + 1]) if h + 1 < ends[f] else n_mistakes + 1
+        if value != 0.0:
+            due = min(due, vanishes(g, l1, n_mistakes))
+        chained[f] = head[due]
+        head[due] = f
         f = coming
-    return True
