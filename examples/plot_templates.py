@@ -2,7 +2,7 @@
 Choose features by cross-validation
 ===================================
 
-A feature template is a parameter like any other: here, four of them compete on the labelling of
+A feature template is a parameter like any other: here, five of them compete on the labelling of
 addresses. :class:`~skstruct.TemplateVectorizer` makes the features straight of the
 tokens.
 """
@@ -11,7 +11,9 @@ tokens.
 # The templates
 # -------------
 # Each line makes one feature of every token: ``%x[-1,0]`` is the token before, column 0 (here, a
-# token has but one), and ``|shape`` a function of it. The text around becomes part of the name.
+# token has but one), and ``|shape`` a function of it. The text around becomes part of the name. A
+# line with ``B`` instead of ``U`` is about two labels in a row: how well they go together where a
+# token is seen.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,6 +25,7 @@ from skstruct.datasets import load_addresses
 from skstruct.metrics import chunk_f1_scorer
 
 word = ["U00:%x[0,0|lower]"]
+with_transitions = [*word, "B10:%x[0,0|shape]"]
 neighbours = [*word, "U01:%x[-1,0|lower]", "U02:%x[1,0|lower]"]
 spelling = [
     *neighbours,
@@ -33,7 +36,8 @@ spelling = [
 ]
 templates = {
     "the word": word,
-    "and its neighbours": neighbours,
+    "and label pairs by its spelling": with_transitions,
+    "the word and its neighbours": neighbours,
     "and their spelling": spelling,
     "the ready template": None,
 }
@@ -67,7 +71,7 @@ search = GridSearchCV(
 scores = search.cv_results_["mean_test_score"]
 deviations = search.cv_results_["std_test_score"]
 places = np.arange(len(templates))[::-1]
-fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 3.0), layout="constrained")
 ax.errorbar(scores, places, xerr=deviations, fmt="o", capsize=3)
 ax.set(yticks=places, yticklabels=templates, xlabel="chunk F1, mean and deviation of 5 folds")
 ax.set_ylim(-0.5, len(templates) - 0.5)

@@ -11,12 +11,14 @@ from skstruct.rerank_baselines import (
     TruncatedGradientReranker,
 )
 from skstruct.sapo import SAPOTagger
+from skstruct.sdca import SDCACRF
 from skstruct.sequences import SequenceBatch
 from skstruct.stacking import NBestReranker
 from skstruct.tagger import Labelling
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 __all__ = [
+    "SDCACRF",
     "CRFTagger",
     "HashingTemplateVectorizer",
     "Labelling",

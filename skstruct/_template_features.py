@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import accumulate, pairwise, repeat
 
 import numpy as np
@@ -44,12 +45,18 @@ _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
 
 
 class TemplateReader:
-    """A batch as the kernels read it: codes of what each macro needs, and the templates."""
+    """A batch as the kernels read it: codes of what each macro needs, and the templates.
+
+    These are the ones for features of tokens, or, in what `for_transitions` returns, for features
+    of transitions.
+    """
 
     def __init__(self, X, lines, functions):
         self.lines = lines
         self._functions = functions
+        self.of_transitions = False
         self.patterns, self.literals, self._templates = [], [], []
+        self._transitions = [], [], []
         if lines is not None:
             self._set_templates(lines)
         columns = TokenColumns(X, self._wanted)
@@ -59,30 +66,46 @@ class TemplateReader:
         if self.n_columns is None:
             # Sequences without a token: any template makes nothing of them.
             self._templates = []
+            self._transitions = [], self._transitions[1], []
         self._read_fields(columns)
 
     def _set_templates(self, lines):
         self.lines = lines
         templates = check_templates(parse_template(lines), self._functions)
         self.literals = group_literals(templates)
-        makers = [template for template in templates if template.makes_features]
-        # Templates of a group side by side: their features are numbered together.
-        self._templates = sorted(makers, key=lambda t: self.literals.index(t.literals))
+        self._templates = _by_group((t for t in templates if t.makes_features), self.literals)
+        literals = group_literals(templates, of_transitions=True)
+        observers = _by_group((t for t in templates if t.observes_transitions), literals)
+        self._transitions = [], literals, observers
+
+    @property
+    def observes_transitions(self):
+        """Whether some lines of the template make features of transitions."""
+        return len(self._transitions[1]) > 0
+
+    def for_transitions(self):
+        """The same batch with the templates of the features of transitions."""
+        other = copy(self)
+        other.of_transitions = True
+        other.patterns, other.literals, other._templates = self._transitions
+        return other
 
     def _wanted(self, n_columns):
         if self.lines is None:
             self._set_templates(default_lines(n_columns))
-        for template in self._templates:
+        templates = self._templates + self._transitions[2]
+        for template in templates:
             for macro in template.macros:
                 if macro.column >= n_columns:
                     raise ValueError(
                         f"{template.where}: there is no column {macro.column}; tokens have "
                         f"{n_columns} column(s), counted from 0."
                     )
-        return {macro.column for template in self._templates for macro in template.macros}
+        return {macro.column for template in templates for macro in template.macros}
 
     def _read_fields(self, columns):
-        macros = [(m, t.where) for t in self._templates for m in t.macros]
+        templates = self._templates + self._transitions[2]
+        macros = [(m, t.where) for t in templates for m in t.macros]
         reach = max((abs(m.offset) for m, _ in macros), default=0)
         margin = max((abs(m.offset) for m, _ in macros if not m.absolute), default=0)
         before = [columns.number[f"_B-{i}"] for i in range(1, reach + 1)]
@@ -111,15 +134,18 @@ class TemplateReader:
         self.values = columns.values
         self.pieces = _pieces(self.values)
         numbers = {key: number for number, key in enumerate(fields)}
-        self.patterns = [self._pattern(template, numbers) for template in self._templates]
+        _, literals, observers = self._transitions
+        self.patterns = [self._pattern(t, numbers, self.literals) for t in self._templates]
+        patterns = [self._pattern(t, numbers, literals) for t in observers]
+        self._transitions = patterns, literals, observers
 
-    def _pattern(self, template, numbers):
+    def _pattern(self, template, numbers, literals):
         keys = [(m.source, m.offset if m.absolute else None) for m in template.macros]
         return Pattern(
             np.array([numbers[key] for key in keys], np.int64),
             np.array([0 if m.absolute else m.offset for m in template.macros], np.int64),
             _pieces(template.literals),
-            self.literals.index(template.literals),
+            literals.index(template.literals),
         )
 
     def sort_values(self):
@@ -144,19 +170,20 @@ class TemplateReader:
 def check_templates(templates, functions):
     """Refuse what cannot be done, before any data are read."""
     for template in templates:
-        if template.observes_transitions:
-            raise ValueError(
-                f"{template.where}: label pairs that depend on the tokens are not supported; "
-                f"only 'B' without a macro is."
-            )
         for macro in template.macros:
             compose(macro, functions, template.where)
     return templates
 
 
-def group_literals(templates):
+def group_literals(templates, *, of_transitions=False):
     """Text around the macros, once for templates that have it in common."""
-    return list(dict.fromkeys(t.literals for t in templates if t.makes_features))
+    kind = "observes_transitions" if of_transitions else "makes_features"
+    return list(dict.fromkeys(t.literals for t in templates if getattr(t, kind)))
+
+
+def _by_group(templates, literals):
+    # Templates of a group side by side: their features are numbered together.
+    return sorted(templates, key=lambda template: literals.index(template.literals))
 
 
 def _pieces(strings):
@@ -289,8 +316,14 @@ def expand_group(literals, values, codes):
     return list(map("".join, zip(*pieces, strict=False)))
 
 
-def gather(numbers, column_of, n_columns, dtype):
-    """CSR matrix of the columns that all templates have at each row."""
+def gather(reader, numbers, column_of, n_columns, dtype):
+    """CSR matrix of the columns that all templates have at each row.
+
+    No transition leads to the first token of a sequence.
+    """
+    if reader.of_transitions:
+        offsets = reader.offsets
+        numbers[:, offsets[:-1][np.diff(offsets) > 0]] = -1
     size = numbers.size
     indices, data = np.empty(size, np.int32), np.empty(size, dtype)
     indptr = np.zeros(numbers.shape[1] + 1, np.int32 if size < 2**31 else np.int64)
@@ -304,9 +337,9 @@ def _as_matrix(data, indices, indptr, n_columns):
     return matrix
 
 
-def keep_frequent(matrix, min_freq):
-    """The columns that occur in enough rows, and their numbers."""
-    if min_freq == 1:
+def keep_frequent(matrix, min_freq, *, sure):
+    """The columns that occur in enough rows, and their numbers; `sure` that all occur at all."""
+    if min_freq == 1 and sure:
         return matrix, np.arange(matrix.shape[1])
     counts = np.zeros(matrix.shape[1], np.int64)
     count_columns(matrix.indices, counts)

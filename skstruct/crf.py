@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
+from skstruct._crfsuite_trainer import train_with_crfsuite
 from skstruct.history import History
+from skstruct.kernels.crf import crf_epoch
 from skstruct.kernels.lbfgs import dot
 from skstruct.lbfgs import minimize_lbfgs
 from skstruct.objective import CRFObjective
+from skstruct.online import OnlineTagger
+from skstruct.owlqn import minimize_owlqn
 from skstruct.parallel import range_runner
-from skstruct.tagger import BaseTagger
 
 __all__ = ["CRFTagger"]
 
@@ -24,49 +28,102 @@ _MANY_SEQUENCES = 500
 _START_EPOCHS = 6
 # Steps of L-BFGS from zero before the curvature says anything.
 _BLIND_STEPS = 15
+# Parameters that not all solvers can do justice to, and the values that ask for nothing.
+_SOLVERS_OF = {
+    "l1": (("lbfgs", "crfsuite"), 0),
+    "min_freq": (("lbfgs", "crfsuite"), 0),
+    "average": (("sgd",), False),
+    "structure_alpha": (("sgd",), 1),
+    "mini_length": (("sgd",), None),
+    "early_stopping": (("sgd",), False),
+}
 
 
-class CRFTagger(BaseTagger):
+def _learns_online(tagger):
+    if tagger.solver != "sgd":
+        raise AttributeError(f"partial_fit needs solver='sgd', and it is {tagger.solver!r}.")
+    return True
+
+
+class CRFTagger(OnlineTagger):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
 
-    Minimises ``sum_i s_i nll_i(w) + l2 / 2 |w|^2`` over the weights ``w`` of features, label
-    pairs and biases, where ``nll_i`` is the negative log-likelihood of the labels of sequence
+    Minimises ``sum_i s_i nll_i(w) + l1 |w|_1 + l2 / 2 |w|^2`` over the weights ``w`` of features,
+    label pairs and biases, where ``nll_i`` is the negative log-likelihood of the labels of sequence
     ``i``. With the defaults of `min_freq`, `all_possible_states`, `all_possible_transitions` and
-    ``fit_intercept=False`` the model is CRFsuite's, with ``c2 = l2 / 2``. On sequences of length
-    one it is multinomial logistic regression, with ``C = 1 / l2``.
+    ``fit_intercept=False`` the model is CRFsuite's, with ``c1 = l1`` and ``c2 = l2 / 2``. On
+    sequences of length one it is multinomial logistic regression, with ``C = 1 / l2``.
 
     Parameters
     ----------
-    solver : {"lbfgs"}, default="lbfgs"
+    solver : {"lbfgs", "sgd", "crfsuite"}, default="lbfgs"
         How the minimum is found. "lbfgs": limited-memory BFGS on the whole objective, computed
         in `n_jobs` threads; sets of 500 sequences or more are started by six epochs of
-        stochastic gradient descent.
+        stochastic gradient descent. With `l1` it is orthant-wise L-BFGS (Andrew and Gao, 2007).
+        "sgd": stochastic gradient descent, sequence by sequence, which comes near the minimum in a
+        few epochs, but never tells how near. "crfsuite": L-BFGS of CRFsuite, by the package
+        python-crfsuite, for comparison.
     l2 : float, default=1.0
         Strength of the squared penalty, not negative. All weights are penalised, the biases too.
+    l1 : float, default=0.0
+        Strength of the penalty on absolute values, which makes weights exactly zero. Not with
+        "sgd".
     min_freq : float, default=0
         Combinations of a feature or label with a label that are less frequent than this have no
-        weight. The frequency of a feature is the sum of its absolute values.
+        weight. The frequency of a feature is the sum of its absolute values. Not with "sgd".
     all_possible_states : bool, default=False
         Whether every feature has a weight for every label, and not only for those that it
-        occurs with.
+        occurs with. With "sgd" it always has.
     all_possible_transitions : bool, default=False
-        Whether every label pair has a weight, and not only those that occur.
+        Whether every label pair has a weight, and not only those that occur; the same goes for
+        its combinations with features of transitions. With "sgd" it always has.
     fit_intercept : bool, default=True
         Whether to learn a bias of each label, of first and of last tokens.
     max_iter : int, default=1000
-        Most iterations.
-    tol : float, default=1e-4
-        Stop when the objective is certainly within this share of its minimum, by the bound
-        ``|gradient|^2 / (2 l2)``; or, as that says nothing of a model without penalty, when ten
-        iterations brought it down by less than a hundredth of this share.
+        Most iterations of "lbfgs", or epochs of "sgd".
+    tol : float or None, default=1e-4
+        With "lbfgs", stop when the objective is certainly within this share of its minimum, by
+        the bound ``|gradient|^2 / (2 l2)``; or, as that says nothing of a model without penalty,
+        when ten iterations brought it down by less than a hundredth of this share. With "sgd",
+        stop when the loss (with `early_stopping`, the share of right tokens in the part held out)
+        has not improved by more than this share of itself for `n_iter_no_change` epochs; None goes
+        on for `max_iter` epochs.
+    learning_rate : float, default=0.1
+        How far "sgd" moves the weights at the first sequence.
+    decay : float, default=0.9
+        Factor of the learning rate of "sgd" after each epoch, applied little by little; 1 keeps it.
+    average : bool, default=False
+        Whether to predict with the average of the weights after every sequence, or with the last
+        ones. Only "sgd".
+    structure_alpha : float, default=1.0
+        Structure regularisation: in every epoch each sequence is cut anew at random into this many
+        pieces, on average. 1 cuts nothing. Only "sgd".
+    mini_length : float, default=None
+        The same by the mean length of the pieces, in place of `structure_alpha`; 5.5 is a mixture
+        of lengths 5 and 6. Only "sgd".
+    shuffle : bool, default=True
+        Whether "sgd" visits the sequences in a new random order in every epoch.
+    random_state : int, RandomState instance or None, default=None
+        Source of the order of "sgd", and of the part held out. "lbfgs" draws nothing.
+    early_stopping : bool, default=False
+        Whether to hold out a part of the sequences, watch the accuracy there, and keep the
+        weights of the best epoch. Only "sgd".
+    validation_fraction : float, default=0.1
+        Share of the sequences that is held out with `early_stopping`.
+    n_iter_no_change : int, default=5
+        Epochs of "sgd" to wait for an improvement.
     n_jobs : int, default=None
-        Number of threads. None means 1 unless in a `joblib.parallel_config` context, -1 means
-        all processors. Results are the same for the same number.
+        Number of threads, -1 means all processors. Prediction is the same for any number (None
+        means 1 unless in a `joblib.parallel_config` context), and learning is for the same number.
+        "lbfgs" divides the sums among the threads. "sgd" visits one sequence after the other with
+        None or 1; with more, the sequences are dealt out to as many shards, which learn side by
+        side and mix their weights after every epoch; each has its own copy of the weights.
+        `partial_fit` always visits one after the other.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous call, whose classes and features
         then stand.
     verbose : int, default=0
-        Whether to print the objective at every iteration.
+        Whether to print the objective at every iteration, or the loss of every epoch.
 
     Attributes
     ----------
@@ -76,20 +133,28 @@ class CRFTagger(BaseTagger):
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
         Weights of label pairs, from row to column.
+    transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
+        Weights of the features of transitions, where X has a ``transition_X``, from row to column.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases of all, first and last tokens.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations, or epochs.
     n_weights_ : int
-        Number of weights of the model.
+        Number of weights of the model. Not with "sgd".
     suboptimality_bound_ : float
-        The objective is at most this far above its minimum, in its own unit.
+        The objective is at most this far above its minimum, in its own unit. Only "lbfgs".
     history_ : dict of ndarray
-        For each iteration, from 0 for the start: ``"epoch"``, ``"time"`` (seconds since the start
-        of `fit`'s optimisation), ``"objective"``, ``"bound"`` (on the distance from the minimum),
-        ``"gradient_norm"`` and ``"weight_norm"``.
+        For each iteration of "lbfgs", from 0 for the start: ``"epoch"``, ``"time"`` (seconds since
+        the start of `fit`'s optimisation), ``"objective"``, ``"bound"`` (on the distance from the
+        minimum), ``"gradient_norm"`` and ``"weight_norm"``. For each epoch of "sgd": ``"epoch"``,
+        ``"time"``, ``"mistakes"`` (share of tokens for which another label was more probable, on
+        the way), ``"loss"`` (negative log-likelihood, on the way), ``"weight_norm"`` (of the
+        weights of features), and with `early_stopping` ``"validation_score"``; the objective
+        itself would take another pass.
     n_features_in_ : int
         Number of features.
+    n_transition_features_in_ : int
+        Number of features of transitions, where X has a ``transition_X``.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, where X has them.
     vectorizer_ : SequenceVectorizer
@@ -98,6 +163,7 @@ class CRFTagger(BaseTagger):
     See Also
     --------
     PerceptronTagger : Learns much faster, without probabilities.
+    SAPOTagger : Learns as "sgd" does, from the n best labellings in place of all.
 
     Examples
     --------
@@ -110,47 +176,109 @@ class CRFTagger(BaseTagger):
     """
 
     _parameter_constraints: dict = {
-        **BaseTagger._parameter_constraints,
-        "solver": [StrOptions({"lbfgs"})],
+        **OnlineTagger._parameter_constraints,
+        "solver": [StrOptions({"lbfgs", "sgd", "crfsuite"})],
         "l2": [Interval(Real, 0, None, closed="left")],
+        "l1": [Interval(Real, 0, None, closed="left")],
         "min_freq": [Interval(Real, 0, None, closed="left")],
         "all_possible_states": ["boolean"],
         "all_possible_transitions": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "decay": [Interval(Real, 0, 1, closed="right")],
     }
+
+    _epoch = staticmethod(crf_epoch)
 
     def __init__(
         self,
         *,
         solver="lbfgs",
         l2=1.0,
+        l1=0.0,
         min_freq=0,
         all_possible_states=False,
         all_possible_transitions=False,
         fit_intercept=True,
         max_iter=1000,
         tol=1e-4,
+        learning_rate=0.1,
+        decay=0.9,
+        average=False,
+        structure_alpha=1.0,
+        mini_length=None,
+        shuffle=True,
+        random_state=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
         n_jobs=None,
         warm_start=False,
         verbose=0,
     ):
         self.solver = solver
         self.l2 = l2
+        self.l1 = l1
         self.min_freq = min_freq
         self.all_possible_states = all_possible_states
         self.all_possible_transitions = all_possible_transitions
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.average = average
+        self.structure_alpha = structure_alpha
+        self.mini_length = mini_length
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
 
+    partial_fit = available_if(_learns_online)(OnlineTagger.partial_fit)
+
+    def _check_params(self):
+        for name, (solvers, neutral) in _SOLVERS_OF.items():
+            value = getattr(self, name)
+            if self.solver not in solvers and value != neutral:
+                raise ValueError(
+                    f"{name}={value!r} needs solver={solvers[0]!r}, not {self.solver!r}."
+                )
+        if self.solver != "sgd" and self.tol is None:
+            raise ValueError(f"tol=None needs solver='sgd', not {self.solver!r}.")
+
+    def _new_state(self, *, warm):
+        # What L-BFGS knew of its result is not known of what becomes of it.
+        for name in ("n_weights_", "suboptimality_bound_"):
+            self.__dict__.pop(name, None)
+        return super()._new_state(warm=warm)
+
+    def _fit_with_crfsuite(self, training_set):
+        self.__dict__.pop("_state", None)
+        names = ("l1", "l2", "min_freq", "all_possible_states", "all_possible_transitions")
+        names += ("fit_intercept", "max_iter", "tol", "verbose")
+        learnt = train_with_crfsuite(
+            training_set,
+            self.n_features_in_,
+            len(self.classes_),
+            **{name: getattr(self, name) for name in names},
+        )
+        self._set_chain(learnt.chain)
+        self.n_weights_, self.history_ = learnt.n_weights, learnt.history
+        self.n_iter_ = len(learnt.history["epoch"])
+
     def _fit(self, training_set):
+        self._check_params()
+        if self.solver == "sgd":
+            self._fit_online(training_set)
+            return
+        if self.solver == "crfsuite":
+            self._fit_with_crfsuite(training_set)
+            return
+        self.__dict__.pop("_state", None)
         counting = np.flatnonzero(training_set.sample_weight > 0)
         if len(counting) < len(training_set.sample_weight):
             training_set = training_set.take(counting)
@@ -158,6 +286,7 @@ class CRFTagger(BaseTagger):
             training_set,
             self.n_features_in_,
             len(self.classes_),
+            getattr(self, "n_transition_features_in_", 0),
             l2=self.l2,
             min_freq=self.min_freq,
             all_possible_states=self.all_possible_states,
@@ -174,7 +303,7 @@ class CRFTagger(BaseTagger):
         if self.warm_start and hasattr(self, "coef_"):
             return objective.pack(self._chain()), 1
         zero = np.zeros(objective.size)
-        if len(objective.sample_weight) >= _MANY_SEQUENCES:
+        if len(objective.sample_weight) >= _MANY_SEQUENCES and not self.l1:
             theta = objective.stochastic_start(_START_EPOCHS)
             gradient = np.empty_like(theta)
             # Not where features are of such different scale that the descent has diverged.
@@ -193,7 +322,12 @@ class CRFTagger(BaseTagger):
                 objective.curvature(x, out, run)
 
             theta, ask_at = self._start(objective, value_and_gradient)
-            iterates = minimize_lbfgs(value_and_gradient, theta, curvature=curvature, ask_at=ask_at)
+            if self.l1:
+                iterates = minimize_owlqn(value_and_gradient, theta, self.l1)
+            else:
+                iterates = minimize_lbfgs(
+                    value_and_gradient, theta, curvature=curvature, ask_at=ask_at
+                )
             for iteration, point in enumerate(iterates):
                 bound = objective.suboptimality_bound(point.gradient)
                 history.add(
@@ -211,7 +345,7 @@ class CRFTagger(BaseTagger):
                 f"The objective is not known to be within tol={self.tol} of its minimum after "
                 f"{iteration} iterations, of max_iter={self.max_iter}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self.n_iter_ = iteration
         self.suboptimality_bound_ = bound

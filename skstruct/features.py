@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct._persistence import Persistent
 from skstruct.sequences import SequenceBatch
 
 __all__ = ["SequenceVectorizer"]
@@ -31,7 +32,7 @@ _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 
 # None, because a batch is no table that could be wrapped in a data frame.
-class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Turn sequences of feature dicts or attribute strings into a sequence batch.
 
     Takes everything that sklearn-crfsuite takes, and names the attributes as python-crfsuite
@@ -248,6 +249,18 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         """
         check_is_fitted(self)
         return self.feature_names_.copy()
+
+    # The same as the names, in another shape.
+    _derived_state = ("vocabulary_",)
+
+    def _restore_state(self):
+        if hasattr(self, "feature_names_"):
+            names = self.feature_names_.tolist()
+            self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+
+    def _check_state(self):
+        if hasattr(self, "feature_names_") and len(self.vocabulary_) < len(self.feature_names_):
+            raise ValueError("two features have the same name.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,17 +1,17 @@
 """The margin infused relaxed algorithm."""
 
-from numbers import Integral, Real
+from numbers import Real
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.kernels.mira import MAX_PASSES, Margin, mira_epoch
-from skstruct.kernels.sapo import Search
-from skstruct.online import OnlineTagger
+from skstruct.online import SearchTagger
 
 __all__ = ["MIRATagger"]
 
 
-class MIRATagger(OnlineTagger):
+class MIRATagger(SearchTagger):
     """Margin infused relaxed algorithm (Crammer et al., 2006), over the best or the n best.
 
     After each sequence it makes the least change of the weights after which the labellings found
@@ -30,8 +30,12 @@ class MIRATagger(OnlineTagger):
     update : {"hildreth", "sequential"}, default="hildreth"
         How the constraints of several labellings are met: all of them, by Hildreth's algorithm for
         the quadratic programme, or each once in its turn.
-    search : {"astar", "kbest"}, default="astar"
-        How the labellings are found; both are exact. "kbest" is k-best Viterbi, and slower.
+    search : {"astar", "kbest", "beam"}, default="astar"
+        How the labellings are found. "astar" and "kbest", k-best Viterbi, are exact; "astar" is
+        the fastest. "beam" keeps the `beam_width` best partial labellings from token to token,
+        and may miss some.
+    beam_width : int, default=50
+        How many partial labellings a beam keeps, at least `n_best`.
     average : bool, default=True
         Whether to predict with the average of the weights after every sequence, or with the last
         ones.
@@ -61,8 +65,11 @@ class MIRATagger(OnlineTagger):
     n_iter_no_change : int, default=5
         Epochs to wait for an improvement.
     n_jobs : int, default=None
-        Number of threads in prediction. None means 1 unless in a `joblib.parallel_config`
-        context, -1 means all processors. Learning is sequential.
+        Number of threads, -1 means all processors. Prediction is the same for any number (None
+        means 1 unless in a `joblib.parallel_config` context). Learning is not: with None or 1,
+        `fit` visits one sequence after the other. With more, the sequences are dealt out to as
+        many shards, which learn side by side and mix their weights after every epoch; each has
+        its own copy of the weights. `partial_fit` always visits one after the other.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous call, whose classes and features
         then stand.
@@ -77,6 +84,8 @@ class MIRATagger(OnlineTagger):
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
         Weights of label pairs, from row to column.
+    transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
+        Weights of the features of transitions, where X has a ``transition_X``, from row to column.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases of all, first and last tokens.
     n_iter_ : int
@@ -85,9 +94,12 @@ class MIRATagger(OnlineTagger):
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
         wrongly on the way), ``"loss"`` (by how much the margins were missed, on the way),
         ``"weight_norm"`` (of the weights of features), and with `early_stopping`
-        ``"validation_score"``.
+        ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the share of the
+        sequences (or pieces) whose best labelling the beam did not find, at the time.
     n_features_in_ : int
         Number of features.
+    n_transition_features_in_ : int
+        Number of features of transitions, where X has a ``transition_X``.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, where X has them.
     vectorizer_ : SequenceVectorizer
@@ -117,12 +129,10 @@ class MIRATagger(OnlineTagger):
     """
 
     _parameter_constraints: dict = {
-        **OnlineTagger._parameter_constraints,
-        "n_best": [Interval(Integral, 1, None, closed="left")],
+        **SearchTagger._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "cost": [StrOptions({"hamming", "zero_one"})],
         "update": [StrOptions({"hildreth", "sequential"})],
-        "search": [StrOptions({"astar", "kbest"})],
     }
 
     _epoch = staticmethod(mira_epoch)
@@ -135,6 +145,7 @@ class MIRATagger(OnlineTagger):
         cost="hamming",
         update="hildreth",
         search="astar",
+        beam_width=50,
         average=True,
         fit_intercept=True,
         structure_alpha=1.0,
@@ -155,6 +166,7 @@ class MIRATagger(OnlineTagger):
         self.cost = cost
         self.update = update
         self.search = search
+        self.beam_width = beam_width
         self.average = average
         self.fit_intercept = fit_intercept
         self.structure_alpha = structure_alpha
@@ -171,10 +183,16 @@ class MIRATagger(OnlineTagger):
         self.verbose = verbose
 
     def _settings(self):
+        n_edge_features = getattr(self, "n_transition_features_in_", 0)
+        n_slots = max(self.n_features_in_, n_edge_features, len(self.classes_) ** 2)
         return Margin(
-            Search(self.n_best, self.search == "astar"),
+            self._search(),
             self.cost == "hamming",
             float(self.C),
             MAX_PASSES if self.update == "hildreth" else 1,
             self.fit_intercept,
+            np.full(n_slots, -1, np.int32),
         )
+
+    def _notes(self, settings, n_visited):
+        return self._search_notes([margin.search for margin in settings], n_visited)

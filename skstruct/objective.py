@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels.forward_backward import prepare_transitions
 from skstruct.kernels.lbfgs import dot
 from skstruct.kernels.objective import nll_curvature, nll_gradient
 from skstruct.kernels.parameters import (
+    LAST,
+    EdgeStateFeatures,
     StateFeatures,
     group_by_feature,
     lay_out,
@@ -15,8 +16,9 @@ from skstruct.kernels.parameters import (
     point_to_rows,
     unpack_rows,
 )
-from skstruct.kernels.scores import Chain, Rows
+from skstruct.kernels.scores import Chain, EdgeChain, EdgeRows, Rows
 from skstruct.kernels.sgd import Descent, sgd_epoch
+from skstruct.tagger import zero_edges
 
 __all__ = ["CRFObjective"]
 
@@ -27,8 +29,9 @@ class CRFObjective:
     Which weights there are is CRFsuite's choice: those of (feature, label) and (label, label)
     combinations that occur in the training data at least `min_freq` times, or all of them. The
     parameter vector holds the state weights (see `skstruct.kernels.parameters`), then the
-    transition matrix, and the biases of all, first and last tokens. Positions of it that are no
-    weights of the model are *pinned*: they are zero and so is their gradient.
+    transition matrix, and the biases of all, first and last tokens. Features of transitions come
+    last, and are laid out like those of states, with pairs of labels for labels. Positions that are
+    no weights of the model are *pinned*: they are zero and so is their gradient.
 
     Parameters
     ----------
@@ -36,13 +39,16 @@ class CRFObjective:
         Sequences that all have a positive weight.
     n_features, n_labels : int
         Size of the model.
+    n_edge_features : int, default=0
+        Number of features of transitions, where the rows of the training set have them.
     l2 : float
         Strength of the penalty.
     min_freq : float
         Least frequency of a combination that gets a weight; of a feature, the sum of its absolute
         values.
     all_possible_states, all_possible_transitions : bool
-        Whether combinations that do not occur have a frequency of zero instead of no weight.
+        Whether combinations that do not occur have a frequency of zero instead of no weight. Of
+        transitions, this goes for the combinations with features, too.
     fit_intercept : bool
         Whether biases are weights of the model.
 
@@ -59,6 +65,7 @@ class CRFObjective:
         training_set,
         n_features,
         n_labels,
+        n_edge_features=0,
         *,
         l2,
         min_freq=0,
@@ -72,29 +79,48 @@ class CRFObjective:
         self.sample_weight = training_set.sample_weight
         self.n_features = n_features
         self.n_labels = n_labels
-        counted = _weighted_rows(training_set) if min_freq > 0 else training_set.rows
-        self._place, width, short_labels, pinned, self._n_state = lay_out(
-            *group_by_feature(counted, self.labels, n_features),
-            n_labels,
-            float(min_freq),
-            all_possible_states,
-        )
-        self.size = self._n_state + n_labels * n_labels + 3 * n_labels
-        if self._n_state > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"{self._n_state} weights are more than the 2,147,483,647 that are supported; "
-                "use fewer features or a larger min_freq."
-            )
-        self._features = StateFeatures(
-            *point_to_rows(training_set.rows, self._place, width), short_labels, len(short_labels)
+        # Token by token: how often each counts.
+        weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
+        rows = Rows(*training_set.rows[: len(Rows._fields)])
+        self._features, self._place, pinned, n_state = _lay_out(
+            rows, self.labels, weight, n_features, n_labels, min_freq, all_possible_states
         )
         unseen = _transition_frequency(training_set, n_labels)
         free = (unseen > 0) | all_possible_transitions
-        no_transition = self._n_state + np.flatnonzero(~(free & (unseen >= min_freq)).ravel())
-        no_bias = np.arange(0 if fit_intercept else 3 * n_labels) + self.size - 3 * n_labels
+        no_transition = n_state + np.flatnonzero(~(free & (unseen >= min_freq)).ravel())
+        n_chain = n_state + n_labels * n_labels + 3 * n_labels
+        no_bias = np.arange(0 if fit_intercept else 3 * n_labels) + n_chain - 3 * n_labels
+        self._cuts = [n_state, n_state + n_labels * n_labels]
         self._pinned = np.concatenate([pinned, no_transition, no_bias])
+        self.size = n_chain
+        self._edge_place = None
+        if isinstance(training_set.rows, EdgeRows):
+            self._add_edges(
+                training_set.rows.edges, n_edge_features, weight, min_freq, all_possible_transitions
+            )
         self.n_weights = self.size - len(self._pinned)
         self._partial = []
+
+    def _add_edges(self, rows, n_features, weight, min_freq, every_pair):
+        """Append the weights of features of transitions to the parameter vector."""
+        n_pairs = self.n_labels**2
+        if n_pairs > LAST:
+            raise ValueError(
+                f"{self.n_labels} classes; with features of transitions at most 181 are supported."
+            )
+        # To fail now rather than when all is done; memory that is not written to is not taken.
+        zero_edges(n_features, self.n_labels)
+        labels = self.labels
+        pairs = np.zeros_like(labels)
+        pairs[1:] = labels[:-1] * self.n_labels + labels[1:]
+        rows = _without_first_tokens(rows, self.offsets)
+        features, self._edge_place, pinned, n_edges = _lay_out(
+            rows, pairs, weight, n_features, n_pairs, min_freq, every_pair
+        )
+        self._features = EdgeStateFeatures(*self._features, features)
+        self._cuts.append(self.size)
+        self._pinned = np.concatenate([self._pinned, self.size + pinned])
+        self.size += n_edges
 
     def value_and_gradient(self, theta, out, run):
         """Objective at `theta`; its gradient is written into `out`.
@@ -113,7 +139,6 @@ class CRFObjective:
         value : float
         """
         chain = self._split(theta)
-        transitions = prepare_transitions(chain.transition)
 
         def nll(first, last, gradient):
             return nll_gradient(
@@ -124,7 +149,6 @@ class CRFObjective:
                 self.labels,
                 self.sample_weight,
                 chain,
-                transitions,
                 gradient,
             )
 
@@ -136,9 +160,7 @@ class CRFObjective:
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
         chain = self._split(theta)
-        transitions = prepare_transitions(chain.transition)
-
-        squares = self._features._replace(data=np.square(self._features.data))
+        squares = _squared(self._features)
 
         def nll(first, last, diagonal):
             nll_curvature(
@@ -149,7 +171,6 @@ class CRFObjective:
                 last,
                 self.sample_weight,
                 chain,
-                transitions,
                 diagonal,
             )
 
@@ -199,13 +220,16 @@ class CRFObjective:
             )
             theta[self._pinned] = 0.0
         chain.weights[:] *= progress[1]
+        if self._edge_place is not None:
+            chain.edges[:] *= progress[1]
         return theta
 
     @property
     def _mean_square(self):
         """Mean over the tokens of the squared norm of their features."""
-        features = self._features
-        total = np.square(features.data).sum() if features.data.size else len(features.places)
+        total = _sum_of_squares(self._features)
+        if self._edge_place is not None:
+            total += _sum_of_squares(self._features.edges)
         return max(total, 1.0) / len(self.labels)
 
     def suboptimality_bound(self, gradient):
@@ -226,6 +250,9 @@ class CRFObjective:
         parts = self._split(theta)
         for name in Chain._fields[1:]:
             getattr(parts, name)[...] = getattr(chain, name)
+        if self._edge_place is not None:
+            labels = self._features.edges.labels
+            pack_rows(chain.edges, self._edge_place, labels, parts.edges)
         theta[self._pinned] = 0.0
         return theta
 
@@ -234,22 +261,69 @@ class CRFObjective:
         parts = self._split(theta)
         weights = np.zeros((self.n_features, self.n_labels))
         unpack_rows(theta, self._place, self._features.labels, weights)
-        return Chain(weights, *(part.copy() for part in parts[1:]))
+        chain = Chain(weights, *(part.copy() for part in parts[1:5]))
+        if self._edge_place is None:
+            return chain
+        edges = zero_edges(len(self._edge_place), self.n_labels)
+        unpack_rows(parts.edges, self._edge_place, self._features.edges.labels, edges)
+        return EdgeChain(*chain, edges)
 
     def _split(self, theta):
         k = self.n_labels
-        state, transition, biases = np.split(theta, [self._n_state, self._n_state + k * k])
-        return Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
+        state, transition, biases, *edges = np.split(theta, self._cuts)
+        chain = Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
+        return EdgeChain(*chain, *edges) if edges else chain
 
 
-def _weighted_rows(training_set):
-    """Rows whose values are multiplied by the weight of their sequence."""
-    rows, offsets = training_set.rows, training_set.offsets
-    if np.all(training_set.sample_weight == 1):
+def _lay_out(rows, labels, weight, n_features, n_labels, min_freq, every_label):
+    """Decide where the weights of features stand.
+
+    Returns the tokens with pointers to them, the place of each feature, the places that are no
+    weights, and the number of places.
+    """
+    counted = rows if weight is None else _weighted_rows(rows, weight)
+    place, width, short_labels, pinned, n_places = lay_out(
+        *group_by_feature(counted, labels, n_features), n_labels, float(min_freq), every_label
+    )
+    if n_places > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{n_places} weights are more than the 2,147,483,647 that are supported; "
+            "use fewer features or a larger min_freq."
+        )
+    pointers = point_to_rows(rows, place, width)
+    return StateFeatures(*pointers, short_labels, len(short_labels)), place, pinned, n_places
+
+
+def _weighted_rows(rows, weight):
+    """Rows whose values are multiplied by the weight of their token."""
+    if np.all(weight == 1):
         return rows
-    occurrences = np.diff(rows.indptr[offsets])
-    weight = np.repeat(training_set.sample_weight, occurrences)
+    weight = np.repeat(weight, np.diff(rows.indptr))
     return Rows(rows.indptr, rows.indices, weight * rows.data if rows.data.size else weight)
+
+
+def _without_first_tokens(rows, offsets):
+    """Rows in which the first tokens of sequences, which no transition leads to, have nothing."""
+    counts = np.diff(rows.indptr)
+    reached = np.ones(len(counts), bool)
+    reached[offsets[:-1][np.diff(offsets) > 0]] = False
+    if not counts[~reached].any():
+        return rows
+    kept = np.repeat(reached, counts)
+    indptr = np.concatenate([[0], np.cumsum(counts * reached)])
+    return Rows(indptr, rows.indices[kept], rows.data[kept] if rows.data.size else rows.data)
+
+
+def _squared(features):
+    """Features with the squares of their values."""
+    squares = features._replace(data=np.square(features.data))
+    if isinstance(features, EdgeStateFeatures):
+        squares = squares._replace(edges=_squared(features.edges))
+    return squares
+
+
+def _sum_of_squares(features):
+    return np.square(features.data).sum() if features.data.size else len(features.places)
 
 
 def _transition_frequency(training_set, n_labels):

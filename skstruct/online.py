@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.history import History
 from skstruct.kernels.appearance import by_appearance, reorder
@@ -25,19 +25,22 @@ from skstruct.kernels.online import (
     Pace,
     combine,
 )
-from skstruct.kernels.scores import Chain
-from skstruct.parallel import range_runner
+from skstruct.kernels.scores import Chain, EdgeChain, Rows
+from skstruct.mixing import Mixture
+from skstruct.parallel import count_shards, range_runner
+from skstruct.search import SEARCHES, make_search
 from skstruct.structure import cut_sequences
-from skstruct.tagger import BaseTagger, unchanged_on_error
+from skstruct.tagger import BaseTagger, unchanged_on_error, zero_edges
 
-__all__ = ["OnlineTagger"]
+__all__ = ["OnlineTagger", "SearchTagger"]
 
 
 class OnlineTagger(BaseTagger):
     """Base of the taggers that change their weights after every sequence.
 
     A subclass sets ``_epoch``, a compiled pass over the training set (see
-    `skstruct.kernels.online`), and may override ``_settings``.
+    `skstruct.kernels.online`), and may override ``_settings``, ``_notes``, ``_merit`` and
+    ``_check_params``.
     """
 
     _parameter_constraints: dict = {
@@ -58,6 +61,7 @@ class OnlineTagger(BaseTagger):
     }
 
     _epoch = None
+    _learns_transition_features = True
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -86,6 +90,7 @@ class OnlineTagger(BaseTagger):
             As in `fit`; and if `classes` are not those of the first call.
         """
         with unchanged_on_error(self):
+            self._check_params()
             first_call = not hasattr(self, "coef_")
             classes = self._check_classes(classes, first_call)
             training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
@@ -95,9 +100,9 @@ class OnlineTagger(BaseTagger):
             random_state = check_random_state(self.random_state)
             history = History(self.verbose)
             self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-            self._run_epoch(training_set, state, random_state, history, self.n_iter_)
+            self._run_epoch(training_set, state, None, random_state, history, self.n_iter_)
             self._state = state
-            self._set_chain(_averaged(state))
+            self._set_chain(_finite(_averaged(state), self.n_iter_))
             self.history_ = history.arrays()
         return self
 
@@ -115,10 +120,15 @@ class OnlineTagger(BaseTagger):
         return classes
 
     def _fit(self, training_set):
+        self._check_params()
+        self._fit_online(training_set)
+
+    def _fit_online(self, training_set):
         self.__dict__.pop("_state", None)
         random_state = check_random_state(self.random_state)
-        rank, rows = by_appearance(training_set.rows, self.n_features_in_)
-        training_set = training_set._replace(rows=rows)
+        rows = Rows(*training_set.rows[: len(Rows._fields)])
+        rank, rows = by_appearance(rows, self.n_features_in_)
+        training_set = training_set._replace(rows=training_set.rows._replace(**rows._asdict()))
         validation_set = None
         if self.early_stopping:
             training_set, validation_set = self._hold_out(training_set, random_state)
@@ -126,10 +136,13 @@ class OnlineTagger(BaseTagger):
         state = self._new_state(warm=warm)
         if warm:
             reorder(state.chain.weights, np.argsort(rank))
+        mixture = self._new_mixture(state, training_set)
+        if mixture is not None:
+            state = mixture.state
         history = History(self.verbose)
         best, best_chain, epochs_since = -np.inf, None, 0
         for epoch in range(1, self.max_iter + 1):
-            self._run_epoch(training_set, state, random_state, history, epoch)
+            self._run_epoch(training_set, state, mixture, random_state, history, epoch)
             merit = self._merit(history)
             if validation_set is not None:
                 chain = _averaged(state)
@@ -140,20 +153,23 @@ class OnlineTagger(BaseTagger):
             epochs_since = 0 if merit > best + (self.tol or 0.0) else epochs_since + 1
             best = max(best, merit)
             stuck = self.tol is not None and epochs_since >= self.n_iter_no_change
-            if stuck or self._nothing_left(history):
+            if stuck or self._nothing_left(history, state, training_set):
                 break
         else:
             if self.tol is not None:
                 warnings.warn(
                     f"Still improving after max_iter={self.max_iter} epochs.",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         self.n_iter_ = epoch
         self.history_ = history.arrays()
-        chain = best_chain or _averaged(state, overwrite=True)
+        chain = _finite(best_chain or _averaged(state, overwrite=mixture is None), epoch)
         reorder(chain.weights, rank)
         self._set_chain(chain)
+
+    def _check_params(self):
+        """Refuse parameters that do not go together."""
 
     def _settings(self):
         """What the rule is told: a NamedTuple of parameters of its own."""
@@ -163,14 +179,66 @@ class OnlineTagger(BaseTagger):
         """What is to grow by more than `tol`: minus the logarithm of the loss."""
         return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
 
-    def _nothing_left(self, history):
-        """Whether another epoch would change nothing."""
-        return history["mistakes"][-1] == 0 and history["loss"][-1] == 0
+    def _notes(self, settings, n_visited):
+        """What else to note of an epoch, from the settings that each shard's rule was given."""
+        return {}
 
-    def _run_epoch(self, training_set, state, random_state, history, number):
+    def _nothing_left(self, history, state, training_set):
+        """Whether there were no mistakes, and what predicts makes none either.
+
+        The average lags behind the current weights, and pieces say nothing of whole sequences.
+        """
+        if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
+            return False
+        return self._accuracy(_averaged(state), training_set) == 1.0
+
+    def _new_mixture(self, state, training_set):
+        """What learns in shards, None if there is one only."""
+        n_shards = count_shards(self.n_jobs)
+        if n_shards > 1:
+            counting = _counting(training_set)
+            n_shards = min(n_shards, len(counting))
+        return Mixture(state, counting, n_shards, self.n_jobs) if n_shards > 1 else None
+
+    def _run_epoch(self, training_set, state, mixture, random_state, history, number):
         """Visit every sample once, and note what it came to."""
+        samples, owner = self._draw_samples(training_set.offsets, random_state)
+        all_settings = []
+
+        def visit(samples_, owner_, state_):
+            settings = self._settings()
+            all_settings.append(settings)
+            return self._epoch(
+                training_set.rows,
+                training_set.labels,
+                samples_,
+                training_set.sample_weight[owner_],
+                self._pace(len(samples_), len(samples)),
+                settings,
+                state_,
+            )
+
+        if mixture is None:
+            result = visit(samples, owner, state)
+        else:
+            result = mixture.run_epoch(visit, samples, owner)
+        weight_norm = state.progress[SCALE] * np.sqrt(np.maximum(state.progress[NORM], 0.0))
+        if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
+            raise _not_finite(number)
+        lengths = samples[:, 1] - samples[:, 0]
+        n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
+        history.add(
+            epoch=number,
+            mistakes=result.mistakes / max(len(training_set.labels), 1),
+            loss=result.loss,
+            weight_norm=weight_norm,
+            **self._notes(all_settings, n_visited),
+        )
+
+    def _draw_samples(self, offsets, random_state):
+        """The samples of an epoch in their order, and the sequence that each belongs to."""
         samples, owner = cut_sequences(
-            training_set.offsets,
+            offsets,
             random_state,
             mini_length=self.mini_length,
             structure_alpha=self.structure_alpha,
@@ -179,26 +247,10 @@ class OnlineTagger(BaseTagger):
             order = np.arange(len(samples))
             random_state.shuffle(order)
             samples, owner = samples[order], owner[order]
-        pace = self._pace(len(samples))
-        result = self._epoch(
-            training_set.rows,
-            training_set.labels,
-            samples,
-            training_set.sample_weight[owner],
-            pace,
-            self._settings(),
-            state,
-        )
-        weight_norm = state.progress[SCALE] * np.sqrt(np.maximum(state.progress[NORM], 0.0))
-        if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
-            raise ValueError(
-                f"The weights became infinite or NaN in epoch {number}: scale the features, or "
-                "learn at a lower rate."
-            )
-        mistakes = result.mistakes / max(len(training_set.labels), 1)
-        history.add(epoch=number, mistakes=mistakes, loss=result.loss, weight_norm=weight_norm)
+        return samples, owner
 
-    def _pace(self, n_samples):
+    def _pace(self, n_visits, n_samples):
+        """How weights move where a learner visits some of the samples."""
         l2, decay = getattr(self, "l2", 0.0), getattr(self, "decay", 1.0)
         penalty = l2 / n_samples
         if getattr(self, "learning_rate", 1.0) * penalty >= 1:
@@ -206,11 +258,10 @@ class OnlineTagger(BaseTagger):
                 f"learning_rate={self.learning_rate} times l2={l2} must be less than the number "
                 f"of samples, {n_samples}."
             )
-        return Pace(float(decay ** (1 / n_samples)), float(penalty), self.fit_intercept)
+        return Pace(float(decay ** (1 / n_visits)), float(penalty), self.fit_intercept)
 
     def _hold_out(self, training_set, random_state):
-        lengths = np.diff(training_set.offsets)
-        counting = np.flatnonzero((training_set.sample_weight > 0) & (lengths > 0))
+        counting = _counting(training_set)
         n_held = max(1, round(self.validation_fraction * len(counting)))
         if n_held >= len(counting):
             raise ValueError(
@@ -233,19 +284,48 @@ class OnlineTagger(BaseTagger):
         return float(np.average(predicted == data.labels, weights=weight))
 
     def _new_state(self, *, warm):
-        def zeros(n_rows):
+        def zeros(n_rows, n_edge_rows):
             k = len(self.classes_)
-            return Chain(np.zeros((n_rows, k)), np.zeros((k, k)), *np.zeros((3, k)))
+            chain = Chain(np.zeros((n_rows, k)), np.zeros((k, k)), *np.zeros((3, k)))
+            return chain if n_edge_rows is None else EdgeChain(*chain, zero_edges(n_edge_rows, k))
 
+        size = self.n_features_in_, getattr(self, "n_transition_features_in_", None)
         if warm:
-            chain = Chain(*(part.copy() for part in self._chain()))
+            chain = self._chain()
+            chain = type(chain)(*(part.copy() for part in chain))
         else:
-            chain = zeros(self.n_features_in_)
-        lag = zeros(self.n_features_in_ if self.average else 0)
+            chain = zeros(*size)
+        lag = zeros(*size) if self.average else zeros(0, None if size[1] is None else 0)
         progress = np.zeros(N_PROGRESS)
-        progress[NORM] = np.square(chain.weights).sum() if warm else 0.0
+        progress[NORM] = _squared_norm(chain) if warm else 0.0
         progress[SCALE], progress[RATE] = 1.0, getattr(self, "learning_rate", 1.0)
         return OnlineState(chain, lag, progress)
+
+
+class SearchTagger(OnlineTagger):
+    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`."""
+
+    _parameter_constraints: dict = {
+        **OnlineTagger._parameter_constraints,
+        "n_best": [Interval(Integral, 1, None, closed="left")],
+        "search": [StrOptions(set(SEARCHES))],
+        "beam_width": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _search(self):
+        return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
+
+    def _search_notes(self, searches, n_visited):
+        """The share of the samples whose best labelling a beam missed."""
+        if self.search != "beam":
+            return {}
+        return {"search_misses": sum(int(search.misses[0]) for search in searches) / n_visited}
+
+
+def _squared_norm(chain):
+    """Squared norm of the weights of features."""
+    edges = chain.edges if isinstance(chain, EdgeChain) else np.empty(0)
+    return np.square(chain.weights).sum() + np.square(edges).sum()
 
 
 def _averaged(state, *, overwrite=False):
@@ -261,4 +341,25 @@ def _averaged(state, *, overwrite=False):
         part = out if overwrite else np.empty_like(weights)
         combine(np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part))
         parts.append(part)
-    return Chain(*parts)
+    return type(state.chain)(*parts)
+
+
+def _counting(training_set):
+    """Numbers of the sequences that there is something to learn from."""
+    lengths = np.diff(training_set.offsets)
+    return np.flatnonzero((training_set.sample_weight > 0) & (lengths > 0))
+
+
+def _finite(chain, epoch):
+    """The chain itself, or an error."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if all(np.isfinite(part.sum()) for part in chain):
+            return chain
+    raise _not_finite(epoch)
+
+
+def _not_finite(epoch):
+    return ValueError(
+        f"The weights became infinite or NaN in epoch {epoch}: scale the features, or learn at a "
+        "lower rate."
+    )

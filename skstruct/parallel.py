@@ -10,9 +10,34 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 
-__all__ = ["range_runner"]
+__all__ = ["count_shards", "range_runner", "run_tasks"]
+
+
+def count_shards(n_jobs):
+    """Into how many parts to divide what the number of parts makes a difference to.
+
+    Unlike the number of threads, it must not depend on where the caller happens to run: None
+    means 1 also in a `joblib.parallel_config` context, and any other number means itself also
+    where joblib would allow fewer threads.
+    """
+    if n_jobs is None:
+        return 1
+    effective_n_jobs(n_jobs)  # refuses zero
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+
+
+def run_tasks(function, n_tasks, n_jobs):
+    """Call ``function(number)`` for each of some tasks, in threads; results in order."""
+    n_threads = min(n_tasks, effective_n_jobs(n_jobs))
+    if n_threads == 1:
+        return [function(number) for number in range(n_tasks)]
+    # Imported where it is needed: a single job never pays for it.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(function, range(n_tasks)))
 
 
 def split_ranges(offsets, n_ranges):

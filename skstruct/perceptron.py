@@ -30,7 +30,8 @@ class PerceptronTagger(OnlineTagger):
     tol : float or None, default=1e-3
         Stop when the share of wrong tokens (with `early_stopping`, of right tokens in the part
         held out) has not improved by more than this for `n_iter_no_change` epochs. None goes on
-        for `max_iter` epochs, or until there are no mistakes.
+        for `max_iter` epochs. Either way it stops after an epoch without mistakes, if what it
+        predicts with makes none in the training sequences either; an average may need longer.
     shuffle : bool, default=True
         Whether to visit the sequences in a new random order in every epoch.
     random_state : int, RandomState instance or None, default=None
@@ -43,8 +44,11 @@ class PerceptronTagger(OnlineTagger):
     n_iter_no_change : int, default=5
         Epochs to wait for an improvement.
     n_jobs : int, default=None
-        Number of threads in prediction. None means 1 unless in a `joblib.parallel_config`
-        context, -1 means all processors. Learning is sequential.
+        Number of threads, -1 means all processors. Prediction is the same for any number (None
+        means 1 unless in a `joblib.parallel_config` context). Learning is not: with None or 1,
+        `fit` visits one sequence after the other. With more, the sequences are dealt out to as
+        many shards, which learn side by side and mix their weights after every epoch; each has
+        its own copy of the weights. `partial_fit` always visits one after the other.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous call, whose classes and features
         then stand.
@@ -59,6 +63,8 @@ class PerceptronTagger(OnlineTagger):
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
         Weights of label pairs, from row to column.
+    transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
+        Weights of the features of transitions, where X has a ``transition_X``, from row to column.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases of all, first and last tokens.
     n_iter_ : int
@@ -70,6 +76,8 @@ class PerceptronTagger(OnlineTagger):
         ``"validation_score"``.
     n_features_in_ : int
         Number of features.
+    n_transition_features_in_ : int
+        Number of features of transitions, where X has a ``transition_X``.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, where X has them.
     vectorizer_ : SequenceVectorizer

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from skstruct._persistence import Persistent, check_array_shape
 from skstruct.features import SequenceVectorizer
 from skstruct.groups import (
     read_baseline_score,
@@ -37,12 +38,12 @@ __all__ = ["LOSSES", "BaseReranker"]
 LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "log": LOG, "bayes_risk": BAYES_RISK}
 
 
-class BaseReranker(BaseEstimator):
+class BaseReranker(Persistent, BaseEstimator):
     """Base of the rerankers: one weight vector that scores candidates.
 
-    A subclass defines ``_start(n_features)``, which returns its state, ``_epoch(groups, order,
-    state)``, which makes a pass over the groups and returns a tally and the number of non-zero
-    weights, and ``_finish(groups, state)``, which sets ``coef_``.
+    A subclass defines ``_start(n_features, n_groups)``, which returns its state, ``_epoch(groups,
+    order, state)``, which makes a pass over the groups and returns a tally and the number of
+    non-zero weights, and ``_finish(groups, state)``, which sets ``coef_``.
 
     Notes
     -----
@@ -77,7 +78,9 @@ class BaseReranker(BaseEstimator):
             Factor of the gradient of each group. Groups of weight 0 are passed over.
         baseline_score : list of array-like of shape (n_candidates_i,), default=None
             Scores that are added to those of the weights with the factor `baseline_weight`, in
-            learning as in prediction, where they must be given again.
+            learning as in prediction, where they must be given again. Pipelines and searches pass
+            them on where metadata routing is enabled and requested (``set_fit_request`` and so
+            on).
 
         Returns
         -------
@@ -193,14 +196,19 @@ class BaseReranker(BaseEstimator):
         """
         _, batch, base = self._read_X(X, baseline_score)
         costs, by_cost = read_costs(y, batch.offsets)
+        sample_weight = self._read_sample_weight(sample_weight, batch)
         chosen = self._choose(batch, base)
         mean_cost = np.average(costs[batch.offsets[:-1] + chosen], weights=sample_weight)
         return float(-mean_cost if by_cost else 1.0 - mean_cost)
 
+    def _check_state(self):
+        if hasattr(self, "coef_"):
+            check_array_shape(self.coef_, (self.n_features_in_,), "coef_")
+
     def _fit(self, groups, by_cost):
         random_state = check_random_state(self.random_state)
         history = History(self.verbose)
-        state = self._start(self.n_features_in_)
+        state = self._start(self.n_features_in_, len(groups.sample_weight))
         order = np.flatnonzero(groups.sample_weight)
         for epoch in range(1, self.max_iter + 1):
             if self.shuffle:
@@ -246,20 +254,31 @@ class BaseReranker(BaseEstimator):
                 f"Leave such groups out of the training set (here, {lone.size})."
             )
         costs, by_cost = read_costs(y, batch.offsets)
+        sample_weight = self._read_sample_weight(sample_weight, batch)
+        rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
+        return Groups(rows, batch.offsets, costs, base, sample_weight), by_cost
+
+    def _read_sample_weight(self, sample_weight, batch):
+        """One finite weight a group that is not negative, not all zero."""
         sample_weight = _check_sample_weight(
             sample_weight, batch, dtype=np.float64, ensure_non_negative=True
         )
         if not np.any(sample_weight):
             raise ValueError("Sample weights must contain at least one non-zero number.")
-        rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
-        return Groups(rows, batch.offsets, costs, base, sample_weight), by_cost
+        return sample_weight
 
     def _read_X(self, X, baseline_score, *, reset=False):
         """Format, the batch without its baseline feature, and the baseline's score (n_rows,)."""
         if reset:
             self.__dict__.pop("vectorizer_", None)
+            self._needs_baseline_score = baseline_score is not None
         else:
             check_is_fitted(self)
+            if self._needs_baseline_score and baseline_score is None:
+                raise ValueError(
+                    f"This {type(self).__name__} was fitted with baseline scores, and corrects "
+                    f"these: give it those of X as baseline_score."
+                )
         with speaking_of_groups():
             format, X = read_format(X)
             if format is Format.ROWS:

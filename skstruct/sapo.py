@@ -1,16 +1,16 @@
 """Search-based probabilistic online learning."""
 
-from numbers import Integral, Real
+from numbers import Real
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from skstruct.kernels.sapo import Search, sapo_epoch
-from skstruct.online import OnlineTagger
+from skstruct.kernels.sapo import sapo_epoch
+from skstruct.online import SearchTagger
 
 __all__ = ["SAPOTagger"]
 
 
-class SAPOTagger(OnlineTagger):
+class SAPOTagger(SearchTagger):
     """Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
 
     Searches for the `n_best` labellings of each sequence, gives them probabilities among
@@ -29,8 +29,12 @@ class SAPOTagger(OnlineTagger):
         How far the weights move at the first sequence.
     decay : float, default=0.9
         Factor of the learning rate after each epoch, applied little by little; 1 keeps it.
-    search : {"astar", "kbest"}, default="astar"
-        How the labellings are found; both are exact. "kbest" is k-best Viterbi, and slower.
+    search : {"astar", "kbest", "beam"}, default="astar"
+        How the labellings are found. "astar" and "kbest", k-best Viterbi, are exact; "astar" is
+        the fastest. "beam" keeps the `beam_width` best partial labellings from token to token,
+        and may miss some.
+    beam_width : int, default=50
+        How many partial labellings a beam keeps, at least `n_best`.
     average : bool, default=False
         Whether to predict with the average of the weights after every sequence, or with the last
         ones.
@@ -60,8 +64,11 @@ class SAPOTagger(OnlineTagger):
     n_iter_no_change : int, default=5
         Epochs to wait for an improvement.
     n_jobs : int, default=None
-        Number of threads in prediction. None means 1 unless in a `joblib.parallel_config`
-        context, -1 means all processors. Learning is sequential.
+        Number of threads, -1 means all processors. Prediction is the same for any number (None
+        means 1 unless in a `joblib.parallel_config` context). Learning is not: with None or 1,
+        `fit` visits one sequence after the other. With more, the sequences are dealt out to as
+        many shards, which learn side by side and mix their weights after every epoch; each has
+        its own copy of the weights. `partial_fit` always visits one after the other.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous call, whose classes and features
         then stand.
@@ -76,6 +83,8 @@ class SAPOTagger(OnlineTagger):
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
         Weights of label pairs, from row to column.
+    transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
+        Weights of the features of transitions, where X has a ``transition_X``, from row to column.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases of all, first and last tokens.
     n_iter_ : int
@@ -84,9 +93,12 @@ class SAPOTagger(OnlineTagger):
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
         wrongly on the way), ``"loss"`` (negative log-likelihood among the labellings found, on the
         way), ``"weight_norm"`` (of the weights of features), and with `early_stopping`
-        ``"validation_score"``.
+        ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the share of the
+        sequences (or pieces) whose best labelling the beam did not find, at the time.
     n_features_in_ : int
         Number of features.
+    n_transition_features_in_ : int
+        Number of features of transitions, where X has a ``transition_X``.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, where X has them.
     vectorizer_ : SequenceVectorizer
@@ -114,12 +126,10 @@ class SAPOTagger(OnlineTagger):
     """
 
     _parameter_constraints: dict = {
-        **OnlineTagger._parameter_constraints,
-        "n_best": [Interval(Integral, 1, None, closed="left")],
+        **SearchTagger._parameter_constraints,
         "l2": [Interval(Real, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, 1, closed="right")],
-        "search": [StrOptions({"astar", "kbest"})],
     }
 
     _epoch = staticmethod(sapo_epoch)
@@ -132,6 +142,7 @@ class SAPOTagger(OnlineTagger):
         learning_rate=0.1,
         decay=0.9,
         search="astar",
+        beam_width=50,
         average=False,
         fit_intercept=True,
         structure_alpha=1.0,
@@ -152,6 +163,7 @@ class SAPOTagger(OnlineTagger):
         self.learning_rate = learning_rate
         self.decay = decay
         self.search = search
+        self.beam_width = beam_width
         self.average = average
         self.fit_intercept = fit_intercept
         self.structure_alpha = structure_alpha
@@ -168,4 +180,7 @@ class SAPOTagger(OnlineTagger):
         self.verbose = verbose
 
     def _settings(self):
-        return Search(self.n_best, self.search == "astar")
+        return self._search()
+
+    def _notes(self, settings, n_visited):
+        return self._search_notes(settings, n_visited)

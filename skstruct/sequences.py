@@ -7,6 +7,8 @@ from numbers import Integral
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct._persistence import check_matrix, pack_strings, unpack_strings
+
 __all__ = ["SequenceBatch"]
 
 
@@ -27,6 +29,10 @@ class SequenceBatch:
         Row number at which each sequence starts, and the number of rows at the end.
     feature_names : array-like of shape (n_features,), default=None
         Names of the columns. Taggers keep them as ``feature_names_in_``.
+    transition_X : {ndarray, sparse matrix} of shape (n_rows, n_transition_features), default=None
+        What is seen at each transition: row ``t`` are features of the step from row ``t - 1``
+        into row ``t``, which taggers give weights for pairs of labels. Rows of first tokens are
+        not used.
 
     Attributes
     ----------
@@ -36,12 +42,14 @@ class SequenceBatch:
         Sequence boundaries.
     feature_names : ndarray of shape (n_features,) or None
         Names of the columns.
+    transition_X : {ndarray, csr_matrix} of shape (n_rows, n_transition_features) or None
+        Features of the transitions into the rows.
 
     Raises
     ------
     ValueError
-        If `offsets` do not describe the rows of `X`, or `feature_names` do not match its
-        columns.
+        If `offsets` do not describe the rows of `X`, `feature_names` do not match its columns, or
+        `transition_X` not its rows.
 
     See Also
     --------
@@ -60,9 +68,11 @@ class SequenceBatch:
            [0., 0., 0., 0., 1.]])
     >>> batch[[1, 0]].lengths
     array([3, 2])
+    >>> SequenceBatch(batch.X, batch.offsets, transition_X=np.ones((5, 1)))
+    SequenceBatch(n_sequences=2, n_rows=5, n_features=5, n_transition_features=1)
     """
 
-    def __init__(self, X, offsets, *, feature_names=None):
+    def __init__(self, X, offsets, *, feature_names=None, transition_X=None):
         self.X = _as_matrix(X)
         self.offsets = _as_offsets(offsets, self.X.shape[0])
         self.feature_names = None
@@ -73,9 +83,16 @@ class SequenceBatch:
                     f"feature_names has shape {self.feature_names.shape}, "
                     f"but X has {self.X.shape[1]} columns."
                 )
+        self.transition_X = None
+        if transition_X is not None:
+            self.transition_X = _as_matrix(transition_X, "transition_X")
+            if self.transition_X.shape[0] != self.n_rows:
+                raise ValueError(
+                    f"transition_X has {self.transition_X.shape[0]} rows, but X has {self.n_rows}."
+                )
 
     @classmethod
-    def from_lengths(cls, X, lengths, *, feature_names=None):
+    def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None):
         """Batch from stacked rows and the length of each sequence.
 
         This is the convention of hmmlearn and seqlearn.
@@ -88,6 +105,9 @@ class SequenceBatch:
             Rows in each sequence; their sum is ``n_rows``.
         feature_names : array-like of shape (n_features,), default=None
             Names of the columns.
+        transition_X : {ndarray, sparse matrix} of shape (n_rows, n_transition_features), \
+default=None
+            Stacked features of the transitions into the rows.
 
         Returns
         -------
@@ -99,7 +119,7 @@ class SequenceBatch:
         if lengths.size and lengths.min() < 0:
             raise ValueError(f"lengths[{int(np.argmin(lengths))}] is negative.")
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        return cls(X, offsets, feature_names=feature_names)
+        return cls(X, offsets, feature_names=feature_names, transition_X=transition_X)
 
     @classmethod
     def from_sequences(cls, sequences, *, feature_names=None):
@@ -165,20 +185,17 @@ class SequenceBatch:
         batches = list(batches)
         if not batches:
             raise ValueError("Nothing to concatenate: at least one batch is required.")
-        if any(sp.issparse(b.X) != sp.issparse(batches[0].X) for b in batches):
-            raise ValueError("A batch is all dense or all sparse: cannot mix both.")
         names = batches[0].feature_names
-        for b in batches:
-            if b.n_features != batches[0].n_features or not _same_names(b.feature_names, names):
-                raise ValueError("Batches with different columns cannot be concatenated.")
-        matrices = [b.X for b in batches]
-        X = (
-            sp.vstack(matrices, format="csr")
-            if sp.issparse(matrices[0])
-            else np.concatenate(matrices)
-        )
+        if not all(_same_names(b.feature_names, names) for b in batches):
+            raise ValueError("Batches with different columns cannot be concatenated.")
+        X, transition_X = _stacked([b.X for b in batches]), None
+        observed = [b.transition_X is not None for b in batches]
+        if any(observed) and not all(observed):
+            raise ValueError("Batches with and without transition_X cannot be concatenated.")
+        if observed[0]:
+            transition_X = _stacked([b.transition_X for b in batches])
         lengths = np.concatenate([b.lengths for b in batches])
-        return cls.from_lengths(X, lengths, feature_names=names)
+        return cls.from_lengths(X, lengths, feature_names=names, transition_X=transition_X)
 
     @property
     def lengths(self):
@@ -194,6 +211,11 @@ class SequenceBatch:
     def n_features(self):
         """Number of columns."""
         return self.X.shape[1]
+
+    @property
+    def n_transition_features(self):
+        """Number of columns of `transition_X`, 0 without."""
+        return 0 if self.transition_X is None else self.transition_X.shape[1]
 
     @property
     def shape(self):
@@ -212,7 +234,7 @@ class SequenceBatch:
         return (self._rows(i) for i in range(len(self)))
 
     def __getitem__(self, key):
-        """Select sequences: an integer gives one matrix, anything else a batch."""
+        """Select sequences: an integer gives one matrix of `X`, anything else a batch."""
         # scikit-learn indexes whatever has a shape as X[key, ...].
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]
@@ -232,7 +254,7 @@ class SequenceBatch:
 
     def _slice(self, start, stop):
         first, last = self.offsets[start], self.offsets[stop]
-        return self._like(self.X[first:last], self.offsets[start : stop + 1] - first)
+        return self._like(slice(first, last), self.offsets[start : stop + 1] - first)
 
     def _take(self, indices):
         if indices.ndim != 1:
@@ -241,31 +263,64 @@ class SequenceBatch:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         # Row numbers of the chosen sequences, without a Python loop over them.
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[indices] - offsets[:-1], lengths)
-        return self._like(self.X[rows], offsets)
+        return self._like(rows, offsets)
 
-    def _like(self, X, offsets):
-        return type(self)(X, offsets, feature_names=self.feature_names)
+    def _like(self, rows, offsets):
+        return type(self)(
+            self.X[rows],
+            offsets,
+            feature_names=self.feature_names,
+            transition_X=None if self.transition_X is None else self.transition_X[rows],
+        )
 
     def __getstate__(self):
-        # The arrays alone: scipy's matrices also carry flags that depend on what was asked of
-        # them, which would change joblib's hash of an unchanged batch.
-        X = self.X
-        matrix = (X.data, X.indices, X.indptr, X.shape) if sp.issparse(X) else X
-        return {"matrix": matrix, "offsets": self.offsets, "feature_names": self.feature_names}
+        state = {
+            "matrix": _as_arrays(self.X),
+            "offsets": self.offsets,
+            "feature_names": pack_strings(self.feature_names),
+        }
+        if self.transition_X is not None:
+            state["transition_matrix"] = _as_arrays(self.transition_X)
+        return state
 
     def __setstate__(self, state):
-        matrix = state["matrix"]
-        if isinstance(matrix, tuple):
-            matrix = sp.csr_matrix(matrix[:3], shape=matrix[3])
-        self.X = matrix
-        self.offsets = state["offsets"]
-        self.feature_names = state["feature_names"]
+        try:
+            self.__init__(
+                check_matrix(_from_arrays(state["matrix"])),
+                state["offsets"],
+                feature_names=unpack_strings(state["feature_names"]),
+                transition_X=check_matrix(_from_arrays(state.get("transition_matrix"))),
+            )
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
 
     def __repr__(self):
+        edges = ""
+        if self.transition_X is not None:
+            edges = f", n_transition_features={self.n_transition_features}"
         return (
             f"{type(self).__name__}(n_sequences={len(self)}, n_rows={self.n_rows}, "
-            f"n_features={self.n_features})"
+            f"n_features={self.n_features}{edges})"
         )
+
+
+def _as_arrays(X):
+    # The arrays alone: scipy's matrices also carry flags that depend on what was asked of them,
+    # which would change joblib's hash of an unchanged batch.
+    return (X.data, X.indices, X.indptr, X.shape) if sp.issparse(X) else X
+
+
+def _from_arrays(matrix):
+    return sp.csr_matrix(matrix[:3], shape=matrix[3]) if isinstance(matrix, tuple) else matrix
+
+
+def _stacked(matrices):
+    sparse = [sp.issparse(X) for X in matrices]
+    if any(sparse) and not all(sparse):
+        raise ValueError("A batch is all dense or all sparse: cannot mix both.")
+    if any(X.shape[1] != matrices[0].shape[1] for X in matrices):
+        raise ValueError("Batches with different columns cannot be concatenated.")
+    return sp.vstack(matrices, format="csr") if sparse[0] else np.concatenate(matrices)
 
 
 def _same_names(a, b):
@@ -274,11 +329,13 @@ def _same_names(a, b):
     return a is b or np.array_equal(a, b)
 
 
-def _as_matrix(X):
+def _as_matrix(X, name="X"):
     if not sp.issparse(X):
         X = np.asarray(X)
     if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimension(s), expected the 2-D matrix of stacked rows.")
+        raise ValueError(
+            f"{name} has {X.ndim} dimension(s), expected the 2-D matrix of stacked rows."
+        )
     if np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError("Complex data not supported.")
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64

@@ -13,6 +13,7 @@ from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct._persistence import Persistent
 from skstruct.metrics import extract_chunks, token_accuracy_score
 from skstruct.rerank import VRDAReranker
 from skstruct.tagger import unchanged_on_error
@@ -21,7 +22,7 @@ from skstruct.validation import read_format, shape_predictions
 __all__ = ["NBestReranker"]
 
 
-class NBestReranker(BaseEstimator):
+class NBestReranker(Persistent, BaseEstimator):
     """A tagger whose n best label sequences are reranked.
 
     A chain scores labels and label pairs; a reranker sees whole labellings, and so may use

@@ -8,16 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from skstruct._persistence import Persistent, check_weights
 from skstruct.features import SequenceVectorizer
-from skstruct.kernels.decode import decode_best, decode_marginals, decode_nbest
+from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
-from skstruct.kernels.scores import Chain, Rows
+from skstruct.kernels.scores import Chain, EdgeChain, EdgeRows, Rows
 from skstruct.metrics import token_accuracy_score
 from skstruct.parallel import range_runner
+from skstruct.search import check_search, make_search, search_sequences
 from skstruct.sequences import SequenceBatch
 from skstruct.validation import Format, encode_labels, read_format, shape_predictions
 
@@ -34,7 +37,7 @@ class Labelling(NamedTuple):
     score : float
         What the model scores it: the weights of its labels and label pairs, summed.
     probability : float
-        ``exp(score)`` over the sum of the same of all label sequences.
+        ``exp(score)`` over the sum of the same of all label sequences, or of those found.
     """
 
     labels: list
@@ -45,7 +48,7 @@ class Labelling(NamedTuple):
 class TrainingSet(NamedTuple):
     """A validated training set, as learners see it."""
 
-    rows: Rows
+    rows: Rows  # or EdgeRows
     offsets: np.ndarray  # (n_sequences + 1,)
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
@@ -55,19 +58,16 @@ class TrainingSet(NamedTuple):
         lengths = np.diff(self.offsets)[sequences]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
-        counts = np.diff(self.rows.indptr)[kept]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        source = np.arange(indptr[-1]) + np.repeat(self.rows.indptr[kept] - indptr[:-1], counts)
-        data = self.rows.data[source] if self.rows.data.size else self.rows.data
-        rows = Rows(indptr, self.rows.indices[source], data)
+        rows = take_rows(self.rows, kept)
         return TrainingSet(rows, offsets, self.labels[kept], self.sample_weight[sequences])
 
 
-class BaseTagger(BaseEstimator):
+class BaseTagger(Persistent, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
     A subclass defines ``_fit(training_set)``, which sets ``coef_``, ``transition_``,
-    ``intercept_``, ``start_`` and ``end_`` (`_set_chain`), ``n_iter_`` and ``history_``. It is
+    ``intercept_``, ``start_`` and ``end_`` (`_set_chain`; where transitions have features, also
+    ``transition_coef_``), ``n_iter_`` and ``history_``. It is
     called with ``classes_`` set, after everything about X, y and the parameters was checked, and
     may raise at any time: `fit` then puts the estimator back as it was.
 
@@ -77,6 +77,9 @@ class BaseTagger(BaseEstimator):
     """
 
     _parameter_constraints: dict = {"n_jobs": [Integral, None]}
+
+    # Whether `_fit` learns the weights of transition features.
+    _learns_transition_features = False
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
@@ -127,7 +130,7 @@ class BaseTagger(BaseEstimator):
             X. An empty sequence gives an empty list.
         """
         format, batch = self._read_X(X)
-        rows, chain = as_rows(batch.X), self._chain()
+        rows, chain = batch_rows(batch), self._chain()
         codes = np.empty(batch.n_rows, np.int32)
         with range_runner(batch.offsets, self.n_jobs) as run:
             run(lambda _, first, last: decode_best(rows, batch.offsets, first, last, chain, codes))
@@ -155,7 +158,7 @@ class BaseTagger(BaseEstimator):
         marginals, _ = self._marginals(batch)
         return shape_predictions(marginals, batch.offsets, format)
 
-    def predict_nbest(self, X, n_best=5):
+    def predict_nbest(self, X, n_best=5, *, search="astar", beam_width=50, normalize="all"):
         """Best label sequences, with scores and probabilities.
 
         Parameters
@@ -164,33 +167,47 @@ class BaseTagger(BaseEstimator):
             As in `predict`.
         n_best : int, default=5
             How many are wanted. Where there are fewer possible label sequences, all are returned.
+        search : {"astar", "kbest", "beam"}, default="astar"
+            How they are found. "astar" and "kbest", k-best Viterbi, are exact and return the
+            same; "astar" is faster. "beam" keeps the `beam_width` best partial label sequences
+            from token to token: it may miss some, and may then end with worse ones.
+        beam_width : int, default=50
+            How many partial label sequences a beam keeps, at least `n_best`.
+        normalize : {"all", "n_best"}, default="all"
+            Over what the probabilities sum to one: all label sequences, or those returned (as
+            :class:`~skstruct.SAPOTagger` does when it learns).
 
         Returns
         -------
         labellings : ndarray of shape (n_sequences,), dtype object
             For each sequence a list of `Labelling` ``(labels, score, probability)``, best first.
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is invalid.
         """
-        if not isinstance(n_best, Integral) or n_best < 1:
-            raise ValueError(f"n_best must be a positive integer, got {n_best!r}.")
+        check_search(n_best, search, beam_width)
+        if normalize not in ("all", "n_best"):
+            raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
         _, batch = self._read_X(X)
-        rows, chain = as_rows(batch.X), self._chain()
-        codes = np.zeros((n_best, batch.n_rows), np.int32)
-        scores = np.empty((len(batch), n_best))
-        counts = np.empty(len(batch), np.int64)
-        with range_runner(batch.offsets, self.n_jobs) as run:
-            run(
-                lambda _, first, last: decode_nbest(
-                    rows, batch.offsets, first, last, chain, codes, scores, counts
-                )
-            )
-        _, log_partition = self._marginals(batch)
+        codes, scores, counts = search_sequences(
+            batch_rows(batch),
+            batch.offsets,
+            self._chain(),
+            make_search(n_best, search, beam_width),
+            self.n_jobs,
+        )
+        log_partition = self._marginals(batch)[1] if normalize == "all" else None
         labels = self.classes_.astype(object)[codes]
         result = np.empty(len(batch), dtype=object)
         for i, n_found in enumerate(counts):
             a, b = batch.offsets[i], batch.offsets[i + 1]
-            probabilities = np.exp(scores[i, :n_found] - log_partition[i])
+            found = scores[i, :n_found]
+            log_z = logsumexp(found) if log_partition is None else log_partition[i]
+            probabilities = np.exp(found - log_z)
             result[i] = [
-                Labelling(labels[m, a:b].tolist(), float(scores[i, m]), float(probabilities[m]))
+                Labelling(labels[m, a:b].tolist(), float(found[m]), float(probabilities[m]))
                 for m in range(n_found)
             ]
         return result
@@ -231,23 +248,27 @@ class BaseTagger(BaseEstimator):
         )
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")
-        return TrainingSet(as_rows(batch.X), batch.offsets, labels, sample_weight)
+        return TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
 
     def _read_X(self, X, *, reset=False):
         """Settle the format of X and bring it into a batch with the features of the model."""
         if not reset:
             check_is_fitted(self)
-        format, X = read_format(X, None if reset else self.n_features_in_)
+        n_edge_features = getattr(self, "n_transition_features_in_", None)
+        known = (None, None) if reset else (self.n_features_in_, n_edge_features)
+        format, X = read_format(X, *known)
         if reset:
             self.__dict__.pop("vectorizer_", None)
         if format is Format.ROWS:
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
             )
-            return format, SequenceBatch(X, np.arange(X.shape[0] + 1))
-        if format is Format.TOKENS:
-            X = self._vectorize(X, reset=reset)
-        self._check_features(X, reset=reset)
+            X = SequenceBatch(X, np.arange(X.shape[0] + 1))
+        else:
+            if format is Format.TOKENS:
+                X = self._vectorize(X, reset=reset)
+            self._check_features(X, reset=reset)
+        self._check_transition_features(X, reset=reset)
         return format, X
 
     def _vectorize(self, X, *, reset):
@@ -282,6 +303,26 @@ class BaseTagger(BaseEstimator):
                     "The feature names of X are not those that the tagger was fitted with."
                 )
 
+    def _check_transition_features(self, batch, *, reset):
+        if reset:
+            self.__dict__.pop("n_transition_features_in_", None)
+            if batch.transition_X is not None:
+                if not self._learns_transition_features:
+                    raise ValueError(
+                        f"{type(self).__name__} has no weights for the transition features of X; "
+                        "leave out the transition_X of the SequenceBatch."
+                    )
+                self.n_transition_features_in_ = batch.n_transition_features
+            return
+        expected = getattr(self, "n_transition_features_in_", None)
+        found = None if batch.transition_X is None else batch.n_transition_features
+        if found != expected:
+            raise ValueError(
+                f"X has {found or 'no'} transition features, but {type(self).__name__} is "
+                f"expecting {expected or 'none'} as input: they are the columns of the "
+                "transition_X of a SequenceBatch."
+            )
+
     def _shape_labels(self, codes, batch, format):
         # As objects, the same few labels are shared by all tokens.
         ragged = format in (Format.BATCH, Format.TOKENS)
@@ -295,23 +336,31 @@ class BaseTagger(BaseEstimator):
         self.intercept_ = chain.intercept
         self.start_ = chain.start
         self.end_ = chain.end
+        self.__dict__.pop("transition_coef_", None)
+        if isinstance(chain, EdgeChain):
+            k = len(chain.intercept)
+            self.transition_coef_ = chain.edges.reshape(-1, k, k).transpose(1, 2, 0)
 
     def _chain(self):
         def kernel_array(a):
             return np.ascontiguousarray(a, dtype=np.float64)
 
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        return Chain(
+        chain = Chain(
             kernel_array(coef.T),
             kernel_array(self.transition_),
             kernel_array(self.intercept_),
             kernel_array(self.start_),
             kernel_array(self.end_),
         )
+        if not hasattr(self, "transition_coef_"):
+            return chain
+        edges = self.transition_coef_.transpose(2, 0, 1)
+        return EdgeChain(*chain, kernel_array(edges).reshape(len(edges), chain.transition.size))
 
     def _marginals(self, batch):
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,) of a batch."""
-        rows, chain = as_rows(batch.X), self._chain()
+        rows, chain = batch_rows(batch), self._chain()
         transitions = prepare_transitions(chain.transition)
         marginals = np.empty((batch.n_rows, len(self.classes_)))
         log_partition = np.empty(len(batch))
@@ -322,6 +371,9 @@ class BaseTagger(BaseEstimator):
                 )
             )
         return marginals, log_partition
+
+    def _check_state(self):
+        check_weights(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -353,3 +405,33 @@ def as_rows(X):
     X = sp.csr_matrix(X)
     data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
     return Rows(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), data)
+
+
+def batch_rows(batch):
+    """The rows of a batch in the layout of the kernels; `EdgeRows` if transitions have features."""
+    rows = as_rows(batch.X)
+    return rows if batch.transition_X is None else EdgeRows(*rows, as_rows(batch.transition_X))
+
+
+def take_rows(rows, kept):
+    """Some of the rows, in the order of the numbers given."""
+    counts = np.diff(rows.indptr)[kept]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
+    data = rows.data[source] if rows.data.size else rows.data
+    taken = rows._replace(indptr=indptr, indices=rows.indices[source], data=data)
+    if isinstance(rows, EdgeRows):
+        taken = taken._replace(edges=take_rows(rows.edges, kept))
+    return taken
+
+
+def zero_edges(n_features, n_labels):
+    """Weights of zero for features of transitions, or an error that says what they would take."""
+    try:
+        return np.zeros((n_features, n_labels**2))
+    except (MemoryError, ValueError):
+        raise MemoryError(
+            f"The weights of {n_features} transition features for {n_labels} x {n_labels} label "
+            f"pairs would take {8 * n_features * n_labels**2:,} bytes, which there are not; use "
+            "fewer such features."
+        ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import compress, pairwise, repeat
+from itertools import pairwise
 from numbers import Integral
 from typing import ClassVar
 
@@ -12,33 +12,19 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct._template_features import (
-    TemplateReader,
-    check_templates,
-    empty_slots,
-    expand_group,
-    expand_names,
-    find_namesakes,
-    gather,
-    group_literals,
-    keep_frequent,
-    number_all,
-    order_features,
-)
+from skstruct._learnt_features import LearntFeatures, learn_features
+from skstruct._persistence import Persistent
+from skstruct._template_features import TemplateReader, check_templates, gather
 from skstruct._template_syntax import parse_template, template_lines
-from skstruct.kernels.templates import (
-    Features,
-    fill_slots,
-    find_template,
-    hash_template,
-    mark_used,
-)
+from skstruct.kernels.templates import hash_template
 from skstruct.sequences import SequenceBatch
 
 __all__ = ["HashingTemplateVectorizer", "TemplateVectorizer"]
 
 
-class _BaseTemplateVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class _BaseTemplateVectorizer(
+    Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """What both vectorisers share: reading templates and tokens."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -67,7 +53,7 @@ class _BaseTemplateVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_
         return tags
 
 
-class TemplateVectorizer(_BaseTemplateVectorizer):
+class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch, by templates in CRF++'s format.
 
     A token is a string or a tuple of columns, such as the word and its part of speech. A
@@ -86,7 +72,9 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
     ``%t[row,column,"pattern"]``       ``true`` or ``false``: whether the pattern matches
     ``%x[@1,column]``                  of the first token; ``@-1`` of the last
     ``U``, ``u``                       at the start of a line: a feature of tokens
-    ``B``, ``b``                       weights of label pairs; chains have them anyway
+    ``B``, ``b``                       at the start of a line: a feature of transitions; without a
+                                       macro, the weights of label pairs that chains have anyway
+    ``*``                              at the start of a line: both
     ``#``                              starts a comment
     =================================  =============================================================
 
@@ -118,7 +106,7 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
     n_columns_ : int
         Columns of a token.
     n_features_ : int
-        Number of features.
+        Number of features of tokens.
 
     See Also
     --------
@@ -145,8 +133,9 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
     and ``^`` and ``$`` stand for the ends. Unlike in Wapiti these are classes of Unicode, and
     neither patterns nor functions apply to the values outside of the sequence.
 
-    Lines such as ``B01:%x[0,0]`` or ``*01:%x[0,0]``, label pairs that depend on the tokens, are
-    refused: no tagger has such weights.
+    Lines such as ``B01:%x[-1,0]/%x[0,0]`` make a second matrix, the batch's ``transition_X``:
+    features of the transition into each token, which have a weight for every label pair. First
+    tokens have none. ``get_transition_feature_names_out`` makes their names.
 
     Examples
     --------
@@ -224,39 +213,19 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
         reader = self._read(X, self._given_lines())
         if reader.n_columns is None:
             raise ValueError("There is no token in these sequences.")
-        values = reader.sort_values()
-        features, numbers, doubtful = number_all(reader)
-        order = order_features(features, reader.literals, len(values))
-        column_of = np.empty(len(order), np.int32)
-        if len(doubtful):
-            same = find_namesakes(features, reader.literals, values, doubtful, order)
-            order = order[same[order] == order]
-        column_of[order] = np.arange(len(order), dtype=np.int32)
-        if len(doubtful):
-            column_of = column_of[same]
-        matrix, kept = keep_frequent(gather(numbers, column_of, len(order), dtype), self.min_freq)
-        if len(kept) == 0:
+        reader.sort_values()
+        features, chosen, matrix = learn_features(reader, self.min_freq, dtype)
+        if len(chosen) == 0:
             raise ValueError(f"No feature occurs in at least {self.min_freq} token(s).")
-        self._keep(reader, values, features, order[kept])
-        return SequenceBatch(matrix, reader.offsets)
-
-    def _keep(self, reader, values, features, chosen):
-        """Keep the chosen features, in this order, and the values they are made of."""
-        codes = features.codes[chosen]
-        used = np.zeros(len(values), bool)
-        mark_used(codes, used)
-        if not used.all():
-            values = list(compress(values, used.tolist()))
-            # One more, for the -1 that stands for no value.
-            codes = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))[codes]
-        self.template_ = reader.lines
+        transitions, transition_matrix = None, None
+        if reader.observes_transitions:
+            observer, transitions = reader.for_transitions(), LearntFeatures()
+            *found, transition_matrix = learn_features(observer, self.min_freq, dtype)
+            transitions._keep(observer, *found)
+        self._keep(reader, features, chosen)
         self.n_columns_ = reader.n_columns
-        self.n_features_ = len(chosen)
-        self._values = values
-        self._codes = codes
-        self._groups = features.groups[chosen]
-        self._hashes = features.hashes[chosen]
-        self.__dict__.pop("_lookup", None)
+        self._transitions = transitions
+        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def transform(self, X):
         """Vectorise with the features learnt; others are ignored.
@@ -284,37 +253,12 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
                 f"Tokens have {reader.n_columns} column(s), but {type(self).__name__} was fitted "
                 f"on {self.n_columns_}."
             )
-        code_of, features = self._tables()
-        known = np.fromiter(
-            map(code_of.get, reader.values, repeat(-1)), np.int32, len(reader.values)
-        )
-        numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
-        for pattern, row in zip(reader.patterns, numbers, strict=True):
-            if find_template(reader.tokens, pattern, reader.pieces, known, features, row):
-                self._settle(reader, pattern, row)
-        matrix = gather(numbers, np.empty(0, np.int32), self.n_features_, self._checked_dtype())
-        return SequenceBatch(matrix, reader.offsets)
-
-    def _tables(self):
-        """Dict of values and table of features, rebuilt rather than pickled."""
-        if not hasattr(self, "_lookup"):
-            features = Features(
-                self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
-            )
-            fill_slots(features, self.n_features_)
-            self._lookup = dict(zip(self._values, range(len(self._values)), strict=True)), features
-        return self._lookup
-
-    def _settle(self, reader, pattern, row):
-        """Compare names where a combination only has the hash of a feature."""
-        rows = np.flatnonzero(row <= -2)
-        combinations, which = np.unique(reader.codes_at(pattern, rows), axis=0, return_inverse=True)
-        candidates = np.flatnonzero(np.isin(self._hashes, self._hashes[np.unique(-2 - row[rows])]))
-        columns = dict(zip(self._names(candidates), candidates.tolist(), strict=True))
-        literals = reader.literals[pattern.group]
-        names = expand_group(literals, np.array(reader.values, dtype=object), combinations)
-        found = np.array([columns.get(name, -1) for name in names], np.int32)
-        row[rows] = found[which.ravel()]
+        dtype = self._checked_dtype()
+        matrix, transition_matrix = self._find(reader, dtype), None
+        transitions = getattr(self, "_transitions", None)
+        if transitions is not None:
+            transition_matrix = transitions._find(reader.for_transitions(), dtype)
+        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def get_feature_names_out(self, input_features=None):
         """Name of each column, as CRF++ expands the template.
@@ -329,15 +273,19 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
         names : ndarray of shape (n_features,), dtype object
         """
         check_is_fitted(self)
-        names = np.empty(self.n_features_, dtype=object)
-        names[:] = self._names(np.arange(self.n_features_))
-        return names
+        return self._all_names()
 
-    def _names(self, columns):
-        """Names of some columns, in any order."""
-        literals = group_literals(parse_template(self.template_))
-        values = np.array(self._values, dtype=object)
-        return expand_names(literals, values, self._groups[columns], self._codes[columns])
+    def get_transition_feature_names_out(self):
+        """Name of each column of the batch's `transition_X`.
+
+        Returns
+        -------
+        names : ndarray of shape (n_transition_features,), dtype object
+            Empty where the template has no features of transitions.
+        """
+        check_is_fitted(self)
+        transitions = getattr(self, "_transitions", None)
+        return np.empty(0, dtype=object) if transitions is None else transitions._all_names()
 
     def inverse_transform(self, batch):
         """Features and values of each token.
@@ -372,10 +320,6 @@ class TemplateVectorizer(_BaseTemplateVectorizer):
         ]
         return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
 
-    def __getstate__(self):
-        state = super().__getstate__()
-        return {key: value for key, value in state.items() if key != "_lookup"}
-
 
 class HashingTemplateVectorizer(_BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch by templates, without learning anything.
@@ -393,6 +337,9 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
         As in `TemplateVectorizer`.
     n_features : int, default=2**20
         Number of columns, ``2**31 - 1`` at most.
+    n_transition_features : int, default=2**12
+        The same of the batch's ``transition_X``, where the template has features of transitions.
+        Each takes a weight for every label pair.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
 
@@ -416,12 +363,22 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
     _parameter_constraints: ClassVar[dict] = {
         **_BaseTemplateVectorizer._parameter_constraints,
         "n_features": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "n_transition_features": [Interval(Integral, 1, 2**31 - 1, closed="both")],
     }
 
-    def __init__(self, template=None, *, functions=None, n_features=2**20, dtype=np.float64):
+    def __init__(
+        self,
+        template=None,
+        *,
+        functions=None,
+        n_features=2**20,
+        n_transition_features=2**12,
+        dtype=np.float64,
+    ):
         self.template = template
         self.functions = functions
         self.n_features = n_features
+        self.n_transition_features = n_transition_features
         self.dtype = dtype
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -482,11 +439,16 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
         """
         self.fit()
         reader = self._read(X, self._given_lines())
+        matrix, transition_matrix = self._hash(reader, self.n_features), None
+        if reader.observes_transitions:
+            transition_matrix = self._hash(reader.for_transitions(), self.n_transition_features)
+        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+
+    def _hash(self, reader, n_columns):
         numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
         for pattern, row in zip(reader.patterns, numbers, strict=True):
-            hash_template(reader.tokens, pattern, reader.pieces, self.n_features, row)
-        matrix = gather(numbers, np.empty(0, np.int32), self.n_features, self._checked_dtype())
-        return SequenceBatch(matrix, reader.offsets)
+            hash_template(reader.tokens, pattern, reader.pieces, n_columns, row)
+        return gather(reader, numbers, np.empty(0, np.int32), n_columns, self._checked_dtype())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

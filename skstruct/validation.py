@@ -32,7 +32,7 @@ class Format(Enum):
     TOKENS = "tokens"  # feature dicts or attribute strings; object array of lists
 
 
-def read_format(X, n_features=None):
+def read_format(X, n_features=None, n_transition_features=None):
     """Tell the format of `X`, and stack it where that needs no vectoriser.
 
     What tells the formats apart is the first thing in `X` that is no list, and how deep it
@@ -42,8 +42,8 @@ def read_format(X, n_features=None):
     ----------
     X : object
         What the user gave.
-    n_features : int, default=None
-        Number of features of the model, if there is one. Sequences that are all empty lists show
+    n_features, n_transition_features : int, default=None
+        Numbers of features of the model, if there is one. Sequences that are all empty lists show
         no features of their own.
 
     Returns
@@ -68,7 +68,7 @@ def read_format(X, n_features=None):
         return Format.TOKENS, X
     leaf = _first_leaf(X)
     if leaf is None:
-        return _read_empty(X, n_features)
+        return _read_empty(X, n_features, n_transition_features)
     value, depth = leaf
     n_axes = X.ndim if isinstance(X, np.ndarray) else 1
     if n_axes == depth == 2 and not _holds_dicts(X):
@@ -135,12 +135,14 @@ def _holds_dicts(X):
     return X.dtype == object and all(isinstance(token, Mapping) for token in X[0])
 
 
-def _read_empty(X, n_features):
+def _read_empty(X, n_features, n_transition_features):
     if len(X) == 0:
         raise ValueError("Found an empty batch: at least one sequence is required.")
     if n_features is None:
         return Format.TOKENS, X
-    nothing = SequenceBatch.from_lengths(np.empty((0, n_features)), np.zeros(len(X), np.int64))
+    edges = None if n_transition_features is None else np.empty((0, n_transition_features))
+    lengths = np.zeros(len(X), np.int64)
+    nothing = SequenceBatch.from_lengths(np.empty((0, n_features)), lengths, transition_X=edges)
     return Format.BATCH, nothing
 
 
@@ -203,21 +205,27 @@ def _finite(batch):
     """The batch itself, or an error that names the first value that is not finite."""
     if len(batch) == 0:
         raise ValueError("Found an empty batch: at least one sequence is required.")
-    values = batch.X.data if sp.issparse(batch.X) else batch.X
+    _check_finite(batch.X, batch.offsets, "feature")
+    if batch.transition_X is not None:
+        _check_finite(batch.transition_X, batch.offsets, "transition feature")
+    return batch
+
+
+def _check_finite(X, offsets, kind):
+    values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         # A sum is finite unless a term is not (or it overflows, which the second look clears).
         suspicious = not np.isfinite(values.sum())
     if suspicious and not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).ravel())[0]
-        if sp.issparse(batch.X):
-            row, column = np.searchsorted(batch.X.indptr, bad, "right") - 1, batch.X.indices[bad]
+        if sp.issparse(X):
+            row, column = np.searchsorted(X.indptr, bad, "right") - 1, X.indices[bad]
         else:
-            row, column = divmod(bad, batch.n_features)
+            row, column = divmod(bad, X.shape[1])
         raise ValueError(
-            f"{_place(batch.offsets, row)}: feature {column} is {values.ravel()[bad]}; "
+            f"{_place(offsets, row)}: {kind} {column} is {values.ravel()[bad]}; "
             "input contains NaN or infinity where finite numbers are required."
         )
-    return batch
 
 
 def _place(offsets, row):

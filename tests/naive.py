@@ -69,6 +69,22 @@ def n_best(scores, transition, n):
     return sorted(found, key=lambda item: (-item[1], item[0][::-1]))[:n]
 
 
+def beam(scores, transition, width, n):
+    """The best label sequences with scores of those whose every prefix is among the `width` best.
+
+    Those with a score of minus infinity only where there are no others; ties as in `n_best`.
+    """
+    prefixes = [((), 0.0)]
+    for row in scores:
+        prefixes = [
+            ((*labels, j), row[j] + (score + (transition[labels[-1], j] if labels else 0.0)))
+            for labels, score in prefixes
+            for j in range(len(row))
+        ]
+        prefixes = sorted(prefixes, key=lambda item: (-item[1], item[0][::-1]))[:width]
+    return [item for item in prefixes[:n] if item[1] > -np.inf] or prefixes[:1]
+
+
 def listed_marginals(scores, transition):
     """Log-partition, node marginals, and pair marginals of each two neighbours."""
     length, n_labels = scores.shape
@@ -247,3 +263,132 @@ class Perceptron:
 
     def average(self):
         return Weights(*(part / self.n_samples for part in self.total))
+
+
+# -------------------------------------------------------------------- dual coordinate ascent
+
+
+def chain_sum(function, node, pairs):
+    """Sum of a function of marginals over the cliques of a chain, less that over its separators."""
+    if len(node) == 1:
+        return function(node[0])
+    return sum(map(function, pairs)) - sum(map(function, node[1:-1]))
+
+
+def chain_entropy(node, pairs):
+    return chain_sum(lambda p: -np.sum(p * np.log(p)), node, pairs)
+
+
+def expected_features(x, node, pairs, *, fit_intercept=True):
+    """Mean of the features under marginals, or of a difference of marginals."""
+    mean = zero_weights(node.shape[1], x.shape[1])
+    mean.coef[:] = node.T @ x
+    mean.transition[:] = np.sum(pairs, axis=0)
+    if fit_intercept:
+        mean.intercept[:] = node.sum(axis=0)
+        mean.start[:], mean.end[:] = node[0], node[-1]
+    return mean
+
+
+def gold_marginals(gold, n_labels):
+    node = np.eye(n_labels)[list(gold)]
+    return node, node[:-1, :, None] * node[1:, None, :]
+
+
+def conjugate_weights(X, y, marginals_of, sample_weight, l2, *, fit_intercept=True):
+    """The weights that belong to node and pair marginals of each sequence."""
+    total = zero_weights(marginals_of[0][0].shape[1], X[0].shape[1])
+    for x, gold, (node, pairs), s in zip(X, y, marginals_of, sample_weight, strict=True):
+        gold_node, gold_pairs = gold_marginals(gold, node.shape[1])
+        difference = gold_node - node, gold_pairs - pairs
+        for part, addend in zip(
+            total, expected_features(x, *difference, fit_intercept=fit_intercept), strict=True
+        ):
+            part += s / l2 * addend
+    return total
+
+
+def dual_objective(X, y, marginals_of, sample_weight, l2, *, fit_intercept=True):
+    """Lower bound on `crf_objective` that the marginals give."""
+    weights = conjugate_weights(X, y, marginals_of, sample_weight, l2, fit_intercept=fit_intercept)
+    entropy = sum(s * chain_entropy(*m) for s, m in zip(sample_weight, marginals_of, strict=True))
+    return entropy - l2 / 2 * sum(np.sum(part**2) for part in weights)
+
+
+def sdca_update(x, s, node, pairs, weights, *, l2, tol, fit_intercept=True):
+    """One step of dual coordinate ascent in the block of one sequence.
+
+    Returns the new marginals, weights, and the gap before the step.
+    """
+    scores = emission_scores(x, weights)
+    _, new_node, new_pairs = listed_marginals(scores, weights.transition)
+
+    def divergence(a_node, a_pairs, b_node, b_pairs):
+        terms = [a * np.log(a / b) for a, b in ((a_node, b_node), (a_pairs, b_pairs))]
+        return chain_sum(np.sum, *terms)
+
+    gap = divergence(node, pairs, new_node, new_pairs)
+    slope = gap + divergence(new_node, new_pairs, node, pairs)
+    d_node, d_pairs = new_node - node, new_pairs - pairs
+    change = expected_features(x, d_node, d_pairs, fit_intercept=fit_intercept)
+    square = s / l2 * sum(np.sum(part**2) for part in change)
+
+    def derivatives(gamma):
+        at = node + gamma * d_node, pairs + gamma * d_pairs
+        first = [
+            -d * (np.log(p) - np.log(n))
+            for d, p, n in zip((d_node, d_pairs), at, (new_node, new_pairs), strict=True)
+        ]
+        second = [-(d**2) / p for d, p in zip((d_node, d_pairs), at, strict=True)]
+        return (
+            chain_sum(np.sum, *first) - gamma * square,
+            chain_sum(np.sum, *second) - square,
+        )
+
+    low, high, gamma, moved = 0.0, 1.0, slope / (slope + square), np.inf
+    while square > 0 and moved >= tol:
+        first, second = derivatives(gamma)
+        low, high = (gamma, high) if first > 0 else (low, gamma)
+        following = gamma - first / second
+        if not low < following < high:
+            following = (low + high) / 2
+        moved, gamma = abs(following - gamma), following
+    new_weights = Weights(*(w - s / l2 * gamma * c for w, c in zip(weights, change, strict=True)))
+    return node + gamma * d_node, pairs + gamma * d_pairs, new_weights, gap
+
+
+# ------------------------------------------------------------------- stochastic average gradient
+
+
+def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True):
+    """Weights after steps along the mean of the gradients that each sequence had last.
+
+    The sequences come in the order given; the curvatures of their losses are found by doubling.
+    """
+    n = len(X)
+    weights = zero_weights(1 + max(map(max, y)), X[0].shape[1])
+    gradients, curvatures = {}, {}
+    for i in order:
+
+        def value(w, i=i):
+            return crf_objective([X[i]], [y[i]], w, 0.0, [sample_weight[i]])
+
+        gradient = Weights(*(sample_weight[i] * part for part in crf_gradient(X[i], y[i], weights)))
+        if not fit_intercept:
+            for part in gradient[2:]:
+                part[:] = 0
+        square = sum(np.sum(part**2) for part in gradient)
+        curvature = 0.9 * curvatures[i] if i in curvatures else 1.0
+        while square > 1e-8:
+            away = Weights(*(w - g / curvature for w, g in zip(weights, gradient, strict=True)))
+            if value(away) <= value(weights) - square / (2 * curvature):
+                break
+            curvature *= 2
+        gradients[i], curvatures[i] = gradient, curvature
+        known = np.array(list(curvatures.values()))
+        rate = (1 / (known.mean() + l2 / n) + 1 / (known.max() + l2 / n)) / 2
+        mean = [sum(parts) / len(gradients) for parts in zip(*gradients.values(), strict=True)]
+        weights = Weights(
+            *(w - rate * (m + l2 / n * w) for w, m in zip(weights, mean, strict=True))
+        )
+    return weights, curvatures

@@ -16,7 +16,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct import (
+    SDCACRF,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceBatch,
+)
 from skstruct.history import History
 
 TAGGERS = [
@@ -24,8 +31,10 @@ TAGGERS = [
     PerceptronTagger(max_iter=8, tol=None, random_state=0),
     MIRATagger(max_iter=8, tol=None, n_best=2, random_state=0),
     SAPOTagger(max_iter=8, tol=None, random_state=0),
+    CRFTagger(solver="sgd", max_iter=8, tol=None, random_state=0),
+    SDCACRF(random_state=0),
 ]
-TAGGER_IDS = [type(tagger).__name__ for tagger in TAGGERS]
+TAGGER_IDS = [f"{type(t).__name__}{'-sgd' * (getattr(t, 'solver', '') == 'sgd')}" for t in TAGGERS]
 # One list of what learns: all methods have to refuse the same.
 LEARNERS = [
     (tagger, method)
@@ -33,7 +42,7 @@ LEARNERS = [
     for method in ("fit", "partial_fit")
     if hasattr(tagger, method)
 ]
-LEARNER_IDS = [f"{type(tagger).__name__}.{method}" for tagger, method in LEARNERS]
+LEARNER_IDS = [f"{TAGGER_IDS[TAGGERS.index(tagger)]}.{method}" for tagger, method in LEARNERS]
 PREDICTORS = ["predict", "predict_proba", "predict_nbest"]
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "a"}], [{"w": "c"}, {"w": "b"}, {"w": "a"}]]
@@ -170,9 +179,9 @@ def test_X_is_refused_at_prediction_as_well(tagger):
             ([["a"]], "Sequence 0, token 0: 'a' is no token"),
             ([[{"w": np.nan}]], "Sequence 0, token 0: feature 'w' is nan"),
             ([[{2: 1}]], "Sequence 0, token 0: feature name 2 is not a string"),
-            (MATRICES, "X has 2 features, but .*Tagger is expecting 3 features as input"),
-            (GRID, "X has 2 features, but .*Tagger is expecting 3 features as input"),
-            (GRID[0], "X has 2 features, but .*Tagger is expecting 3 features as input"),
+            (MATRICES, "X has 2 features, but \w+ is expecting 3 features as input"),
+            (GRID, "X has 2 features, but \w+ is expecting 3 features as input"),
+            (GRID[0], "X has 2 features, but \w+ is expecting 3 features as input"),
         ]:
             with pytest.raises(ValueError, match=message):
                 predict(bad)
@@ -184,7 +193,7 @@ def test_another_number_of_features_at_prediction(tagger, make):
     tagger.fit(make(MATRICES), Y if make is not np.concatenate else [*"ABACBA"])
     wider = make([np.hstack([matrix, matrix]) for matrix in MATRICES])
     for method in PREDICTORS:
-        with pytest.raises(ValueError, match=r"X has 4 features, but .*Tagger is expecting 2"):
+        with pytest.raises(ValueError, match=r"X has 4 features, but \w+ is expecting 2"):
             getattr(tagger, method)(wider)
 
 
@@ -378,7 +387,10 @@ INVALID = {
         ("min_freq", -1),
         ("all_possible_states", 2),
         ("all_possible_transitions", "no"),
-        ("tol", None),
+        ("learning_rate", 0.0),
+        ("decay", 1.5),
+        ("structure_alpha", 0.5),
+        ("mini_length", 0.9),
     ],
     PerceptronTagger: [
         ("average", None),

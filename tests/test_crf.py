@@ -7,12 +7,15 @@ import naive
 import numpy as np
 import pytest
 import scipy.optimize
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from test_perceptron import orders, problems
 
-from skstruct import CRFTagger, SequenceBatch
+from skstruct import CRFTagger, SAPOTagger, SequenceBatch
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -389,3 +392,177 @@ def test_verbose_prints_every_iteration(small, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == tagger.n_iter_ + 1
     assert all("objective" in line for line in lines)
+
+
+# ------------------------------------------------------------------------- stochastic descent
+
+
+def sgd(**params):
+    return CRFTagger(solver="sgd", **params)
+
+
+@given(
+    problems(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([(0.0, 1.0), (1.0, 0.8), (3.0, 1.0)]),
+)
+def test_sgd_makes_the_twins_steps(problem, average, intercept, l2_decay):
+    batch, y, sample_weight = problem
+    (l2, decay), X = l2_decay, list(batch)
+    tagger = sgd(
+        l2=l2, learning_rate=0.11, decay=decay, average=average, fit_intercept=intercept,
+        max_iter=2, tol=None, random_state=5,
+    ).fit(batch, y, sample_weight)  # fmt: skip
+    weights = naive.zero_weights(len(tagger.classes_), batch.n_features)
+    total, n_seen, rate = [np.zeros_like(part) for part in weights], 0, 0.11
+    for order in orders(len(y), 2, 5):
+        loss = 0.0
+        for i in order:
+            if len(X[i]) == 0 or sample_weight[i] == 0:
+                continue
+            loss += sample_weight[i] * naive.crf_objective([X[i]], [y[i]], weights, 0.0)
+            gradient = naive.crf_gradient(X[i], y[i], weights)
+            for k, (part, slope) in enumerate(zip(weights, gradient, strict=True)):
+                if k < 2 or intercept:
+                    part -= rate * sample_weight[i] * slope
+                part *= 1 - rate * l2 / len(y)
+                total[k] += part
+            n_seen += 1
+            rate *= decay ** (1 / len(y))
+    if tagger.n_iter_ < 2:
+        return
+    expected = [part / n_seen for part in total] if average else weights
+    for found, part in zip(naive.weights_of(tagger), expected, strict=True):
+        assert_allclose(found, part, rtol=1e-9, atol=1e-11)
+    assert_allclose(tagger.history_["loss"][-1], loss, rtol=1e-9, atol=1e-11)
+
+
+@given(problems(), st.sampled_from([{}, {"average": True}, {"mini_length": 1.5}, {"n_jobs": 2}]))
+def test_sgd_is_sapo_with_all_labellings(problem, params):
+    params = {"l2": 0.5, "max_iter": 3, "tol": None, "random_state": 0, **params}
+    crf, sapo = sgd(**params).fit(*problem), SAPOTagger(n_best=4**4, **params).fit(*problem)
+    assert_same_weights(crf, sapo, rtol=1e-9, atol=1e-12)
+    assert_allclose(crf.history_["loss"], sapo.history_["loss"], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_sgd_approaches_the_minimum(small, n_jobs):
+    X, y = small
+    minimum = everything(l2=2.0, tol=1e-9).fit(X, y)
+    tagger = sgd(
+        l2=2.0, decay=0.97, max_iter=300, tol=None, random_state=0, n_jobs=n_jobs
+    ).fit(X, y)  # fmt: skip
+    assert_allclose(objective_of(tagger, X, y), minimum.history_["objective"][-1], rtol=1e-4)
+    assert_same_weights(tagger, minimum, atol=0.02)
+
+
+def test_sgd_counts_tokens_whose_most_probable_label_is_wrong(small):
+    X, y = small
+    tagger = sgd(learning_rate=1e-12, l2=0, warm_start=True, max_iter=1, tol=None).fit(X, y)
+    tagger.coef_ = np.random.default_rng(0).normal(size=tagger.coef_.shape)
+    wrong = np.concatenate(tagger.predict_proba(X)).argmax(axis=1) != np.concatenate(y)
+    assert_allclose(tagger.fit(X, y).history_["mistakes"], [wrong.mean()])
+
+
+def test_sgd_stops_when_the_loss_no_longer_falls(small):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tagger = sgd(tol=1e-2, n_iter_no_change=2, random_state=0).fit(*small)
+    merit = -np.log(tagger.history_["loss"])
+    assert tagger.n_iter_ < 200
+    assert np.all(merit[-2:] <= merit[:-2].max() + 1e-2)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3") as record:
+        sgd(max_iter=3).fit(*small)
+    assert [warning.filename for warning in record] == [__file__]
+    with pytest.warns(ConvergenceWarning, match="max_iter=3") as record:
+        CRFTagger(max_iter=3, tol=0).fit(*small)
+    assert [warning.filename for warning in record] == [__file__]
+
+
+def test_sgd_early_stopping_keeps_the_best_epoch(small):
+    X, y = small
+    params = {"early_stopping": True, "validation_fraction": 0.4, "tol": None, "random_state": 0}
+    tagger = sgd(max_iter=12, **params).fit(X, y)
+    score = tagger.history_["validation_score"]
+    assert score.shape == (12,)
+    best = sgd(max_iter=int(score.argmax()) + 1, **params).fit(X, y)
+    assert_same_weights(tagger, best, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("solver", "params"),
+    [
+        ("sgd", {"l1": 0.5}),
+        ("sgd", {"min_freq": 2}),
+        ("lbfgs", {"average": True}),
+        ("lbfgs", {"structure_alpha": 2.0}),
+        ("lbfgs", {"mini_length": 5}),
+        ("lbfgs", {"early_stopping": True}),
+        ("lbfgs", {"tol": None}),
+    ],
+)
+def test_what_a_solver_cannot_do_is_refused(small, solver, params):
+    tagger = CRFTagger(solver=solver, max_iter=5000).fit(*small)
+    before = tagger.__dict__ | params
+    tagger.set_params(**params)
+    for method in ("fit", "partial_fit") if solver == "sgd" else ("fit",):
+        with pytest.raises(ValueError, match=f"{next(iter(params))}=.* needs solver="):
+            getattr(tagger, method)(*small)
+    assert tagger.__dict__ == before
+
+
+def test_partial_fit_is_there_with_sgd_only(small):
+    X, y = small
+    tagger = CRFTagger()
+    assert not hasattr(tagger, "partial_fit")
+    with pytest.raises(AttributeError, match="partial_fit"):
+        tagger.partial_fit(X, y)
+    tagger.set_params(solver="sgd", shuffle=False, decay=1.0, l2=0)
+    for start in range(0, len(y), 7):
+        tagger.partial_fit(X[start : start + 7], y[start : start + 7], classes=[0, 1, 2])
+    whole = sgd(shuffle=False, decay=1.0, l2=0, max_iter=1, tol=None).fit(X, y)
+    assert_same_weights(tagger, whole, rtol=1e-12, atol=1e-14)
+
+
+def test_solvers_may_take_turns(small):
+    X, y = small
+    tagger = CRFTagger(l2=0.5, warm_start=True, tol=1e-9).fit(X, y)
+    minimum = naive.weights_of(tagger)
+    # Steps of no length change nothing, whichever way they begin.
+    still = {"solver": "sgd", "l2": 0, "learning_rate": 1e-300}
+    tagger.set_params(max_iter=1, tol=None, **still).fit(X, y)
+    for expected, found in zip(minimum, naive.weights_of(tagger), strict=True):
+        assert_array_equal(found, expected)
+    assert not hasattr(tagger, "suboptimality_bound_")
+    assert "loss" in tagger.history_
+    tagger.partial_fit(X, y)
+    tagger.set_params(solver="lbfgs", l2=0.5, tol=1e-6, max_iter=100).fit(X, y)
+    assert tagger.n_iter_ == 0
+    assert tagger.suboptimality_bound_ >= 0
+    assert "loss" not in tagger.history_
+    # What was learnt before L-BFGS is not gone on with.
+    tagger.set_params(**still, tol=None).partial_fit(X, y)
+    for expected, found in zip(minimum, naive.weights_of(tagger), strict=True):
+        assert_array_equal(found, expected)
+    assert not hasattr(tagger, "n_weights_")
+
+
+def test_sgd_has_a_weight_for_every_combination():
+    X, y = [[["a"], ["b"]], [["b"]]], [["x", "y"], ["x"]]
+    tagger = sgd(max_iter=1, tol=None).fit(X, y)
+    assert np.all(tagger.coef_ != 0)
+    assert np.all(tagger.transition_ != 0)
+
+
+def test_absolute_penalty_is_crfsuites(addresses, tmp_path):
+    X, y = addresses[0][:80], addresses[1][:80]
+    tagger = CRFTagger(l1=0.5, l2=0.2, fit_intercept=False, tol=1e-9).fit(X, y)
+    reference = CRFsuite(X, y, tmp_path / "model", l2=0.2, c1=0.5)
+    objective = tagger.history_["objective"][-1]
+    assert_allclose(objective, reference.objective, rtol=1e-6)
+    weights = np.concatenate([tagger.coef_.ravel(), tagger.transition_.ravel()])
+    assert np.count_nonzero(weights) < tagger.n_weights_ / 2
+    dense = [x.toarray() for x in tagger.vectorizer_.transform(X)]
+    smooth = objective_of(tagger, dense, [np.searchsorted(tagger.classes_, part) for part in y])
+    assert_allclose(objective, smooth + 0.5 * np.abs(weights).sum(), rtol=1e-10)

@@ -16,11 +16,17 @@ import numpy as np
 import pytest
 
 import skstruct.kernels
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct import (
+    SDCACRF,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceBatch,
+)
 from skstruct.kernels import (
     astar,
     beam,
-    decode,
     forward_backward,
     lbfgs,
     nbest,
@@ -30,9 +36,11 @@ from skstruct.kernels import (
 )
 from skstruct.kernels.scores import Chain
 from skstruct.objective import CRFObjective
+from skstruct.oeg import ExponentiatedGradient
 from skstruct.rerank import VRDAReranker
 from skstruct.rerank_baselines import PerceptronReranker, TruncatedGradientReranker
-from skstruct.tagger import TrainingSet, as_rows
+from skstruct.sag import StochasticAverageGradient
+from skstruct.tagger import TrainingSet, as_rows, batch_rows
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(skstruct.kernels.__path__))
@@ -45,6 +53,8 @@ def results():
     return {
         **taggers(),
         **stochastic_start(),
+        **stochastic_solvers(),
+        **transition_features(),
         **rerankers(),
         **templates(),
         **dynamic_programmes(),
@@ -70,6 +80,9 @@ def taggers():
     exact = {
         "crf": CRFTagger(l2=0.5, tol=1e-10, n_jobs=2, warm_start=True),
         "crf-few": CRFTagger(l2=0.5, tol=1e-10, min_freq=1.5, fit_intercept=False),
+        "crf-sdca": SDCACRF(
+            l2=0.5, sampling="gap_importance", max_iter=2, warm_start=True, random_state=0
+        ),
         "perceptron": PerceptronTagger(average=False, max_iter=3, tol=None, random_state=0),
         "averaged": PerceptronTagger(max_iter=1, tol=None, early_stopping=True, random_state=0),
         "pieces": PerceptronTagger(max_iter=1, tol=None, structure_alpha=2.0, random_state=0),
@@ -98,11 +111,6 @@ def taggers():
             found[f"{kind}-{name}-proba"] = np.concatenate(tagger.predict_proba(batch))
             found[f"{kind}-{name}-labels"] = np.concatenate(tagger.predict(batch))
             best = [x for candidates in tagger.predict_nbest(batch, 3) for x in candidates]
-            found[f"{kind}-{name}-decoded"] = codes = np.zeros((3, batch.n_rows), np.int32)
-            decode.decode_nbest(
-                as_rows(batch.X), batch.offsets, 0, len(batch), tagger._chain(), codes,
-                np.empty((len(batch), 3)), np.empty(len(batch), np.int64),
-            )  # fmt: skip
             found[f"{kind}-{name}-nbest"] = np.concatenate([x.labels for x in best])
             found[f"{kind}-{name}-scores"] = np.array([x.score for x in best])
     return found
@@ -116,6 +124,59 @@ def stochastic_start():
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
     return {"crf-start": CRFObjective(data, 40, 20, l2=0.5).stochastic_start(2)}
+
+
+def transition_features():
+    """What is compiled anew where tokens have transitions of their own."""
+    rng = np.random.default_rng(3)
+    X, edges = rng.normal(size=(sum(LENGTHS), 5)), rng.normal(size=(sum(LENGTHS), 3))
+    y = [[label % 4 for label in part] for part in labels()]
+    online = {"max_iter": 2, "tol": None, "random_state": 0}
+    estimators = {
+        "perceptron": PerceptronTagger(**online),
+        "mira": MIRATagger(n_best=3, **online),
+        # The scale of the weights gets so small that it is taken out.
+        "sapo": SAPOTagger(l2=6.0, learning_rate=0.99, decay=1.0, **online | {"max_iter": 15}),
+        "sapo-beam": SAPOTagger(search="beam", beam_width=6, n_jobs=2, **online),
+        "sgd": CRFTagger(solver="sgd", average=True, **online),
+        "crf": CRFTagger(l2=0.5, tol=1e-10, n_jobs=2),
+    }
+    found = {}
+    for kind, values in (("real", edges), ("ones", edges > 0)):
+        batch = SequenceBatch.from_lengths(X, LENGTHS, transition_X=values)
+        for name, tagger in estimators.items():
+            tagger.fit(batch, y)
+            name = f"transitions-{kind}-{name}"
+            for attribute in (*CHAIN, "transition_coef_"):
+                found[f"{name}-{attribute}"] = getattr(tagger, attribute)
+            found[f"{name}-proba"] = np.concatenate(tagger.predict_proba(batch))
+            found[f"{name}-labels"] = np.concatenate(tagger.predict(batch))
+            best = [x for candidates in tagger.predict_nbest(batch, 3) for x in candidates]
+            found[f"{name}-scores"] = np.array([x.score for x in best])
+        kept = [i for i, n in enumerate(LENGTHS) if n]
+        codes = np.concatenate([y[i] for i in kept]).astype(np.int32)
+        data = TrainingSet(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
+        start = CRFObjective(data, 5, 4, 3, l2=0.5).stochastic_start(2)
+        found[f"transitions-{kind}-crf-start"] = start
+    return found
+
+
+def stochastic_solvers():
+    """Solvers that no tagger offers yet."""
+    lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    data = TrainingSet(
+        as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
+    )
+    found = {}
+    for solver in (StochasticAverageGradient, ExponentiatedGradient):
+        learner = solver(data, 40, 20, l2=0.5, fit_intercept=True)
+        random_state = np.random.RandomState(0)
+        for _ in range(2):
+            learner.epoch(random_state)
+        for name, part in zip(Chain._fields, learner.chain(), strict=True):
+            found[f"crf-{solver.__name__}-{name}"] = part
+    return found
 
 
 def rerankers():
@@ -134,6 +195,10 @@ def rerankers():
             found[f"{kind}-{name}-reranker"] = reranker.coef_
             found[f"{kind}-{name}-choices"] = reranker.predict(batch)
             found[f"{kind}-{name}-probabilities"] = np.concatenate(reranker.predict_proba(batch))
+    # Whole weights and a feature for each candidate: scores that are equal have to be told apart.
+    ties = SequenceBatch.from_lengths(np.concatenate([np.eye(5)[:n] for n in sizes]), sizes)
+    voted = VRDAReranker(loss="hinge", prediction="vote", max_iter=3, random_state=0)
+    found["ties-vote-shares"] = np.concatenate(voted.fit(ties, costs).decision_function(ties))
     return found
 
 

@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from test_perceptron import orders, problems
 
-from skstruct import MIRATagger
-from skstruct.kernels.mira import hildreth
+from skstruct import MIRATagger, SequenceBatch
+from skstruct.kernels.mira import Margin, hildreth, inner_products
+from skstruct.search import make_search
+from skstruct.tagger import as_rows
 
 
 def flat_features(x, labels, n_labels, intercept):
@@ -89,6 +91,41 @@ def test_every_step_of_the_sequential_update_is_the_twins(
         assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
+@given(
+    st.integers(1, 30),
+    st.integers(1, 5),
+    st.integers(1, 6),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 3),
+    st.integers(0, 2**31),
+)
+def test_inner_products_are_those_of_the_differences(
+    length, n_labels, n_found, unit, intercept, ends, seed
+):
+    rng = np.random.default_rng(seed)
+    X = np.ones((length, 6)) if unit else rng.normal(size=(length, 6))
+    X *= rng.random(X.shape) < rng.random(6)
+    gold = rng.integers(n_labels, size=length, dtype=np.int32)
+    labels = np.where(
+        rng.random((n_found, length)) < 0.4, rng.integers(n_labels, size=length), gold
+    )
+    slots = np.full(max(6, n_labels**2), -1, np.int32)
+    margin = Margin(make_search(n_found, "astar", 1), True, 1.0, 1, intercept, slots)
+    # The sample lies in the middle of others, whose features must not matter.
+    rows = as_rows(np.concatenate([np.ones((2, 6)), X, np.ones((1, 6))]))
+    sample = np.array([2, 2 + length, ends % 2, ends // 2])
+    found = inner_products(rows, sample, gold, labels.astype(np.int32), n_labels, margin)
+
+    def features(labels):
+        parts = np.split(flat_features(X, labels, n_labels, intercept), [-2 * n_labels, -n_labels])
+        return np.concatenate([parts[0], parts[1] * sample[2], parts[2] * sample[3]])
+
+    D = np.array([features(gold) - features(y) for y in labels])
+    assert_allclose(found, D @ D.T, rtol=1e-10, atol=1e-10)
+    assert np.all(slots == -1)
+
+
 @given(st.integers(1, 6), st.sampled_from([0.1, 1.0, 100.0]), st.integers(0, 2**31))
 def test_hildreth_solves_the_quadratic_programme(n, cap, seed):
     rng = np.random.default_rng(seed)
@@ -132,3 +169,14 @@ def test_a_smaller_cap_moves_less(addresses):
     ]
     assert norms == sorted(norms)
     assert norms[0] < norms[-1]
+
+
+def test_more_labellings_than_there_are():
+    X = SequenceBatch.from_lengths(np.random.default_rng(0).normal(size=(6, 3)), [1, 3, 0, 2])
+    y = [[0], [1, 0, 1], [], [1, 1]]
+    few, many = (
+        MIRATagger(n_best=n_best, max_iter=3, tol=None, random_state=0).fit(X, y)
+        for n_best in (2**3, 10**15)
+    )
+    for found, expected in zip(naive.weights_of(many), naive.weights_of(few), strict=True):
+        assert_allclose(found, expected, rtol=0, atol=0)

@@ -82,6 +82,15 @@ def test_larger_n_only_adds(search, length, n_labels):
     assert len(set(many)) == 8
 
 
+@both
+def test_ties_of_a_long_sequence_count_up_from_its_first_token(search):
+    labels, scores = run(search, np.zeros((20_000, 3)), np.zeros((3, 3)), 10)
+    expected = [(m % 3, m // 3 % 3, m // 9) for m in range(10)]
+    assert [found[:3] for found in labels] == expected
+    assert not any(any(found[3:]) for found in labels)
+    assert_array_equal(scores, 0)
+
+
 @pytest.fixture(scope="module")
 def tagger():
     """A tagger with arbitrary weights, and sequences of lengths 3, 0, 1 and 4."""
@@ -126,3 +135,66 @@ def test_predict_nbest_starts_with_predict(tagger):
 def test_predict_nbest_wants_a_positive_integer(tagger, n):
     with pytest.raises(ValueError, match="n_best must be a positive integer"):
         tagger[0].predict_nbest(tagger[1], n)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("n", [1, 4, 100])
+def test_predict_nbest_finds_the_same_with_every_exact_search(tagger, n, n_jobs):
+    tagger, batch = tagger
+    tagger.set_params(n_jobs=n_jobs)
+    expected = tagger.predict_nbest(batch, n)
+    for params in ({"search": "kbest"}, {"search": "beam", "beam_width": 3**4}):
+        for found, labellings in zip(
+            tagger.predict_nbest(batch, n, **params), expected, strict=True
+        ):
+            assert [x.labels for x in found] == [x.labels for x in labellings]
+            for part in ("score", "probability"):
+                values = [[getattr(x, part) for x in list_] for list_ in (found, labellings)]
+                assert_allclose(*values, rtol=1e-10)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_predict_nbest_with_a_narrow_beam(tagger, width):
+    tagger, batch = tagger
+    weights = naive.weights_of(tagger)
+    found = tagger.predict_nbest(batch, 3, search="beam", beam_width=width)
+    for labellings, x in zip(found, batch, strict=True):
+        scores = naive.emission_scores(x, weights)
+        # A beam is at least as wide as what is wanted of it.
+        expected = naive.beam(scores, weights.transition, max(width, 3), 3)
+        expected = [tagger.classes_[list(labels)].tolist() for labels, _ in expected]
+        assert [x.labels for x in labellings] == expected
+
+
+@pytest.mark.parametrize("search", ["astar", "kbest", "beam"])
+@pytest.mark.parametrize("n", [1, 3, 100])
+def test_predict_nbest_can_normalise_over_what_it_found(tagger, n, search):
+    tagger, batch = tagger
+    for found in tagger.predict_nbest(batch, n, search=search, normalize="n_best"):
+        scores = np.array([x.score for x in found])
+        expected = [1 / np.exp(scores - score).sum() for score in scores]
+        assert_allclose([x.probability for x in found], expected, rtol=1e-12)
+
+
+def test_predict_nbest_does_not_pay_for_more_than_there_are(tagger):
+    tagger, batch = tagger
+    expected = [len(list_) for list_ in tagger.predict_nbest(batch, 100)]
+    assert expected == [27, 1, 3, 81]
+    for search in ("astar", "kbest", "beam"):
+        found = tagger.predict_nbest(batch, 10**12, search=search, beam_width=10**12)
+        assert [len(list_) for list_ in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"beam_width": 0}, "beam_width must be a positive integer"),
+        ({"beam_width": 2.0}, "beam_width must be a positive integer"),
+        ({"search": "viterbi"}, "search must be one of 'astar', 'kbest', 'beam', got 'viterbi'"),
+        ({"search": None}, "search must be one of"),
+        ({"normalize": True}, "normalize must be 'all' or 'n_best', got True"),
+    ],
+)
+def test_predict_nbest_refuses_other_options(tagger, params, message):
+    with pytest.raises(ValueError, match=message):
+        tagger[0].predict_nbest(tagger[1], **params)

@@ -2,17 +2,25 @@
 
 import warnings
 
+import joblib
 import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skstruct import PerceptronTagger, SequenceBatch
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
+LEARNERS = [
+    PerceptronTagger(),
+    MIRATagger(n_best=2, C=0.1),
+    SAPOTagger(l2=2.0, decay=0.7),
+    CRFTagger(solver="sgd", l2=2.0, decay=0.7),
+]
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +65,6 @@ def test_the_same_random_state_gives_the_same_bits(noisy, params):
     assert_same_fit(first, second)
     third = PerceptronTagger(max_iter=5, tol=None, random_state=4, **params).fit(*noisy)
     assert not np.array_equal(first.coef_, third.coef_)
-
-
-def test_the_number_of_jobs_does_not_matter(noisy):
-    one, two = (
-        PerceptronTagger(
-            max_iter=5, tol=None, random_state=3, early_stopping=True, n_jobs=n_jobs
-        ).fit(*noisy)
-        for n_jobs in (1, 2)
-    )
-    assert_same_fit(one, two)
 
 
 def test_epochs_differ_in_order_only_when_shuffled(noisy):
@@ -314,3 +312,171 @@ def test_chunks_of_one_pass_are_one_epoch(noisy):
         parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=[0, 1, 2])
     for name in WEIGHTS:
         assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-13, atol=1e-13)
+
+
+# ------------------------------------------------------------------------------- side by side
+
+
+def mean_of(parts, weights=None):
+    return naive.Weights(
+        *(np.average(p, axis=0, weights=weights) for p in zip(*parts, strict=True))
+    )
+
+
+def set_weights(tagger, weights):
+    for name, part in zip(WEIGHTS, weights, strict=True):
+        setattr(tagger, name, part)
+
+
+def learn_apart(learner, X, y, sample_weight, n_shards, n_epochs):
+    """Weights and their average by taggers that learn alone, epoch by epoch, and are then mixed."""
+    counting = np.flatnonzero(sample_weight * X.lengths > 0)
+    tagger = clone(learner).set_params(
+        warm_start=True, max_iter=1, tol=None, shuffle=False, n_jobs=None
+    )
+    tagger.fit(X, y)
+    mixed = naive.zero_weights(*tagger.coef_.shape)
+    l2, rate, averages, counts = getattr(learner, "l2", 0.0), 0.1, [], []
+    for _ in range(n_epochs):
+        results = []
+        for s in range(n_shards):
+            part = counting[s::n_shards]
+            if hasattr(learner, "l2"):
+                # The penalty is divided among the shards.
+                tagger.set_params(l2=l2 * len(part) / len(y), learning_rate=rate)
+            for average, found in ((False, results), (True, averages)):
+                set_weights(tagger, mixed)
+                tagger.set_params(average=average)
+                tagger.fit(X[part], [y[i] for i in part], sample_weight[part])
+                found.append(naive.weights_of(tagger))
+            counts.append(len(part))
+        mixed = mean_of(results)
+        rate *= getattr(learner, "decay", 1.0)
+    return mixed, mean_of(averages, counts)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_shards_are_mixed_after_every_epoch(noisy, learner, n_jobs, average):
+    X, y = noisy
+    matrices = [*X, X[0][:0]]
+    X, y = SequenceBatch.from_sequences(matrices), [*y, []]
+    sample_weight = np.random.default_rng(0).choice([0.0, 1.0, 2.0], len(y))
+    mixed, averaged = learn_apart(learner, X, y, sample_weight, n_jobs, 3)
+    tagger = clone(learner).set_params(
+        average=average, max_iter=3, tol=None, shuffle=False, n_jobs=n_jobs
+    )
+    tagger.fit(X, y, sample_weight)
+    expected = averaged if average else mixed
+    for found, part in zip(naive.weights_of(tagger), expected, strict=True):
+        assert_allclose(found, part, rtol=1e-9, atol=1e-11)
+    norm = tagger.history_["weight_norm"][-1]
+    assert_allclose(norm, np.linalg.norm(mixed.coef), rtol=1e-9)
+
+
+def test_shards_visit_in_the_order_that_was_drawn(noisy):
+    X, y = noisy
+    matrices = list(X)
+    tagger = PerceptronTagger(max_iter=3, tol=None, random_state=3, n_jobs=2).fit(X, y)
+    rng, weights, total = np.random.RandomState(3), naive.zero_weights(3, 5), 0.0
+    for epoch in range(3):
+        order = np.arange(len(y))
+        rng.shuffle(order)
+        twins = [naive.Perceptron(3, 5, weights=weights) for _ in range(2)]
+        notes = [twins[s].epoch(matrices, y, order[order % 2 == s]) for s in range(2)]
+        weights = mean_of([twin.weights for twin in twins])
+        total = total + sum(twin.total.coef for twin in twins)
+        mistakes, loss = np.sum(notes, axis=0)
+        assert_allclose(tagger.history_["mistakes"][epoch], mistakes / X.n_rows)
+        assert_allclose(tagger.history_["loss"][epoch], loss, rtol=1e-9)
+    assert_allclose(tagger.coef_, total / (3 * len(y)), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("params", [{}, {"mini_length": 2.5}, {"early_stopping": True}])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_the_same_number_of_shards_gives_the_same_bits(noisy, learner, params):
+    params = {"max_iter": 4, "tol": None, "random_state": 3, **params}
+    one, two, three = (
+        clone(learner).set_params(**params, n_jobs=n_jobs) for n_jobs in (None, 2, 3)
+    )
+    fits = [tagger.fit(*noisy) for tagger in (one, two, three)]
+    for a, b in ((one, two), (two, three)):
+        assert not np.array_equal(a.coef_, b.coef_)
+    for tagger in fits:
+        assert_same_fit(tagger, clone(tagger).fit(*noisy))
+    assert_same_fit(one, clone(one).set_params(n_jobs=1).fit(*noisy))
+    # Wherever it runs, and however many threads it is given.
+    with joblib.parallel_config(n_jobs=2):
+        assert_same_fit(one, clone(one).fit(*noisy))
+    for backend in ("threading", "loky"):
+        fit = joblib.delayed(clone(two).fit)
+        for tagger in joblib.Parallel(2, backend=backend)([fit(*noisy)] * 2):
+            assert_same_fit(two, tagger)
+
+
+def test_more_shards_than_sequences(noisy):
+    X, y = noisy
+    three, many = (
+        PerceptronTagger(max_iter=2, tol=None, random_state=0, n_jobs=n_jobs).fit(X[:3], y[:3])
+        for n_jobs in (3, 50)
+    )
+    assert_same_fit(three, many)
+
+
+def test_shards_begin_with_the_weights_of_a_warm_start(noisy):
+    X, y = noisy
+    tagger = SAPOTagger(
+        l2=0, learning_rate=1e-300, warm_start=True, max_iter=2, tol=None, n_jobs=2
+    ).fit(X, y)
+    tagger.coef_ = np.random.default_rng(0).normal(size=tagger.coef_.shape)
+    before = tagger.coef_.copy()
+    assert_allclose(tagger.fit(X, y).coef_, before, rtol=1e-15)
+
+
+def test_partial_fit_does_not_divide_its_portion(noisy):
+    one, two = (
+        PerceptronTagger(random_state=0, n_jobs=n_jobs).partial_fit(*noisy) for n_jobs in (1, 2)
+    )
+    assert_same_fit(one, two)
+
+
+def test_shards_learn(addresses):
+    X, y = addresses
+    for learner in LEARNERS:
+        tagger = clone(learner).set_params(n_jobs=4, max_iter=20, tol=None, random_state=0)
+        if hasattr(tagger, "l2"):
+            tagger.set_params(l2=0.1, decay=0.95)
+        assert tagger.fit(X[:150], y[:150]).score(X[150:], y[150:]) > 0.75
+
+
+# ------------------------------------------------------------------------------ what overflows
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_weights_that_overflow_are_an_error(noisy, learner, n_jobs, average):
+    """Values so large that their squares are infinite, in place of a rate that is too high."""
+    X, y = noisy
+    tagger = clone(learner).set_params(
+        average=average, n_jobs=n_jobs, max_iter=3, tol=None, random_state=0
+    )
+    tagger.fit(X, y)
+    before = dict(tagger.__dict__)
+    large = SequenceBatch(X.X * 1e200, X.offsets)
+    with np.errstate(all="ignore"):
+        for method in ("fit", "partial_fit"):
+            with pytest.raises(ValueError, match=r"infinite or NaN in epoch [1-4]: scale the feat"):
+                getattr(tagger, method)(large, y)
+            assert tagger.__dict__ == before
+            assert_array_equal(tagger.coef_, before["coef_"])
+
+
+@pytest.mark.parametrize("kind", [SAPOTagger, lambda **params: CRFTagger(solver="sgd", **params)])
+def test_a_rate_that_is_too_high_is_named(noisy, kind):
+    X, y = noisy
+    tagger = kind(learning_rate=1e300, l2=0, max_iter=10, tol=None, random_state=0)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"in epoch 1: .* lower rate"):
+        tagger.fit(X, y)
+    assert not hasattr(tagger, "coef_")

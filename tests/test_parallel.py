@@ -11,7 +11,7 @@ from joblib import cpu_count, parallel_config
 from strategies import lengths
 
 from skstruct import CRFTagger, PerceptronTagger
-from skstruct.parallel import range_runner, split_ranges
+from skstruct.parallel import count_shards, range_runner, run_tasks, split_ranges
 
 
 def as_offsets(lengths):
@@ -59,6 +59,27 @@ def test_errors_are_passed_on(n_jobs):
 
     with pytest.raises(KeyError, match="0"), range_runner(as_offsets([1, 1]), n_jobs) as run:
         run(fail)
+
+
+@pytest.mark.parametrize(("n_jobs", "in_threads"), [(1, False), (2, True), (9, True)])
+def test_tasks_are_all_run_and_come_back_in_order(n_jobs, in_threads):
+    def slow_first(number):
+        time.sleep(0.05 if number == 0 else 0)
+        return number, threading.get_ident()
+
+    results = run_tasks(slow_first, 5, n_jobs)
+    assert [number for number, _ in results] == list(range(5))
+    assert (threading.get_ident() not in {ident for _, ident in results}) == in_threads
+
+
+def test_number_of_shards_is_what_was_asked_for_wherever_that_is():
+    expected = {None: 1, 1: 1, 3: 3, -1: cpu_count(), -2: max(1, cpu_count() - 1)}
+    for n_jobs, n_shards in expected.items():
+        assert count_shards(n_jobs) == n_shards
+        with parallel_config(n_jobs=7):
+            assert count_shards(n_jobs) == n_shards
+    with pytest.raises(ValueError, match="n_jobs"):
+        count_shards(0)
 
 
 def test_number_of_jobs_is_read_as_in_joblib():

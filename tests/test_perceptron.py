@@ -48,7 +48,9 @@ def orders(n, n_epochs, seed):
         yield order
 
 
-def run_twin(batch, y, sample_weight, epoch_orders, *, fit_intercept=True, weights=None):
+def run_twin(
+    batch, y, sample_weight, epoch_orders, *, fit_intercept=True, weights=None, average=False
+):
     """The twin after all epochs, with its notes of every epoch."""
     matrices = list(batch)
     n_labels = max(max(labels, default=0) for labels in y) + 1
@@ -61,7 +63,10 @@ def run_twin(batch, y, sample_weight, epoch_orders, *, fit_intercept=True, weigh
         history["mistakes"].append(wrong / batch.n_rows)
         history["loss"].append(loss)
         history["weight_norm"].append(np.linalg.norm(twin.weights.coef))
-        if wrong == 0:
+        counting = [i for i in range(len(y)) if sample_weight[i] > 0 and y[i]]
+        learnt = twin.average() if average else twin.weights
+        X_counting, y_counting = [matrices[i] for i in counting], [y[i] for i in counting]
+        if wrong == 0 and naive.token_accuracy(X_counting, y_counting, learnt) == 1:
             break
     return twin, history
 
@@ -92,7 +97,9 @@ def test_averaged_weights_are_the_twins(problem, fit_intercept, n_epochs, seed):
         fit_intercept=fit_intercept, max_iter=n_epochs, tol=None, random_state=seed
     ).fit(batch, y, weight)
     epoch_orders = orders(len(y), n_epochs, seed)
-    twin, history = run_twin(batch, y, weight, epoch_orders, fit_intercept=fit_intercept)
+    twin, history = run_twin(
+        batch, y, weight, epoch_orders, fit_intercept=fit_intercept, average=True
+    )
     assert_weights(tagger, twin.average(), rtol=1e-12, atol=1e-12)
     assert_array_equal(tagger.history_["mistakes"], history["mistakes"])
 
@@ -102,7 +109,7 @@ def test_without_shuffling_the_order_is_that_of_the_data(problem, average, n_epo
     batch, y, weight = problem
     tagger = PerceptronTagger(average=average, shuffle=False, max_iter=n_epochs, tol=None)
     tagger.fit(batch, y, weight)
-    twin, _ = run_twin(batch, y, weight, [range(len(y))] * n_epochs)
+    twin, _ = run_twin(batch, y, weight, [range(len(y))] * n_epochs, average=average)
     assert_weights(tagger, twin.average() if average else twin.weights, rtol=1e-12, atol=1e-12)
 
 
@@ -134,7 +141,9 @@ def test_warm_start_goes_on_from_the_weights(problem, average, seed):
     ).fit(batch, y, weight)
     start = naive.Weights(*(part.copy() for part in naive.weights_of(tagger)))
     tagger.set_params(average=average).fit(batch, y, weight)
-    twin, history = run_twin(batch, y, weight, orders(len(y), 2, seed), weights=start)
+    twin, history = run_twin(
+        batch, y, weight, orders(len(y), 2, seed), weights=start, average=average
+    )
     assert_weights(tagger, twin.average() if average else twin.weights, rtol=1e-12, atol=1e-12)
     assert_array_equal(tagger.history_["mistakes"], history["mistakes"])
     assert_allclose(tagger.history_["weight_norm"], history["weight_norm"], rtol=1e-12)
@@ -191,12 +200,44 @@ def test_weight_norm_is_that_of_the_current_weights():
 def test_separable_sequences_are_learnt_without_mistakes(addresses, average):
     X, y = addresses[0][:100], addresses[1][:100]
     tagger = PerceptronTagger(average=average, max_iter=300, tol=None, random_state=0).fit(X, y)
+    mistakes = tagger.history_["mistakes"]
     assert tagger.n_iter_ < 300
-    assert tagger.history_["mistakes"][-1] == 0
-    assert np.all(tagger.history_["mistakes"][:-1] > 0)
+    assert mistakes[-1] == 0
     assert tagger.history_["loss"][-1] == 0
-    if not average:
-        assert tagger.predict(X).tolist() == y
+    assert tagger.predict(X).tolist() == y
+    # Not an epoch more than that takes.
+    tagger.set_params(max_iter=tagger.n_iter_ - 1).fit(X, y)
+    assert mistakes[tagger.n_iter_ - 1] > 0 or tagger.predict(X).tolist() != y
+
+
+@pytest.mark.parametrize("seed", [1, 5, 7])
+def test_the_average_is_right_at_the_end_where_it_lags_behind(seed):
+    rng = np.random.default_rng(seed)
+    X, slope = rng.normal(size=(40, 5)), rng.normal(size=5)
+    y = (X @ slope > 0).astype(int)
+    X[0] *= 20
+    params = {"max_iter": 100, "tol": None, "random_state": 0}
+    separating = PerceptronTagger(average=False, **params).fit(X, y)
+    averaged = PerceptronTagger(**params).fit(X, y)
+    assert separating.n_iter_ < averaged.n_iter_ < 100
+    assert separating.score(X, y) == averaged.score(X, y) == 1
+    # From the first epoch without mistakes on there is nothing but averaging.
+    mistakes = averaged.history_["mistakes"]
+    assert_array_equal(mistakes == 0, np.arange(1, len(mistakes) + 1) >= separating.n_iter_)
+    # An epoch earlier the average was not right yet.
+    averaged.set_params(max_iter=averaged.n_iter_ - 1).fit(X, y)
+    assert averaged.score(X, y) < 1
+
+
+def test_the_average_is_waited_for_no_longer_than_other_improvements():
+    rng = np.random.default_rng(6)
+    X, slope = rng.normal(size=(40, 5)), rng.normal(size=5)
+    y = (X @ slope > 0).astype(int)
+    X[0] *= 20
+    tagger = PerceptronTagger(tol=0.0, n_iter_no_change=6, max_iter=700, random_state=0).fit(X, y)
+    mistakes = tagger.history_["mistakes"]
+    assert mistakes[-1] == mistakes[-7] == mistakes.min()
+    assert tagger.score(X, y) < 1
 
 
 def test_no_bias_is_learnt_without_intercept(addresses):

@@ -12,9 +12,10 @@ from skstruct import CRFTagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.metrics import token_accuracy_score
 
 
-def sapo_twin(X, y, sample_weight, epoch_orders, *, n_labels, n_best, l2, rate, decay, intercept):
+def sapo_twin(X, y, sample_weight, epoch_orders, *, weights, n_best, l2, rate, decay, intercept):
     """Last weights, their average over the samples, and the loss of the last epoch."""
-    weights = naive.zero_weights(n_labels, X[0].shape[1])
+    n_labels = len(weights.intercept)
+    weights = naive.Weights(*(part.copy() for part in weights))
     total = naive.zero_weights(n_labels, X[0].shape[1])
     n_seen = 0
     for order in epoch_orders:
@@ -53,18 +54,21 @@ def sapo_twin(X, y, sample_weight, epoch_orders, *, n_labels, n_best, l2, rate, 
     st.integers(1, 20),
     st.booleans(),
     st.booleans(),
-    st.sampled_from(["astar", "kbest"]),
+    st.sampled_from(["astar", "kbest", "beam"]),
     st.sampled_from([(0.0, 1.0), (1.0, 0.8), (3.0, 1.0)]),
 )
 def test_every_step_is_the_twins(problem, n_best, average, intercept, search, l2_decay):
     batch, y, sample_weight = problem
     l2, decay = l2_decay
     tagger = SAPOTagger(
-        n_best=n_best, l2=l2, learning_rate=0.11, decay=decay, search=search, average=average,
-        fit_intercept=intercept, max_iter=2, tol=None, random_state=5,
-    ).fit(batch, y, sample_weight)  # fmt: skip
+        n_best=n_best, l2=l2, learning_rate=0.11, decay=decay, search=search, beam_width=4**4,
+        average=average, fit_intercept=intercept, warm_start=True, max_iter=2, tol=None,
+    ).fit(batch, y)  # fmt: skip
+    # From somewhere, where no two labellings score the same.
+    start = scatter_weights(tagger)
+    tagger.set_params(random_state=5).fit(batch, y, sample_weight)
     last, mean, loss = sapo_twin(
-        list(batch), y, sample_weight, orders(len(y), 2, 5), n_labels=len(tagger.classes_),
+        list(batch), y, sample_weight, orders(len(y), 2, 5), weights=start,
         n_best=n_best, l2=l2, rate=0.11, decay=decay, intercept=intercept,
     )  # fmt: skip
     if tagger.n_iter_ < 2:
@@ -73,6 +77,14 @@ def test_every_step_is_the_twins(problem, n_best, average, intercept, search, l2
         assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
     assert_allclose(tagger.history_["loss"][-1], loss, rtol=1e-9, atol=1e-11)
     assert_allclose(tagger.history_["weight_norm"][-1], np.linalg.norm(last.coef), atol=1e-9)
+
+
+def scatter_weights(tagger):
+    """Give a tagger arbitrary weights; return them."""
+    rng = np.random.default_rng(0)
+    for name in ("coef_", "transition_", "intercept_", "start_", "end_"):
+        setattr(tagger, name, rng.normal(size=getattr(tagger, name).shape))
+    return naive.weights_of(tagger)
 
 
 @given(problems())
@@ -107,8 +119,8 @@ def test_a_strong_penalty_survives_many_epochs():
     tagger = SAPOTagger(l2=50, learning_rate=0.8, decay=1.0, max_iter=40, tol=None, random_state=0)
     tagger.fit(X, y)
     twin = sapo_twin(
-        list(X[:, None]), y[:, None], np.ones(60), orders(60, 40, 0), n_labels=2, n_best=5, l2=50,
-        rate=0.8, decay=1.0, intercept=True,
+        list(X[:, None]), y[:, None], np.ones(60), orders(60, 40, 0), n_best=5, l2=50, rate=0.8,
+        weights=naive.zero_weights(2, 4), decay=1.0, intercept=True,
     )[0]  # fmt: skip
     assert_allclose(tagger.coef_, twin.coef, rtol=1e-8, atol=1e-12)
 

@@ -333,3 +333,103 @@ def test_memory_recognises_a_batch(batch, tmp_path):
     count = joblib.Memory(tmp_path, verbose=0).cache(count)
     assert count(batch) == count(pickle.loads(pickle.dumps(batch))) == 5
     assert len(calls) == 1
+
+
+# ------------------------------------------------------------------- features of transitions
+
+
+def with_transitions(batch, n_features=2, sparse=False):
+    """The same batch with a second matrix, whose values are those of the first and more."""
+    edges = 100 + dense(batch.X)[:, :n_features]
+    edges = sp.csr_matrix(edges) if sparse else edges
+    return SequenceBatch(
+        batch.X, batch.offsets, feature_names=batch.feature_names, transition_X=edges
+    )
+
+
+@pytest.fixture(params=[False, True], ids=["dense-transitions", "sparse-transitions"])
+def observed(batch, request):
+    return with_transitions(batch, sparse=request.param)
+
+
+def assert_goes_along(batch):
+    """The second matrix is that of the rows that the first one has."""
+    assert_array_equal(dense(batch.transition_X), 100 + dense(batch.X)[:, :2])
+
+
+def test_without_transition_features(batch):
+    assert batch.transition_X is None
+    assert batch.n_transition_features == 0
+    assert "transition" not in repr(batch)
+    assert "transition_matrix" not in batch.__getstate__()
+
+
+def test_transition_features_show(observed):
+    assert observed.n_transition_features == 2
+    assert repr(observed) == (
+        "SequenceBatch(n_sequences=5, n_rows=10, n_features=3, n_transition_features=2)"
+    )
+    made = SequenceBatch.from_lengths(observed.X, LENGTHS, transition_X=observed.transition_X)
+    assert_goes_along(made)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [slice(1, 4), slice(None, None, -2), [3, 0, 0], np.array([], int), np.arange(5) % 2 == 0],
+    ids=["slice", "steps", "numbers", "none", "mask"],
+)
+def test_transition_features_are_selected_with_their_sequences(observed, key):
+    selected = observed[key]
+    assert selected.lengths.tolist() == np.array(LENGTHS)[key].tolist()
+    assert selected.n_transition_features == 2
+    assert_goes_along(selected)
+    assert sp.issparse(selected.transition_X) == sp.issparse(observed.transition_X)
+
+
+def test_a_single_sequence_is_its_first_matrix(observed):
+    assert_array_equal(dense(observed[2]), dense(observed.X)[2:5])
+
+
+def test_splitters_take_transition_features_along(observed):
+    train, test = train_test_split(observed, test_size=2, random_state=0)
+    assert_goes_along(train)
+    assert_goes_along(test)
+
+
+def test_concatenated_transition_features(observed):
+    joined = SequenceBatch.concatenate([observed[3:], observed[:2]])
+    assert_goes_along(joined)
+    assert joined.lengths.tolist() == LENGTHS[3:] + LENGTHS[:2]
+
+
+def test_what_cannot_be_concatenated_with_transition_features(observed, batch):
+    with pytest.raises(ValueError, match="with and without transition_X"):
+        SequenceBatch.concatenate([observed, batch])
+    sparse = sp.issparse(observed.transition_X)
+    with pytest.raises(ValueError, match="different columns"):
+        SequenceBatch.concatenate([observed, with_transitions(batch, 1, sparse)])
+    with pytest.raises(ValueError, match="all dense or all sparse"):
+        SequenceBatch.concatenate([observed, with_transitions(batch, 2, not sparse)])
+
+
+def test_pickles_and_hashes_tell_transition_features(observed, batch):
+    again = pickle.loads(pickle.dumps(observed))
+    assert_goes_along(again)
+    assert joblib.hash(again) == joblib.hash(observed) != joblib.hash(batch)
+    edges = observed.transition_X.copy()
+    edges[1, 1] = 7.0
+    changed = SequenceBatch(observed.X, observed.offsets, feature_names=NAMES, transition_X=edges)
+    assert joblib.hash(changed) != joblib.hash(observed)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (np.ones((9, 2)), "transition_X has 9 rows, but X has 10"),
+        (np.ones(10), r"transition_X has 1 dimension\(s\)"),
+        (np.ones((10, 1)) * 1j, "Complex data not supported"),
+    ],
+)
+def test_transition_features_must_be_a_matrix_of_the_rows(batch, edges, message):
+    with pytest.raises(ValueError, match=message):
+        SequenceBatch(batch.X, batch.offsets, transition_X=edges)

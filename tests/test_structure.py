@@ -1,15 +1,17 @@
 """Cutting sequences into mini-samples."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from skstruct import MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.structure import cut_sequences
 
-TAGGERS = [PerceptronTagger, MIRATagger, SAPOTagger]
+TAGGERS = [PerceptronTagger, MIRATagger, SAPOTagger, partial(CRFTagger, solver="sgd")]
 
 
 def offsets_of(lengths):

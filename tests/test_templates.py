@@ -19,7 +19,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
-from skstruct import PerceptronTagger, SequenceBatch, SequenceVectorizer, _template_features
+from skstruct import (
+    CRFTagger,
+    PerceptronTagger,
+    SequenceBatch,
+    SequenceVectorizer,
+    _template_features,
+)
 from skstruct.datasets import load_addresses, read_conll
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
@@ -57,8 +63,8 @@ def naive_name(line, sequence, t):
     return re.sub(r"%x\[([-+]?\d+),(\d+)\]", fill, line)
 
 
-def naive_attributes(lines, X):
-    lines = [line for line in lines if line[0] == "U"]
+def naive_attributes(lines, X, kinds="U"):
+    lines = [line for line in lines if line[0] in kinds]
     return [[[naive_name(line, s, t) for line in lines] for t in range(len(s))] for s in X]
 
 
@@ -344,8 +350,8 @@ BAD_TEMPLATES = {
     "function": ("U:%x[0,0|stem]", "no function 'stem'; there are digits, fail, length, lower, "),
     "prefix": ("U:%x[0,0|prefix0]", "no function 'prefix0'"),
     "result": ("U:%x[0,0|fail]", "Template line 1, 'U:%x[0,0|fail]': 'fail' returned 0.5"),
-    "observed": ("U%x[0,0]\nB01:%x[0,1]", "Template line 2, 'B01:%x[0,1]': label pairs that"),
-    "both": ("*01:%x[0,0]", "Template line 1, '*01:%x[0,0]': label pairs that depend on"),
+    "observed": ("U%x[0,0]\nB:%x[0,2]", "Template line 2, 'B:%x[0,2]': there is no column 2"),
+    "observed alone": ("B01:%x[0,0]", "The template has no line that makes features"),
     "empty": ("# nothing\n", "The template has no line that makes features"),
     "only pairs": (["B"], "The template has no line that makes features"),
     "number": (3, "template must be a string, the path of a file or a list of strings, got 3"),
@@ -623,3 +629,132 @@ def test_fitting_again_forgets():
 def test_tags():
     assert TemplateVectorizer().__sklearn_tags__().requires_fit
     assert not HashingTemplateVectorizer().__sklearn_tags__().requires_fit
+
+
+# Features of transitions.
+
+
+def naive_transitions(lines, X):
+    """Those of tokens, but for first tokens, which no transition leads to."""
+    lines = [line for line in lines if "%" in line]
+    found = naive_attributes(lines, X, "Bb*")
+    return [[[], *sequence[1:]] if sequence else [] for sequence in found]
+
+
+def transitions_of(batch):
+    return SequenceBatch(batch.transition_X, batch.offsets)
+
+
+observing = st.lists(
+    st.builds(lambda kind, line: kind + line[1:], st.sampled_from("Bb*"), template_lines),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(lines=observing, X_train=batches, X_test=batches, min_freq=st.integers(1, 2))
+@settings(max_examples=100, deadline=None)
+def test_transition_features_match_the_naive_twin(lines, X_train, X_test, min_freq):
+    assume(any(X_train) and any("%" in line for line in lines))
+    token_lines = ["U:%x[0,0]", *("U" + line[1:] for line in lines if line[0] == "*")]
+    lines = ["U:%x[0,0]", *lines]
+    vectorizer = TemplateVectorizer(lines, min_freq=min_freq)
+    reference = SequenceVectorizer(min_freq=min_freq)
+    tokens = naive_attributes(lines, X_train, "U*")
+    counts = Counter(name for s in tokens for token in s for name in set(token))
+    assume(any(n >= min_freq for n in counts.values()))
+    batch = vectorizer.fit_transform(X_train)
+    # The first matrix is what it would be without them.
+    alone = TemplateVectorizer(token_lines, min_freq=min_freq).fit_transform(X_train)
+    assert batch.n_features == alone.n_features == len(vectorizer.get_feature_names_out())
+    assert batch.X.sum() == alone.X.sum()
+    names = vectorizer.get_transition_feature_names_out()
+    expected = naive_transitions(lines, X_train)
+    counts = Counter(name for s in expected for token in s for name in set(token))
+    assert sorted(names) == sorted(name for name, n in counts.items() if n >= min_freq)
+    if len(names) == 0:
+        assert batch.transition_X.shape == vectorizer.transform(X_train).transition_X.shape
+        return
+    assert_same_by_name(transitions_of(batch), names, reference.fit_transform(expected))
+    for X in (X_train, X_test):
+        expected = reference.transform(naive_transitions(lines, X))
+        assert_same_by_name(transitions_of(vectorizer.transform(X)), names, expected)
+
+
+@given(lines=observing, X=batches, n_columns=st.sampled_from([1, 7, 1000]))
+@settings(max_examples=50, deadline=None)
+def test_hashed_transition_features_follow_from_names(lines, X, n_columns):
+    assume(any("%" in line for line in lines))
+    vectorizer = HashingTemplateVectorizer(
+        ["U:%x[0,0]", *lines], n_features=50, n_transition_features=n_columns
+    )
+    batch = vectorizer.transform(X)
+    expected = np.zeros((batch.n_rows, n_columns))
+    tokens = [token for s in naive_transitions(lines, X) for token in s]
+    for r, token in enumerate(tokens):
+        for name in token:
+            expected[r, naive_column(name, n_columns)] += 1
+    np.testing.assert_array_equal(batch.transition_X.toarray(), expected)
+    assert batch.n_features == 50
+
+
+@pytest.mark.parametrize("vectorizer_type", [TemplateVectorizer, HashingTemplateVectorizer])
+def test_without_such_lines_there_is_no_second_matrix(vectorizer_type):
+    for template in ("U:%x[0,0]\nB", "U:%x[0,0]\nB01", None):
+        assert vectorizer_type(template).fit(X_SMALL).transform(X_SMALL).transition_X is None
+    vectorizer = TemplateVectorizer("U:%x[0,0]\nB").fit(X_SMALL)
+    assert vectorizer.get_transition_feature_names_out().shape == (0,)
+
+
+def test_names_of_transition_features():
+    vectorizer = TemplateVectorizer("U0:%x[0,0]\nB1:%x[-1,1]>%x[0,1|lower]").fit(X_SMALL)
+    assert vectorizer.get_transition_feature_names_out().tolist() == ["B1:DT>nn", "B1:NN>vbd"]
+    assert set(vectorizer.get_feature_names_out()) == {"U0:the", "U0:cat", "U0:sat", "U0:Dog2"}
+    batch = vectorizer.transform(X_SMALL)
+    assert batch.transition_X.toarray().tolist() == [
+        [0, 0], [1, 0], [0, 1], [0, 0], [1, 0], [0, 0],
+    ]  # fmt: skip
+    tokens = vectorizer.inverse_transform(batch)
+    assert tokens[0][1] == {"U0:cat": 1.0}
+
+
+def test_sequences_of_one_token_show_no_transition():
+    vectorizer = TemplateVectorizer("U0:%x[0,0]\nB1:%x[0,0]").fit([["a"], ["b"]])
+    assert vectorizer.transform([["a", "b"]]).transition_X.shape == (2, 0)
+    assert vectorizer.transform([[], []]).transition_X.shape == (0, 0)
+    assert HashingTemplateVectorizer("U0:%x[0,0]\nB1:%x[0,0]").transform([[]]).n_rows == 0
+
+
+def test_transition_features_are_forgotten_and_kept():
+    vectorizer = TemplateVectorizer("U0:%x[0,0]\nB1:%x[0,0]").fit(X_SMALL)
+    again = pickle.loads(pickle.dumps(vectorizer))
+    assert joblib.hash(again.transform(X_SMALL)) == joblib.hash(vectorizer.transform(X_SMALL))
+    size = len(pickle.dumps(vectorizer))
+    vectorizer.transform(X_SMALL)
+    assert len(pickle.dumps(vectorizer)) == size
+    vectorizer.set_params(template="U0:%x[0,0]").fit(X_SMALL)
+    assert vectorizer.transform(X_SMALL).transition_X is None
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [TemplateVectorizer(), HashingTemplateVectorizer(n_features=64, n_transition_features=32)],
+)
+@pytest.mark.parametrize("tagger", [CRFTagger(l2=0.01), PerceptronTagger(random_state=0)])
+def test_labels_that_change_where_a_transition_says_so(vectorizer, tagger):
+    """The word says whether the label changes, and nothing says what it is but the first word."""
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(40):
+        state = rng.integers(2)
+        X.append([["on", "off"][state]])
+        y.append([int(state)])
+        for step in rng.integers(2, size=6):
+            state ^= step
+            X[-1].append(["stay", "turn"][step])
+            y[-1].append(int(state))
+    lines = ["U0:%x[0,0]", "B1:%x[0,0]"]
+    pipeline = make_pipeline(clone(vectorizer).set_params(template=lines), clone(tagger))
+    assert pipeline.fit(X[:30], y[:30]).score(X[30:], y[30:]) == 1.0
+    pipeline.set_params(**{f"{type(vectorizer).__name__.lower()}__template": lines[:1]})
+    assert pipeline.fit(X[:30], y[:30]).score(X[30:], y[30:]) < 0.8

@@ -9,6 +9,7 @@ with the directions exchanged).
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.scores import into_token
 from skstruct.kernels.viterbi import best_prefixes
 
 
@@ -27,7 +28,7 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     ----------
     scores : ndarray of shape (>= length, n_labels)
         Emission scores; overwritten with the best scores of prefixes.
-    transition : ndarray of shape (n_labels, n_labels)
+    transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
         Transition scores.
     n_best : int
         How many sequences are wanted.
@@ -42,7 +43,7 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     best_prefixes(scores, length, transition)
     waiting = np.empty((n_best, 3), np.int64)  # parent, token and label of a deviation
     waiting_scores = np.empty(n_best)
-    alternatives = np.empty(transition.shape[0])
+    alternatives = np.empty(transition.shape[-1])
     n_waiting = 0
     path_scores[0] = -np.inf
     for found in range(n_best):
@@ -88,10 +89,12 @@ def prefix_scores(best, transition, t, length, labels, out):
     Returns the first of the best labels.
     """
     top = 0
+    # At the last token there is no step, and any token's will do.
+    added = into_token(transition, min(t + 1, length - 1))
     for i in range(out.shape[0]):
         out[i] = best[t, i]
         if t < length - 1:
-            out[i] += transition[i, labels[t + 1]]
+            out[i] += added[i, labels[t + 1]]
         if out[i] > out[top]:
             top = i
     return top
@@ -121,7 +124,9 @@ def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, label
 def precedes(a, b, labels):
     """Whether deviation ``a`` has the smaller label at the last token where two differ."""
     first = max(a[1], b[1])
-    for t in range(labels.shape[1] - 1, first - 1, -1):
+    # After the deviations, those of one parent agree.
+    last = first if a[0] == b[0] else labels.shape[1] - 1
+    for t in range(last, first - 1, -1):
         label_a = a[2] if t == a[1] else labels[a[0], t]
         label_b = b[2] if t == b[1] else labels[b[0], t]
         if label_a != label_b:

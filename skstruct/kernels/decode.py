@@ -7,28 +7,32 @@ sequences of its range.
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.astar import astar_nbest
-from skstruct.kernels.forward_backward import forward_backward
-from skstruct.kernels.scores import longest, sequence_scores
+from skstruct.kernels.forward_backward import forward_backward, prepare_transitions
+from skstruct.kernels.scores import edge_scores, longest, sequence_scores, transition_buffer
 from skstruct.kernels.viterbi import viterbi
 
 
 @jit
 def decode_best(rows, offsets, first, last, chain, labels):
     """Write the best labels of the sequences ``first:last`` into ``labels`` (n_rows,)."""
-    n_labels = chain.transition.shape[0]
-    scores = np.empty((longest(offsets, first, last), n_labels))
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    transition = transition_buffer(chain, length)
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
-        viterbi(scores, b - a, chain.transition, labels[a:b])
+        edge_scores(rows, a, b, chain, transition)
+        viterbi(scores, b - a, transition, labels[a:b])
 
 
 @jit
 def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, log_partition):
-    """Write node marginals (n_rows, n_labels) and log-partitions (n_sequences,) of a range."""
-    n_labels = chain.transition.shape[0]
-    length = longest(offsets, first, last)
+    """Write node marginals (n_rows, n_labels) and log-partitions (n_sequences,) of a range.
+
+    ``transitions`` are the prepared ``chain.transition``.
+    """
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    transitions = own_transitions(transition_buffer(chain, length), transitions)
     scores = np.empty((length, n_labels))
     alpha = np.empty((length, n_labels))
     scale = np.empty(length)
@@ -36,6 +40,7 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
+        edge_scores(rows, a, b, chain, transitions.log)
         log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_pairs)
         for t in range(b - a):
             for j in range(n_labels):
@@ -43,17 +48,8 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
 
 
 @jit
-def decode_nbest(rows, offsets, first, last, chain, labels, scores, counts):
-    """Write the best label sequences of a range.
-
-    ``labels`` is (n_best, n_rows), ``scores`` (n_sequences, n_best), and ``counts``
-    (n_sequences,) says how many label sequences there are where they are fewer than n_best.
-    """
-    n_labels = chain.transition.shape[0]
-    emission = np.empty((longest(offsets, first, last), n_labels))
-    for i in range(first, last):
-        a, b = offsets[i], offsets[i + 1]
-        sequence_scores(rows, a, b, chain, emission)
-        counts[i] = astar_nbest(
-            emission, b - a, chain.transition, scores.shape[1], labels[:, a:b], scores[i]
-        )
+def own_transitions(transition, shared):
+    """Where the transition scores of a sequence are tabulated: in ``shared`` if all share them."""
+    if transition.ndim == 2:
+        return shared
+    return prepare_transitions(transition)

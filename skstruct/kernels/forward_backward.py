@@ -13,28 +13,53 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.rows import add_outer, vector_matrix
+from skstruct.kernels.scores import into_token
 from skstruct.kernels.vectormath import exp_nonpositive
 
 MAX_SPREAD = 300.0
 
 
 class Transitions(NamedTuple):
-    """The transition scores in the forms that the recursions want."""
+    """The transition scores in the forms that the recursions want.
+
+    Where every token has transitions of its own, all arrays have one more axis, the first.
+    """
 
     log: np.ndarray  # (n_labels, n_labels)
     shift: np.ndarray  # (n_labels,) largest score into each label
     linear: np.ndarray  # exp(log - shift)
     linear_t: np.ndarray  # its transpose
-    scaled: bool  # whether the linear domain is safe
+    scaled: bool  # whether the linear domain is safe, if all tokens share them
 
 
 @jit
 def prepare_transitions(transition):
-    """Tabulate the exponentials of a matrix of transition scores, once for a whole batch."""
+    """Tabulate the exponentials of a matrix of transition scores, once for a whole batch.
+
+    Where every token has transitions of its own, this makes room for them, and
+    `forward_backward` tabulates those of each sequence.
+    """
+    shift = np.zeros(transition.shape[:-1])
+    linear = np.zeros(transition.shape)
+    linear_t = np.zeros(transition.shape)
+    transitions = Transitions(transition, shift, linear, linear_t, False)
+    return renew_transitions(transition, transitions)
+
+
+@jit
+def renew_transitions(transition, transitions):
+    """The same in the same arrays, after ``transition``, which is ``transitions.log``, changed."""
+    if transition.ndim == 3:
+        return transitions
+    _, shift, linear, linear_t, _ = transitions
+    scaled = tabulate(transition, shift, linear, linear_t)
+    return Transitions(transition, shift, linear, linear_t, scaled)
+
+
+@jit
+def tabulate(transition, shift, linear, linear_t):
+    """Fill in what the linear domain needs of a matrix; return whether it is safe."""
     n_labels = transition.shape[0]
-    shift = np.empty(n_labels)
-    linear = np.zeros((n_labels, n_labels))
-    linear_t = np.zeros((n_labels, n_labels))
     spread = 0.0
     for j in range(n_labels):
         high = transition[0, j]
@@ -50,19 +75,44 @@ def prepare_transitions(transition):
         for i in range(n_labels):
             for j in range(n_labels):
                 linear[i, j] = linear_t[j, i] = exp_nonpositive(transition[i, j] - shift[j])
-    return Transitions(transition, shift, linear, linear_t, scaled)
+    return scaled
+
+
+@jit
+def tabulate_sequence(transition, length, transitions):
+    """Tabulate the transitions of one sequence, unless all share them; return whether it is safe.
+
+    ``transition`` is ``transitions.log``.
+    """
+    if transition.ndim == 2:
+        return transitions.scaled
+    scaled = True
+    for t in range(1, length):
+        scaled &= tabulate(
+            transition[t], transitions.shift[t], transitions.linear[t], transitions.linear_t[t]
+        )
+    return scaled
+
+
+@jit
+def shift_into(shift, t):
+    """The largest scores of the transition into token ``t``."""
+    if shift.ndim == 1:
+        return shift
+    return shift[t]
 
 
 @jit
 def exponentiate(scores, length, shift):
     """Turn scores into factors of at most one, in place; return the logarithm taken out."""
-    n_labels = shift.shape[0]
+    n_labels = shift.shape[-1]
     taken = 0.0
     for t in range(length):
         row = scores[t]
         if t > 0:
+            added = shift_into(shift, t)
             for j in range(n_labels):
-                row[j] += shift[j]
+                row[j] += added[j]
         high = row[0]
         for j in range(1, n_labels):
             high = max(high, row[j])
@@ -75,7 +125,7 @@ def exponentiate(scores, length, shift):
 @jit
 def forward(factors, length, linear, alpha, scale):
     """Fill the normalised forward vectors and their scales; return the sum of the log scales."""
-    n_labels = linear.shape[0]
+    n_labels = linear.shape[-1]
     log_scale = 0.0
     for t in range(length):
         a = alpha[t]
@@ -83,7 +133,7 @@ def forward(factors, length, linear, alpha, scale):
             for j in range(n_labels):
                 a[j] = factors[0, j]
         else:
-            vector_matrix(alpha[t - 1], linear, a)
+            vector_matrix(alpha[t - 1], into_token(linear, t), a)
             for j in range(n_labels):
                 a[j] *= factors[t, j]
         total = 0.0
@@ -105,7 +155,7 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
     caller multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the
     sequence; as many slabs as there are pairs of neighbours hold them one by one.
     """
-    n_labels = linear_t.shape[0]
+    n_labels = linear_t.shape[-1]
     beta = np.empty(n_labels)
     for j in range(n_labels):
         beta[j] = 1.0
@@ -119,19 +169,30 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
             a[j] *= beta[j]
         if n_slabs > 0:
             add_outer(weight, alpha[t - 1], q, pairs[(t - 1) % n_slabs])
-        vector_matrix(q, linear_t, beta)
+        vector_matrix(q, into_token(linear_t, t), beta)
     for j in range(n_labels):
         alpha[0, j] *= beta[j]
 
 
 @jit
 def finish_pairs(pairs, transitions):
-    """Multiply the transition factors into collected pair marginals."""
+    """Multiply the transition factors into collected pair marginals, if all tokens share them."""
     if transitions.scaled:
+        linear = into_token(transitions.linear, 0)
         for slab in pairs:
             for i in range(slab.shape[0]):
                 for j in range(slab.shape[1]):
-                    slab[i, j] *= transitions.linear[i, j]
+                    slab[i, j] *= linear[i, j]
+
+
+@jit
+def finish_sequence(linear, length, pairs):
+    """The same for one sequence whose tokens have transitions of their own, else nothing."""
+    if linear.ndim == 3:
+        for t in range(1, min(length, pairs.shape[0] + 1)):
+            for i in range(linear.shape[1]):
+                for j in range(linear.shape[2]):
+                    pairs[t - 1, i, j] *= linear[t, i, j]
 
 
 @jit
@@ -151,7 +212,7 @@ def log_sum_exp(x, n):
 @jit
 def log_forward_backward(scores, length, transition, alpha, weight, pairs):
     """The same as forward and backward over logarithms: slower, and safe for any scores."""
-    n_labels = transition.shape[0]
+    n_labels = transition.shape[-1]
     z = np.empty(n_labels)
     beta = np.zeros(n_labels)
     below = np.empty(n_labels)
@@ -160,25 +221,27 @@ def log_forward_backward(scores, length, transition, alpha, weight, pairs):
             if t == 0:
                 alpha[0, j] = scores[0, j]
             else:
+                added = into_token(transition, t)
                 for i in range(n_labels):
-                    z[i] = alpha[t - 1, i] + transition[i, j]
+                    z[i] = alpha[t - 1, i] + added[i, j]
                 alpha[t, j] = log_sum_exp(z, n_labels) + scores[t, j]
     log_z = log_sum_exp(alpha[length - 1], n_labels)
     for t in range(length - 1, -1, -1):
+        added = into_token(transition, t)
         for j in range(n_labels):
             below[j] = beta[j] + scores[t, j]
         if t > 0 and pairs.shape[0] > 0:
             slab = pairs[(t - 1) % pairs.shape[0]]
             for i in range(n_labels):
                 for j in range(n_labels):
-                    log_p = alpha[t - 1, i] + transition[i, j] + below[j] - log_z
+                    log_p = alpha[t - 1, i] + added[i, j] + below[j] - log_z
                     slab[i, j] += weight * np.exp(log_p)
         for j in range(n_labels):
             alpha[t, j] = np.exp(alpha[t, j] + beta[j] - log_z)
         if t > 0:
             for i in range(n_labels):
                 for j in range(n_labels):
-                    z[j] = transition[i, j] + below[j]
+                    z[j] = added[i, j] + below[j]
                 beta[i] = log_sum_exp(z, n_labels)
     return log_z
 
@@ -201,13 +264,15 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
         Factor of the pair marginals.
     pairs : ndarray of shape (n_slabs, n_labels, n_labels)
         Pair marginals are added here, up to `finish_pairs`: summed over the sequence with one
-        slab, each on its own with ``length - 1`` slabs, not at all with none.
+        slab, each on its own with ``length - 1`` slabs or more, not at all with none. Where every
+        token has transitions of its own, so they must have slabs, and they need no finish.
     """
     if length == 0:
         return 0.0
-    if not transitions.scaled:
+    if not tabulate_sequence(transitions.log, length, transitions):
         return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
     log_z = exponentiate(scores, length, transitions.shift)
     log_z += forward(scores, length, transitions.linear, alpha, scale)
     backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs)
+    finish_sequence(transitions.linear, length, pairs)
     return log_z

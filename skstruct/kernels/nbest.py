@@ -3,6 +3,18 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.scores import into_token
+
+
+@jit
+def n_possible(length, n_labels, most):
+    """Number of label sequences of a length, or `most` if they are more."""
+    n = 1
+    for _ in range(length):
+        if n >= most:
+            break
+        n *= n_labels
+    return min(n, most)
 
 
 @jit
@@ -18,7 +30,7 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
     ----------
     scores : ndarray of shape (>= length, >= n_labels)
         Emission scores.
-    transition : ndarray of shape (n_labels, n_labels)
+    transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
         Transition scores.
     n_best : int
         How many sequences are wanted.
@@ -27,7 +39,7 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
     path_scores : ndarray of shape (n_best,)
         Receives their scores.
     """
-    n_labels = transition.shape[0]
+    n_labels = transition.shape[-1]
     if length == 0:
         path_scores[0] = 0.0
         return 1
@@ -39,10 +51,9 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
         previous[j, 0] = scores[0, j]
     for t in range(1, length):
         n_current = min(n_best, n_previous * n_labels)
+        added = into_token(transition, t)
         for j in range(n_labels):
-            merge_prefixes(
-                previous, n_previous, transition[:, j], n_current, current[j], back[t, j]
-            )
+            merge_prefixes(previous, n_previous, added[:, j], n_current, current[j], back[t, j])
             for r in range(n_current):
                 current[j, r] += scores[t, j]
         previous, current = current, previous

@@ -3,9 +3,15 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.forward_backward import finish_pairs, forward_backward
+from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
 from skstruct.kernels.parameters import add_state_gradient, state_scores
-from skstruct.kernels.scores import add_boundary, longest, path_score
+from skstruct.kernels.scores import (
+    add_boundary,
+    into_token,
+    longest,
+    path_score,
+    transition_buffer,
+)
 
 
 @jit
@@ -28,7 +34,59 @@ def chain_scores(features, chain, scale, first, last, out):
 
 
 @jit
-def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, transitions, out):
+def chain_edge_scores(features, chain, scale, first, last, out):
+    """Write the transition scores of one sequence into its `transition_buffer` (`edge_scores`)."""
+    if out.ndim == 3:
+        n_pairs = chain.transition.size
+        scores = out.reshape(out.shape[0], n_pairs)
+        bias = chain.transition.reshape(n_pairs)
+        state_scores(features.edges, chain.edges, n_pairs, first + 1, last, scores[1:])
+        for t in range(1, last - first):
+            for p in range(n_pairs):
+                scores[t, p] = scale * scores[t, p] + bias[p]
+
+
+@jit
+def pair_slabs(differences):
+    """Where `forward_backward` is to collect pairs, to go with a `transition_buffer`.
+
+    If all tokens share their transitions, in one slab for all sequences.
+    """
+    if differences.ndim == 2:
+        return np.zeros((1, *differences.shape))
+    return differences[1:]
+
+
+@jit
+def add_edge_gradient(features, first, last, scale, differences, out):
+    """Add the pairs of one sequence to the gradient, and empty them, unless all tokens share them.
+
+    Weights of features are taken ``1 / scale`` times.
+    """
+    if differences.ndim == 3:
+        n_pairs = out.transition.size
+        flat = differences.reshape(differences.shape[0], n_pairs)
+        for t in range(1, last - first):
+            add_matrix(differences[t], out.transition)
+            for p in range(n_pairs):
+                flat[t, p] /= scale
+        add_state_gradient(features.edges, flat[1:], n_pairs, first + 1, last, out.edges)
+        flat[: last - first] = 0.0
+
+
+@jit
+def add_shared_pairs(transition, pairs, transitions, out):
+    """Add the pairs of all sequences to the gradient, if all tokens share their transitions.
+
+    ``transition`` is ``transitions.log``.
+    """
+    if transition.ndim == 2:
+        finish_pairs(pairs, transitions)
+        add_matrix(pairs[0], out.transition)
+
+
+@jit
+def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, out):
     """Weighted sum of the negative log-likelihoods of the sequences ``first:last``.
 
     Parameters
@@ -37,17 +95,16 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
         The tokens.
     chain : Chain
         The weights; ``chain.weights`` is the vector of state weights.
-    transitions : Transitions
-        ``chain.transition``, prepared.
     out : Chain
         The gradient is added here.
     """
-    n_labels = chain.transition.shape[0]
-    length = longest(offsets, first, last)
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
     marginals = np.empty((length, n_labels))
     scale = np.empty(length)
-    pairs = np.zeros((1, n_labels, n_labels))
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(out, length)
+    pairs = pair_slabs(differences)
     nll = 0.0
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
@@ -56,26 +113,27 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
         weight = sequence_weight[i]
         gold = labels[a:b]
         chain_scores(features, chain, 1.0, a, b, scores)
-        gold_score = path_score(scores, b - a, chain.transition, gold)
+        chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+        gold_score = path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
         nll += weight * (log_z - gold_score)
-        subtract_gold(marginals, gold, weight, out)
+        subtract_gold(marginals, gold, weight, differences)
         add_biases(marginals, b - a, out)
         add_state_gradient(features, marginals, n_labels, a, b, out.weights)
-    finish_pairs(pairs, transitions)
-    add_matrix(pairs[0], out.transition)
+        add_edge_gradient(features, a, b, 1.0, differences, out)
+    add_shared_pairs(transitions.log, pairs, transitions, out)
     return nll
 
 
 @jit
-def subtract_gold(marginals, gold, weight, out):
+def subtract_gold(marginals, gold, weight, pairs):
     """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold pairs."""
     for t in range(gold.shape[0]):
         marginals[t, gold[t]] -= 1.0
         for j in range(marginals.shape[1]):
             marginals[t, j] *= weight
         if t > 0:
-            out.transition[gold[t - 1], gold[t]] -= weight
+            into_token(pairs, t)[gold[t - 1], gold[t]] -= weight
 
 
 @jit
@@ -90,27 +148,27 @@ def add_biases(difference, length, out):
 
 
 @jit
-def nll_curvature(
-    features, squares, offsets, first, last, sequence_weight, chain, transitions, out
-):
+def nll_curvature(features, squares, offsets, first, last, sequence_weight, chain, out):
     """Estimate the diagonal of the Hessian of the same sum, and add it to ``out``.
 
     Exact for state weights but for the correlation of a feature's tokens; of pairs, the counts
     are taken for Poisson. ``squares`` are the features with their values squared, the other
     parameters are those of `nll_gradient`.
     """
-    n_labels = chain.transition.shape[0]
-    length = longest(offsets, first, last)
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
     marginals = np.empty((length, n_labels))
     scale = np.empty(length)
-    pairs = np.zeros((1, n_labels, n_labels))
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(out, length)
+    pairs = pair_slabs(differences)
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
         weight = sequence_weight[i]
         chain_scores(features, chain, 1.0, a, b, scores)
+        chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
         forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
         for t in range(b - a):
             for j in range(n_labels):
@@ -118,5 +176,5 @@ def nll_curvature(
                 marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
         add_biases(marginals, b - a, out)
         add_state_gradient(squares, marginals, n_labels, a, b, out.weights)
-    finish_pairs(pairs, transitions)
-    add_matrix(pairs[0], out.transition)
+        add_edge_gradient(squares, a, b, 1.0, differences, out)
+    add_shared_pairs(transitions.log, pairs, transitions, out)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.scores import Chain, emission_scores
+from skstruct.kernels.scores import N_PLAIN, Chain, edge_scores, emission_scores, into_token
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen
@@ -39,7 +39,7 @@ class OnlineState(NamedTuple):
 
     def copy(self):
         """State that shares no array with this one."""
-        chain, lag = (Chain(*(part.copy() for part in parts)) for parts in self[:2])
+        chain, lag = (type(parts)(*(part.copy() for part in parts)) for parts in self[:2])
         return OnlineState(chain, lag, self.progress.copy())
 
 
@@ -68,7 +68,8 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         ``rule(rows, sample, scores, transition, gold, settings, difference, pairs)`` returns
         the number of wrong tokens and the loss, and unless both are zero fills in the rows of
         ``difference`` that belong to the sample and adds to ``pairs``, which is zero. It may
-        overwrite the scores.
+        overwrite the scores. Where tokens have transitions of their own, ``transition`` and
+        ``pairs`` have a matrix for each token of the sample (see `into_token`).
     rows : Rows
         The tokens.
     labels : ndarray of shape (n_rows,)
@@ -91,8 +92,8 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         length = max(length, samples[s, 1] - samples[s, 0])
     scores = np.empty((length, n_labels))
     difference = np.empty((length, n_labels))
-    transition = np.empty((n_labels, n_labels))
-    pairs = np.zeros((n_labels, n_labels))
+    transition = zero_transitions(state.chain, length)
+    pairs = zero_transitions(state.chain, length)
     progress = state.progress
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
@@ -113,22 +114,46 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
 
 
 @jit
+def zero_transitions(chain, length):
+    """One matrix over label pairs; or one for each token, where that has transitions of its own."""
+    if len(chain) == N_PLAIN:
+        return np.zeros(chain.transition.shape)
+    return np.zeros((length, *chain.transition.shape))
+
+
+@jit
 def sample_scores(rows, sample, state, scores, transition):
     """Write the scores of a sample's labels and label pairs with the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
-    length = sample[1] - sample[0]
+    length, n_labels = sample[1] - sample[0], chain.transition.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
-    for j in range(transition.shape[0]):
+    for j in range(n_labels):
         if sample[2]:
             scores[0, j] += chain.start[j]
         if sample[3]:
             scores[length - 1, j] += chain.end[j]
-        for i in range(transition.shape[0]):
-            transition[i, j] = scale * chain.transition[i, j]
     if scale != 1.0:
         for t in range(length):
-            for j in range(transition.shape[0]):
+            for j in range(n_labels):
                 scores[t, j] *= scale
+    transition_scores(rows, sample, chain, scale, transition)
+
+
+@jit
+def transition_scores(rows, sample, chain, scale, out):
+    """Write the scores of a sample's label pairs, with weights times ``scale``."""
+    n_labels = chain.transition.shape[0]
+    if out.ndim == 2:
+        for i in range(n_labels):
+            for j in range(n_labels):
+                out[i, j] = scale * chain.transition[i, j]
+    else:
+        edge_scores(rows, sample[0], sample[1], chain, out)
+        if scale != 1.0:
+            for t in range(1, sample[1] - sample[0]):
+                for i in range(n_labels):
+                    for j in range(n_labels):
+                        out[t, i, j] *= scale
 
 
 @jit
@@ -142,11 +167,10 @@ def finish_sample(pace, state):
     if progress[SCALE] < SMALLEST_SCALE:
         scale = progress[SCALE]
         chain = state.chain
-        for j in range(chain.transition.shape[0]):
-            for i in range(chain.weights.shape[0]):
-                chain.weights[i, j] *= scale
-            for i in range(chain.transition.shape[0]):
-                chain.transition[i, j] *= scale
+        multiply(chain.weights, scale)
+        multiply(chain.transition, scale)
+        multiply(edge_weights(chain), scale)
+        for j in range(chain.intercept.shape[0]):
             chain.intercept[j] *= scale
             chain.start[j] *= scale
             chain.end[j] *= scale
@@ -156,10 +180,26 @@ def finish_sample(pace, state):
 
 
 @jit
+def multiply(matrix, factor):
+    """``matrix *= factor``."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] *= factor
+
+
+@jit
+def edge_weights(chain):
+    """The weights of the features of transitions, (0, 0) where there are no such features."""
+    if len(chain) == N_PLAIN:
+        return np.empty((0, 0))
+    return chain.edges
+
+
+@jit
 def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
     """Add ``step`` times what a rule filled in to the weights; empty ``pairs`` again."""
     chain, lag = state.chain, state.lag
-    n_labels = pairs.shape[0]
+    n_labels = chain.transition.shape[0]
     first, last = sample[0], sample[1]
     average = lag.weights.shape[0] > 0
     total = state.progress[TOTAL]
@@ -182,9 +222,38 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
         add_lagged(difference[0], step, total, chain.start, average, lag.start)
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
-    for i in range(n_labels):
-        add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
-        pairs[i] = 0.0
+    change_transitions(rows, sample, pairs, step, state)
+
+
+@jit
+def change_transitions(rows, sample, pairs, step, state):
+    """Add ``step`` times the differences of label pairs to their weights, and empty them."""
+    chain, lag, total = state.chain, state.lag, state.progress[TOTAL]
+    average = lag.weights.shape[0] > 0
+    if pairs.ndim == 2:
+        for i in range(pairs.shape[0]):
+            add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
+            pairs[i] = 0.0
+    else:
+        n_pairs = chain.transition.size
+        weights = chain.transition.reshape(n_pairs)
+        behind = lag.transition.reshape(n_pairs)
+        changed = np.empty(n_pairs, np.int64)
+        for t in range(1, sample[1] - sample[0]):
+            d = pairs[t].reshape(n_pairs)
+            n_changed = 0
+            for p in range(n_pairs):
+                if d[p] != 0.0:
+                    changed[n_changed] = p
+                    n_changed += 1
+            if n_changed == 0:
+                continue
+            state.progress[NORM] += change_features(
+                rows.edges, sample[0] + t, d, changed[:n_changed], step, chain.edges, total,
+                lag.edges,
+            )  # fmt: skip
+            add_lagged(d, step, total, weights, average, behind)
+            pairs[t] = 0.0
 
 
 @jit
@@ -228,23 +297,28 @@ def add_lagged(d, step, total, weights, average, lag):
 
 
 @jit
-def begin_difference(gold, difference, pairs):
-    """Fill in the features of the gold labelling alone."""
-    for t in range(gold.shape[0]):
+def clear_difference(length, difference):
+    """Fill in no change."""
+    for t in range(length):
         for j in range(difference.shape[1]):
             difference[t, j] = 0.0
-        difference[t, gold[t]] = 1.0
-        if t > 0:
-            pairs[gold[t - 1], gold[t]] += 1.0
 
 
 @jit
-def subtract_labelling(labels, weight, difference, pairs):
-    """Subtract ``weight`` times the features of a labelling."""
-    for t in range(labels.shape[0]):
-        difference[t, labels[t]] -= weight
-        if t > 0:
-            pairs[labels[t - 1], labels[t]] -= weight
+def add_contrast(gold, labels, weight, difference, pairs):
+    """Add ``weight`` times the features of the gold labelling less those of another one.
+
+    Where the two agree nothing is added, not even an error of rounding: a token with a
+    difference of exactly zero costs nothing.
+    """
+    for t in range(gold.shape[0]):
+        wrong = labels[t] != gold[t]
+        if wrong:
+            difference[t, gold[t]] += weight
+            difference[t, labels[t]] -= weight
+        if t > 0 and (wrong or labels[t - 1] != gold[t - 1]):
+            into_token(pairs, t)[gold[t - 1], gold[t]] += weight
+            into_token(pairs, t)[labels[t - 1], labels[t]] -= weight
 
 
 @jit

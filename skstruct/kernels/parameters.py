@@ -40,6 +40,17 @@ class StateFeatures(NamedTuple):
     full_from: int  # rows that start here or later are full
 
 
+class EdgeStateFeatures(NamedTuple):
+    """The same with features of the transition into each token; their labels are label pairs."""
+
+    indptr: np.ndarray
+    places: np.ndarray
+    data: np.ndarray
+    labels: np.ndarray
+    full_from: int
+    edges: StateFeatures  # first tokens have none
+
+
 @jit
 def group_by_feature(rows, labels, n_features):
     """Sort the occurrences by feature.

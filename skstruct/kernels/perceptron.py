@@ -4,10 +4,10 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.online import (
-    begin_difference,
+    add_contrast,
+    clear_difference,
     count_wrong,
     online_epoch,
-    subtract_labelling,
 )
 from skstruct.kernels.scores import path_score
 from skstruct.kernels.viterbi import viterbi
@@ -23,9 +23,11 @@ def perceptron_rule(rows, sample, scores, transition, gold, settings, difference
     wrong = count_wrong(gold, predicted)
     if wrong == 0:
         return 0, 0.0
-    begin_difference(gold, difference, pairs)
-    subtract_labelling(predicted, 1.0, difference, pairs)
-    return wrong, max(best_score - gold_score, 0.0)
+    clear_difference(length, difference)
+    add_contrast(gold, predicted, 1.0, difference, pairs)
+    loss = best_score - gold_score
+    # Not with max, which may lose a NaN.
+    return wrong, 0.0 if loss < 0.0 else loss
 
 
 @jit

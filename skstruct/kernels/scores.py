@@ -1,4 +1,12 @@
-"""Scores of every label at every token."""
+"""Scores of every label at every token, and of every label pair.
+
+By default all tokens share one matrix of transition scores. Tokens may have features of the
+transition into them, of the *edge* between their label and the one before: then every token has a
+matrix of its own. Kernels that only read transition scores take either, ``(n_labels, n_labels)``
+or ``(length, n_labels, n_labels)``, and ask `into_token` for the one that counts. What is compiled
+for the former knows nothing of the latter: conditions on ``ndim`` and on the number of fields of a
+record are settled before types are.
+"""
 
 from typing import NamedTuple
 
@@ -17,6 +25,15 @@ class Rows(NamedTuple):
     data: np.ndarray  # (nnz,) values, or (0,) when all are one
 
 
+class EdgeRows(NamedTuple):
+    """The same with features of the transition into each token."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    edges: Rows  # those of first tokens are never read
+
+
 class Chain(NamedTuple):
     """The weights of a linear chain: what a label, and what a pair of labels, scores."""
 
@@ -25,6 +42,36 @@ class Chain(NamedTuple):
     intercept: np.ndarray  # (n_labels,)
     start: np.ndarray  # (n_labels,), added at the first token
     end: np.ndarray  # (n_labels,), added at the last token
+
+
+class EdgeChain(NamedTuple):
+    """The same with weights of the features of transitions."""
+
+    weights: np.ndarray
+    transition: np.ndarray
+    intercept: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    edges: np.ndarray  # (n_edge_features, n_labels ** 2), label pairs row by row
+
+
+N_PLAIN = len(Chain._fields)
+
+
+@jit
+def into_token(transition, t):
+    """The scores, or differences, of the transition into token ``t``."""
+    if transition.ndim == 2:
+        return transition
+    return transition[t]
+
+
+@jit
+def transition_buffer(chain, length):
+    """Where the transition scores of a sequence are: the weights themselves if all share them."""
+    if len(chain) == N_PLAIN:
+        return chain.transition
+    return np.zeros((length, *chain.transition.shape))
 
 
 @jit
@@ -39,7 +86,12 @@ def longest(offsets, first, last):
 @jit
 def emission_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
-    weights = chain.weights
+    linear_scores(rows, first, last, chain.weights, chain.intercept, out)
+
+
+@jit
+def linear_scores(rows, first, last, weights, bias, out):
+    """Write the rows ``first:last``, times weights, plus a bias, into ``out``."""
     n_labels = weights.shape[1]
     unit = rows.data.shape[0] == 0
     end = rows.indptr[last]
@@ -53,23 +105,23 @@ def emission_scores(rows, first, last, chain, out):
             # Where a row does not start with a line, it ends in one more.
             prefetch(weights, coming * n_labels + n_labels - 1)
         if n_labels < LANES:
-            narrow_scores(rows, a, b, weights, chain.intercept, score)
+            narrow_scores(rows, a, b, weights, bias, score)
             continue
         for j in range(0, n_labels, LANES):
             # What the last block does twice comes to the same.
             j = min(j, n_labels - LANES)
             if unit:
-                sum_unit_block(chain.intercept, weights, rows.indices, a, b, j, score)
+                sum_unit_block(bias, weights, rows.indices, a, b, j, score)
             else:
-                sum_block(chain.intercept, weights, rows.indices, rows.data, a, b, j, score)
+                sum_block(bias, weights, rows.indices, rows.data, a, b, j, score)
 
 
 @jit
-def narrow_scores(rows, first, last, weights, intercept, out):
+def narrow_scores(rows, first, last, weights, bias, out):
     """Write the scores of one token, where labels are few."""
     unit = rows.data.shape[0] == 0
     for j in range(out.shape[0]):
-        out[j] = intercept[j]
+        out[j] = bias[j]
     for k in range(first, last):
         x = 1.0 if unit else rows.data[k]
         weight = weights[rows.indices[k]]
@@ -82,6 +134,19 @@ def sequence_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
     emission_scores(rows, first, last, chain, out)
     add_boundary(chain.start, chain.end, out, last - first)
+
+
+@jit
+def edge_scores(rows, first, last, chain, out):
+    """Write the transition scores of one sequence into its `transition_buffer`.
+
+    A label pair is to a transition what a label is to a token, and the transition matrix its bias.
+    Where all tokens share the transition matrix, there is nothing to do.
+    """
+    if out.ndim == 3:
+        bias = chain.transition.reshape(chain.transition.size)
+        scores = out.reshape(out.shape[0], bias.shape[0])
+        linear_scores(rows.edges, first + 1, last, chain.edges, bias, scores[1:])
 
 
 @jit
@@ -100,5 +165,5 @@ def path_score(scores, length, transition, labels):
     for t in range(length):
         score += scores[t, labels[t]]
         if t > 0:
-            score += transition[labels[t - 1], labels[t]]
+            score += into_token(transition, t)[labels[t - 1], labels[t]]
     return score

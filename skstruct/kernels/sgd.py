@@ -5,10 +5,22 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
-from skstruct.kernels.objective import add_biases, chain_scores, subtract_gold
+from skstruct.kernels.forward_backward import (
+    finish_pairs,
+    forward_backward,
+    prepare_transitions,
+    renew_transitions,
+)
+from skstruct.kernels.objective import (
+    add_biases,
+    add_edge_gradient,
+    chain_edge_scores,
+    chain_scores,
+    pair_slabs,
+    subtract_gold,
+)
 from skstruct.kernels.parameters import add_state_gradient
-from skstruct.kernels.scores import longest
+from skstruct.kernels.scores import longest, transition_buffer
 
 
 class Descent(NamedTuple):
@@ -22,7 +34,7 @@ class Descent(NamedTuple):
 def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain, progress):
     """Visit the sequences in the given order and step against the gradient of each.
 
-    The penalty shrinks all state weights at every step. They are kept as
+    The penalty shrinks all weights of features at every step. They are kept as
     ``scale * chain.weights``, so that it takes one multiplication.
 
     Parameters
@@ -32,39 +44,56 @@ def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain,
     descent : Descent
         Step sizes.
     chain : Chain
-        The weights, changed; ``chain.weights`` is the vector of state weights over ``scale``.
+        The weights, changed; ``chain.weights`` is the vector of state weights over ``scale``, and
+        so are the weights of the features of transitions.
     progress : ndarray of shape (2,)
         Number of steps made, and ``scale``.
     """
-    n_labels = chain.transition.shape[0]
-    length = longest(offsets, 0, offsets.shape[0] - 1)
+    length, n_labels = longest(offsets, 0, offsets.shape[0] - 1), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
     marginals = np.empty((length, n_labels))
     forward_scale = np.empty(length)
-    pairs = np.zeros((1, n_labels, n_labels))
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(chain, length)
+    pairs = pair_slabs(differences)
     for i in order:
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
         rate = descent.rate / (1.0 + descent.rate * descent.penalty * progress[0])
         step = -rate * sequence_weight[i]
-        transitions = prepare_transitions(chain.transition)
+        transitions = renew_transitions(transitions.log, transitions)
         chain_scores(features, chain, progress[1], a, b, scores)
+        chain_edge_scores(features, chain, progress[1], a, b, transitions.log)
         forward_backward(scores, b - a, transitions, marginals, forward_scale, step, pairs)
-        finish_pairs(pairs, transitions)
         shrink = 1.0 - rate * descent.penalty
         progress[1] *= shrink
         for y in range(n_labels):
             chain.intercept[y] *= shrink
             chain.start[y] *= shrink
             chain.end[y] *= shrink
-            for z in range(n_labels):
-                chain.transition[y, z] = shrink * chain.transition[y, z] + pairs[0, y, z]
-                pairs[0, y, z] = 0.0
-        subtract_gold(marginals[: b - a], labels[a:b], step, chain)
+        move_transition(differences, pairs, transitions, shrink, chain.transition)
+        subtract_gold(marginals[: b - a], labels[a:b], step, differences)
         add_biases(marginals, b - a, chain)
         for t in range(b - a):
             for j in range(n_labels):
                 marginals[t, j] /= progress[1]
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
+        add_edge_gradient(features, a, b, progress[1], differences, chain)
         progress[0] += 1.0
+
+
+@jit
+def move_transition(differences, pairs, transitions, shrink, transition):
+    """Shrink the transition matrix, and add the pairs of a sequence if all tokens share it."""
+    n_labels = transition.shape[0]
+    if differences.ndim == 2:
+        finish_pairs(pairs, transitions)
+        for y in range(n_labels):
+            for z in range(n_labels):
+                transition[y, z] = shrink * transition[y, z] + pairs[0, y, z]
+                pairs[0, y, z] = 0.0
+    else:
+        for y in range(n_labels):
+            for z in range(n_labels):
+                transition[y, z] *= shrink

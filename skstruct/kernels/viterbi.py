@@ -4,6 +4,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.rows import max_plus
+from skstruct.kernels.scores import into_token
 
 # Up to so many labels, looking at all of them is faster than choosing.
 FEW_LABELS = 32
@@ -75,19 +76,20 @@ def best_prefixes(scores, length, transition):
 
     Where one of many labels is far ahead, few others can be on a best path; the rest is left out.
     """
-    n_labels = transition.shape[0]
+    n_labels = transition.shape[-1]
     best = np.empty(n_labels)
     handicap = np.empty(n_labels)
     contenders = np.empty(n_labels + 1, np.int64)
-    choose = n_labels > FEW_LABELS and length > 1
+    # Where every token has transitions of its own, choosing would cost as much as it spares.
+    choose = n_labels > FEW_LABELS and length > 1 and transition.ndim == 2
     if choose:
-        handicaps(transition, handicap)
+        handicaps(into_token(transition, 0), handicap)
     for t in range(1, length):
         if choose:
             n = keep_contenders(scores[t - 1], handicap, contenders)
-            best_contenders(scores[t - 1], transition, contenders[:n], best)
+            best_contenders(scores[t - 1], into_token(transition, t), contenders[:n], best)
         else:
-            max_plus(scores[t - 1], transition, best)
+            max_plus(scores[t - 1], into_token(transition, t), best)
         for j in range(n_labels):
             scores[t, j] += best[j]
 
@@ -104,14 +106,14 @@ def viterbi(scores, length, transition, labels):
     ----------
     scores : ndarray of shape (>= length, n_labels)
         Emission scores; overwritten.
-    transition : ndarray of shape (n_labels, n_labels)
+    transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
         Transition scores.
     labels : ndarray of shape (length,), integer
         Receives the labels.
     """
     if length == 0:
         return 0.0
-    n_labels = transition.shape[0]
+    n_labels = transition.shape[-1]
     best_prefixes(scores, length, transition)
     label = argmax(scores[length - 1])
     score = scores[length - 1, label]
@@ -119,9 +121,10 @@ def viterbi(scores, length, transition, labels):
     for t in range(length - 2, -1, -1):
         nxt = label
         label = 0
-        top = scores[t, 0] + transition[0, nxt]
+        added = into_token(transition, t + 1)
+        top = scores[t, 0] + added[0, nxt]
         for i in range(1, n_labels):
-            x = scores[t, i] + transition[i, nxt]
+            x = scores[t, i] + added[i, nxt]
             if x > top:
                 top = x
                 label = i

@@ -1,0 +1,228 @@
+"""For users of CRF++: the models that ``crf_learn -t`` writes as text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from skstruct._crfsuite_model import read_bytes
+from skstruct._template_features import _pieces as hash_pieces
+from skstruct._template_features import group_literals
+from skstruct._template_syntax import parse_template
+from skstruct.crf import CRFTagger
+from skstruct.kernels.scores import Chain
+from skstruct.templates import TemplateVectorizer
+
+__all__ = ["read_model"]
+
+
+class _TextModel(NamedTuple):
+    """What a file holds."""
+
+    factor: float  # of all weights
+    n_columns: int
+    labels: list
+    lines: list  # of the template
+    places: dict  # of each feature's first weight
+    weights: np.ndarray
+
+
+def read_model(source, *, encoding="utf-8"):
+    """Read a text model of CRF++ into a pipeline that predicts what CRF++ predicts.
+
+    Such models are written by ``crf_learn -t`` beside the binary ones, with the suffix ``.txt``.
+
+    Parameters
+    ----------
+    source : str, path-like or bytes
+        The file, or its content.
+    encoding : str, default="utf-8"
+        Encoding of the file: that of the data it was trained on.
+
+    Returns
+    -------
+    model : sklearn.pipeline.Pipeline
+        A fitted `TemplateVectorizer` and a fitted `CRFTagger`. Tokens have the columns that the
+        template uses, without the label.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or is cut short or inconsistent; or if its template has label pairs
+        that depend on the tokens (lines such as ``B01:%x[0,0]``).
+
+    See Also
+    --------
+    skstruct.TemplateVectorizer : Features by CRF++'s templates.
+
+    Examples
+    --------
+    >>> from skstruct import crfpp
+    >>> text = '''version: 100
+    ... cost-factor: 1
+    ... maxid: 8
+    ... xsize: 1
+    ...
+    ... DET
+    ... NOUN
+    ...
+    ... U0:%x[0,0]
+    ... B
+    ...
+    ... 4 B
+    ... 2 U0:cat
+    ... 0 U0:the
+    ...
+    ... 1.5
+    ... -1.5
+    ... -1.0
+    ... 1.0
+    ... -0.5
+    ... 0.5
+    ... 0.25
+    ... 0.0
+    ... '''
+    >>> model = crfpp.read_model(text.encode())
+    >>> model.predict([["the", "cat"]])
+    array([list(['DET', 'NOUN'])], dtype=object)
+    """
+    try:
+        text = read_bytes(source).decode(encoding)
+    except UnicodeDecodeError:
+        raise ValueError(f"This is no CRF++ model in the encoding {encoding!r}.") from None
+    model = _parse(text)
+    templates = parse_template(model.lines)
+    conditioned = next((t for t in templates if t.observes_transitions), None)
+    if conditioned is not None:
+        raise ValueError(f"{conditioned.where}: label pairs that depend on tokens are not read.")
+    unigrams = {name: place for name, place in model.places.items() if name[:1] == "U"}
+    vectorizer = _make_vectorizer(model, templates, list(unigrams))
+    tagger = _make_tagger(model, templates, list(unigrams.values()))
+    return Pipeline([("vectorizer", vectorizer), ("tagger", tagger)])
+
+
+def _check(holds, complaint):
+    if not holds:
+        raise ValueError(f"This is no intact text model of CRF++: {complaint}.")
+
+
+def _parse(text):
+    """Split a file into its sections, which end with a blank line."""
+    # Not splitlines, for names may hold characters that it takes for the end of a line.
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    sections, start = [], 0
+    for what in ("header", "labels", "template", "features"):
+        _check("" in lines[start:], f"it ends before the end of the {what}")
+        end = lines.index("", start)
+        sections.append(lines[start:end])
+        start = end + 1
+    header, labels, template, features = sections
+    values = dict(line.partition(": ")[::2] for line in header)
+    n_weights = _number(values.get("maxid"), int, "maxid")
+    found = len(lines) - start
+    _check(found == n_weights, f"it has {found} weights, and its header says {n_weights}")
+    weights = np.array([_number(line, float, "a weight") for line in lines[start:]], np.float64)
+    factor = _number(values.get("cost-factor"), float, "cost-factor")
+    n_columns = _number(values.get("xsize"), int, "xsize")
+    finite = np.isfinite(weights).all() and np.isfinite(factor)
+    _check(finite, "a weight is infinite or no number")
+    _check(labels and len(set(labels)) == len(labels), "it has no labels, or one of them twice")
+    _check(n_columns >= 1, f"xsize is {n_columns}")
+    places = _read_features(features, len(labels), n_weights)
+    return _TextModel(factor, n_columns, labels, template, places, weights)
+
+
+def _number(text, kind, what):
+    try:
+        return kind(text)
+    except (TypeError, ValueError):
+        _check(False, f"{what} is {text!r}")
+
+
+def _read_features(lines, n_labels, n_weights):
+    """Where the weights of each feature start; together they are all weights there are."""
+    places, end = {}, 0
+    for line in lines:
+        place, _, name = line.partition(" ")
+        _check(name not in places, f"the feature {name!r} is listed twice")
+        _check(name[:1] in ("U", "B"), f"{line!r} is no feature")
+        places[name] = _number(place, int, f"the place of {name!r}")
+    for name, place in sorted(places.items(), key=lambda item: item[1]):
+        _check(place == end, f"the weights of {name!r} start at {place} and not at {end}")
+        end += n_labels if name[0] == "U" else n_labels**2
+    _check(end == n_weights, f"the features have {end} weights, and there are {n_weights}")
+    return places
+
+
+def _make_vectorizer(model, templates, names):
+    """Fitted vectoriser whose columns are features of these names."""
+    groups = group_literals(templates)
+    width = max(len(literals) - 1 for literals in groups)
+    number_of, codes = {}, np.full((len(names), width), -1, np.int32)
+    group_of = np.empty(len(names), np.int32)
+    group = 0
+    for feature, name in enumerate(names):
+        # Features are listed by name, so that those of a template stand together.
+        for candidate in (group, *range(len(groups))):
+            parts = _split(name, groups[candidate])
+            if parts is not None:
+                group = candidate
+                break
+        else:
+            _check(False, f"the feature {name!r} comes from no line of the template")
+        group_of[feature] = group
+        codes[feature, : len(parts)] = [number_of.setdefault(p, len(number_of)) for p in parts]
+    vectorizer = TemplateVectorizer(model.lines)
+    vectorizer.template_ = model.lines
+    vectorizer.n_columns_ = model.n_columns
+    vectorizer.n_features_ = len(names)
+    vectorizer._values = list(number_of)
+    vectorizer._codes = codes
+    vectorizer._groups = group_of
+    # Features are found by the hash of their names and then compared by name, so it does not
+    # matter where a name that can be split at several places was split.
+    vectorizer._hashes = hash_pieces(names).hashes
+    return vectorizer
+
+
+def _split(name, literals):
+    """What stands between the literals of a template in a name, or None if they are not in it."""
+    if not name.startswith(literals[0]):
+        return None
+    place, parts = len(literals[0]), []
+    for literal in literals[1:-1]:
+        end = name.find(literal, place)
+        if end < 0:
+            return None
+        parts.append(name[place:end])
+        place = end + len(literal)
+    if len(literals) == 1:
+        return parts if place == len(name) else None
+    end = len(name) - len(literals[-1])
+    if end < place or not name.endswith(literals[-1]):
+        return None
+    return [*parts, name[place:end]]
+
+
+def _make_tagger(model, templates, places):
+    """Fitted tagger with the weights of features at these places."""
+    n_labels = len(model.labels)
+    order = np.argsort(np.array(model.labels, dtype=object))
+    scaled = model.factor * model.weights
+    starts = np.array(places, np.int64)
+    weights = scaled[starts[:, None] + order]
+    transition = np.zeros((n_labels, n_labels))
+    for template in templates:
+        # A line that stands twice counts twice.
+        if template.kind == "B" and template.literals[0] in model.places:
+            place = model.places[template.literals[0]]
+            pairs = scaled[place : place + n_labels**2].reshape(n_labels, n_labels)
+            transition += pairs[order][:, order]
+    tagger = CRFTagger(fit_intercept=False)
+    tagger.classes_ = np.array(model.labels, dtype=object)[order].astype(str)
+    tagger.n_features_in_ = len(places)
+    tagger._set_chain(Chain(weights, transition, *np.zeros((3, n_labels))))
+    tagger.n_weights_ = len(model.weights)
+    return tagger

@@ -1,0 +1,175 @@
+"""The duality gap of a CRF: the weights that belong to the dual variables, and what both are worth.
+
+Pair marginals as they are stored, mostly in single precision, are not exactly those of any
+distribution: their rows and columns do not quite sum to the same. They are read as the conditional
+probabilities of a Markov chain, which always is one, and its exact entropy, marginals and expected
+features are computed in double precision. So the gap is one between a true dual value and a true
+primal value.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels._prefetch import AHEAD, prefetch
+from skstruct.kernels.divergence import entropy
+from skstruct.kernels.forward_backward import exponentiate, forward, log_forward_backward
+from skstruct.kernels.scores import longest, path_score, sequence_scores
+from skstruct.kernels.sdca import node_sign
+
+
+@jit
+def read_chain(stored, node, pair):
+    """Next token's marginals from this token's, which ``pair`` then joins."""
+    n_labels = node.shape[1]
+    for j in range(n_labels):
+        node[1, j] = 0.0
+    for y in range(n_labels):
+        total = 0.0
+        for j in range(n_labels):
+            total += np.float64(stored[y * n_labels + j])
+        share = node[0, y] / total
+        for j in range(n_labels):
+            p = share * stored[y * n_labels + j]
+            pair[y * n_labels + j] = p
+            node[1, j] += p
+
+
+@jit
+def sum_rows(stored, node):
+    """Marginals of the first token, up to a factor."""
+    n_labels = node.shape[0]
+    for y in range(n_labels):
+        node[y] = 0.0
+        for j in range(n_labels):
+            node[y] += stored[y * n_labels + j]
+
+
+@jit
+def normalise(node):
+    """Let the marginals of a token sum to one."""
+    total = 0.0
+    for p in node:
+        total += p
+    for y in range(node.shape[0]):
+        node[y] /= total
+
+
+@jit
+def conjugate_sum(problem, first, last, dual, out):
+    """Entropies of the sequences ``first:last``, and ``sum_i s_i (F(gold) - E F)``.
+
+    The node marginals become those of the chains that the pairs stand for.
+
+    Returns
+    -------
+    entropy : float
+        Weighted sum.
+    """
+    n_labels = dual.node.shape[1]
+    pair = np.empty(n_labels * n_labels)
+    difference = np.empty((longest(problem.offsets, first, last), n_labels))
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        weight = problem.sample_weight[i]
+        node = dual.node[a:b]
+        dual.entropy[i] = 0.0
+        if b - a > 1:
+            sum_rows(dual.pairs[a - i], node[0])
+        normalise(node[0])
+        for t in range(b - a):
+            if t > 0:
+                read_chain(dual.pairs[a - i + t - 1], node[t - 1 : t + 1], pair)
+                dual.entropy[i] += entropy(pair)
+                add_outer(pair, -weight, out.transition)
+                out.transition[problem.labels[a + t - 1], problem.labels[a + t]] += weight
+            dual.entropy[i] += node_sign(t, b - a) * entropy(node[t])
+            for j in range(n_labels):
+                difference[t, j] = -weight * node[t, j]
+            difference[t, problem.labels[a + t]] += weight
+        add_features(problem, a, b, difference, out)
+        total += weight * dual.entropy[i]
+    return total
+
+
+@jit
+def add_outer(pair, factor, out):
+    """``out += factor * pair``, where ``pair`` is flat."""
+    n = out.shape[0]
+    for y in range(n):
+        for j in range(n):
+            out[y, j] += factor * pair[y * n + j]
+
+
+@jit
+def add_features(problem, a, b, difference, out):
+    """Add what the tokens ``a:b`` contribute to state weights and biases."""
+    rows = problem.rows
+    n_labels = difference.shape[1]
+    unit = rows.data.shape[0] == 0
+    end = rows.indices.shape[0]
+    for t in range(b - a):
+        d = difference[t]
+        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
+            if k + AHEAD < end:
+                prefetch(out.weights, rows.indices[k + AHEAD] * n_labels)
+            x = 1.0 if unit else rows.data[k]
+            row = out.weights[rows.indices[k]]
+            for j in range(n_labels):
+                row[j] += x * d[j]
+        if problem.fit_intercept:
+            for j in range(n_labels):
+                out.intercept[j] += d[j]
+    if problem.fit_intercept:
+        for j in range(n_labels):
+            out.start[j] += difference[0, j]
+            out.end[j] += difference[b - a - 1, j]
+
+
+@jit
+def true_gaps(problem, first, last, dual, chain, transitions):
+    """Duality gaps of the sequences ``first:last``; returns their negative log-likelihood.
+
+    The node marginals must be those that `conjugate_sum` leaves.
+    """
+    n_labels = chain.transition.shape[0]
+    length = longest(problem.offsets, first, last)
+    scores = np.empty((length, n_labels))
+    alpha = np.empty((length, n_labels))
+    scale = np.empty(length)
+    pair = np.empty(n_labels * n_labels)
+    spare = np.empty((2, n_labels))
+    no_pairs = np.empty((0, n_labels, n_labels))
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        sequence_scores(problem.rows, a, b, chain, scores)
+        gold_score = path_score(scores, b - a, chain.transition, problem.labels[a:b])
+        mean_score = 0.0
+        for t in range(b - a):
+            for j in range(n_labels):
+                mean_score += dual.node[a + t, j] * scores[t, j]
+            if t > 0:
+                for j in range(n_labels):
+                    spare[0, j] = dual.node[a + t - 1, j]
+                read_chain(dual.pairs[a - i + t - 1], spare, pair)
+                mean_score += inner(pair, chain.transition)
+        if transitions.scaled:
+            log_z = exponentiate(scores, b - a, transitions.shift)
+            log_z += forward(scores, b - a, transitions.linear, alpha, scale)
+        else:
+            log_z = log_forward_backward(scores, b - a, transitions.log, alpha, 1.0, no_pairs)
+        dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
+        total += problem.sample_weight[i] * (log_z - gold_score)
+    return total
+
+
+@jit
+def inner(pair, transition):
+    """Mean of the transition scores under flat pair marginals."""
+    n = transition.shape[0]
+    total = 0.0
+    for y in range(n):
+        for j in range(n):
+            total += pair[y * n + j] * transition[y, j]
+    return total

@@ -1,0 +1,72 @@
+"""Drawing a sequence in proportion to its priority, or the one with the largest.
+
+Priorities are the leaves of a binary tree in an array: node ``k`` has the children ``2 k`` and
+``2 k + 1``, and holds their sum, or their maximum. A change or a draw walks one path between leaf
+and root. A parent is computed anew from its children, so that rounding never accumulates.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+
+
+@jit
+def build_tree(priority, largest):
+    """Tree over the priorities, of maxima with `largest` and of sums without."""
+    n_leaves = 1
+    while n_leaves < priority.shape[0]:
+        n_leaves *= 2
+    tree = np.zeros(2 * n_leaves)
+    for i in range(priority.shape[0]):
+        tree[n_leaves + i] = priority[i]
+    for k in range(n_leaves - 1, 0, -1):
+        tree[k] = combine(tree, k, largest)
+    return tree
+
+
+@jit(inline="always")
+def combine(tree, k, largest):
+    """What node ``k`` has to hold."""
+    a, b = tree[2 * k], tree[2 * k + 1]
+    return max(a, b) if largest else a + b
+
+
+@jit
+def set_priority(tree, i, priority, largest):
+    """Change one priority."""
+    k = tree.shape[0] // 2 + i
+    tree[k] = priority
+    while k > 1:
+        k //= 2
+        tree[k] = combine(tree, k, largest)
+
+
+@jit
+def draw(tree, u, largest):
+    """Number of the leaf at the share ``u`` of the sum, or of the first largest leaf.
+
+    Leaves without priority are never drawn, as long as one has some.
+    """
+    n_leaves = tree.shape[0] // 2
+    target = u * tree[1]
+    k = 1
+    while k < n_leaves:
+        a, b = tree[2 * k], tree[2 * k + 1]
+        if largest:
+            k = 2 * k + (b > a)
+        elif target < a or b == 0.0:
+            k = 2 * k
+        else:
+            target -= a
+            k = 2 * k + 1
+    return k - n_leaves
+
+
+@jit
+def draw_sequence(tree, n_sequences, nonuniformity, u, largest):
+    """Sequence at the uniform number ``u``: from the tree with chance `nonuniformity`, else any."""
+    if u < nonuniformity and tree[1] > 0.0:
+        return draw(tree, u / nonuniformity, largest)
+    if nonuniformity < 1.0:
+        u = (u - nonuniformity) / (1.0 - nonuniformity) if u >= nonuniformity else u
+    return min(int(u * n_sequences), n_sequences - 1)

@@ -1,0 +1,94 @@
+"""Stochastic average gradient for CRFs, one epoch at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.kernels.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
+from skstruct.kernels.sampling import build_tree
+from skstruct.kernels.scores import Chain
+from skstruct.kernels.sdca import Problem, by_first_sight
+
+__all__ = ["StochasticAverageGradient"]
+
+
+class StochasticAverageGradient:
+    """SAG with non-uniform sampling (Schmidt et al., 2015) on the objective of a CRF.
+
+    ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for every combination of a feature and a
+    label. It converges linearly, needs no learning rate, and stores the gradient of each sequence
+    by its scores: of each token, and of the label pairs in sum.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences with at least one token and a positive weight.
+    n_features, n_labels : int
+        Size of the model.
+    l2 : float
+        Strength of the penalty.
+    fit_intercept : bool
+        Whether there are biases.
+    nonuniformity : float, default=0.5
+        The chance of drawing a sequence by its curvature, and not uniformly.
+
+    Attributes
+    ----------
+    n_updates, n_oracle_calls : int
+        How many steps were made, and how many times marginals or partition functions of a sequence
+        were computed.
+    """
+
+    def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept, nonuniformity=0.5):
+        offsets, labels, weight = training_set[1:]
+        found = by_first_sight(training_set.rows, offsets, n_features)
+        self._rank, rows, self._distinct = found
+        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self._nonuniformity = float(nonuniformity)
+        self.n_sequences, k = len(weight), n_labels
+        nothing = np.zeros(self.n_sequences)
+        self._state = AverageGradient(
+            *(
+                Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+                for _ in range(2)
+            ),
+            np.zeros(n_features),
+            np.zeros((len(labels), k)),
+            np.zeros((self.n_sequences, k * k)),
+            nothing,
+            build_tree(nothing, False),
+            build_tree(nothing, True),
+            np.zeros(N_PROGRESS),
+        )
+        self._state.progress[SCALE] = 1.0
+        self.n_updates = self.n_oracle_calls = 0
+
+    def epoch(self, random_state):
+        """Make as many steps as there are sequences.
+
+        In the first epoch each sequence is visited once, in random order.
+
+        Parameters
+        ----------
+        random_state : RandomState instance
+            Source of the order.
+        """
+        order, draws = np.empty(0, np.int64), np.empty(0)
+        if self.n_updates == 0:
+            order = random_state.permutation(self.n_sequences)
+        else:
+            draws = random_state.random_sample(self.n_sequences)
+        self.steps(order, draws)
+
+    def steps(self, order, draws):
+        """Visit the sequences in `order`, then one for each of the uniform random numbers."""
+        self.n_oracle_calls += sag_steps(
+            self._problem, self._distinct, order, draws, self._nonuniformity, self._state
+        )
+        settle(self._state)
+        self.n_updates += len(order) + len(draws)
+
+    def chain(self):
+        """The weights, in the order of the features."""
+        chain = self._state.chain
+        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))

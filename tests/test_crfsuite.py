@@ -1,0 +1,703 @@
+"""The drop-in beside sklearn-crfsuite, and what libraries call on a CRF object."""
+
+import base64
+import copy
+import io
+import os
+import pickle
+import shutil
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import RandomizedSearchCV, cross_val_predict, cross_val_score
+
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SequenceBatch, crfsuite
+from skstruct.datasets import load_addresses, read_conll
+
+pycrfsuite = pytest.importorskip("pycrfsuite")
+sklearn_crfsuite = pytest.importorskip("sklearn_crfsuite")
+from sklearn_crfsuite import metrics  # noqa: E402
+
+OURS = SimpleNamespace(
+    name="ours", CRF=crfsuite.CRF, Tagger=crfsuite.Tagger, Trainer=crfsuite.Trainer
+)
+THEIRS = SimpleNamespace(
+    name="theirs", CRF=sklearn_crfsuite.CRF, Tagger=pycrfsuite.Tagger, Trainer=pycrfsuite.Trainer
+)
+# Both come so near to the minimum that what is left cannot be seen in probabilities.
+TIGHT = {"delta": 1e-9, "epsilon": 1e-8, "max_iterations": 3000}
+
+
+@pytest.fixture(params=[OURS, THEIRS], ids=lambda api: api.name)
+def api(request):
+    """What is called stands in sklearn-crfsuite's and python-crfsuite's documentation."""
+    return request.param
+
+
+def word_features(sentence, i):
+    """What the tutorial of sklearn-crfsuite makes of a token, and its neighbours."""
+    word, pos = sentence[i]
+    features = {
+        "bias": 1.0,
+        "word.lower()": word.lower(),
+        "word[-3:]": word[-3:],
+        "word.isupper()": word.isupper(),
+        "word.istitle()": word.istitle(),
+        "word.isdigit()": word.isdigit(),
+        "postag": pos,
+        "postag[:2]": pos[:2],
+    }
+    for shift, name in ((-1, "BOS"), (1, "EOS")):
+        if not 0 <= i + shift < len(sentence):
+            features[name] = True
+            continue
+        word, pos = sentence[i + shift]
+        features[f"{shift:+d}:word.lower()"] = word.lower()
+        features[f"{shift:+d}:word.istitle()"] = word.istitle()
+        features[f"{shift:+d}:postag"] = pos
+    return features
+
+
+def featurise(sentences):
+    return [[word_features(s, i) for i in range(len(s))] for s in sentences]
+
+
+@pytest.fixture(scope="module")
+def data():
+    tokens, labels = load_addresses(return_X_y=True)
+    sentences = [[(token, token[:1]) for token in sequence] for sequence in tokens]
+    return featurise(sentences), [list(sequence) for sequence in labels]
+
+
+@pytest.fixture(scope="module")
+def both(data):
+    X, y = data
+    params = {"c2": 0.5, "all_possible_transitions": True, **TIGHT}
+    return tuple(kind.CRF(**params).fit(X[:150], y[:150]) for kind in (OURS, THEIRS))
+
+
+# --------------------------------------------------------------------------------- side by side
+
+
+def test_parameters_are_the_same():
+    ours, theirs = crfsuite.CRF().get_params(), sklearn_crfsuite.CRF().get_params()
+    assert ours == theirs
+    assert list(ours) == list(theirs)
+
+
+def test_attributes_are_the_same(both):
+    ours, theirs = both
+    assert ours.classes_ == theirs.classes_
+    assert sorted(ours.attributes_) == sorted(theirs.attributes_)
+    assert ours.num_attributes_ == theirs.num_attributes_ == len(ours.attributes_)
+    assert ours.size_ == theirs.size_
+    for name in ("state_features_", "transition_features_"):
+        a, b = getattr(ours, name), getattr(theirs, name)
+        assert a.keys() == b.keys()
+        assert_allclose([a[key] for key in b], list(b.values()), atol=5e-3)
+    for name in ("classes_", "attributes_", "num_attributes_", "size_", "state_features_"):
+        assert type(getattr(ours, name)) is type(getattr(theirs, name))
+
+
+def test_predictions_are_the_same(both, data):
+    ours, theirs = both
+    X, y = data
+    X, y = X[150:220], y[150:220]
+    assert ours.predict(X).tolist() == theirs.predict(X).tolist()
+    assert ours.predict_single(X[0]) == theirs.predict_single(X[0])
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-12)
+    a, b = ours.predict_marginals(X), theirs.predict_marginals(X)
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype == object
+    assert [list(t) for x in a for t in x] == [list(t) for x in b for t in x]
+    flat = [[p for x in m for t in x for p in t.values()] for m in (a, b)]
+    assert_allclose(*flat, atol=1e-3)
+    one = ours.predict_marginals_single(X[0])
+    assert type(one) is type(theirs.predict_marginals_single(X[0])) is list
+    assert_allclose([list(t.values()) for t in one], [list(t.values()) for t in a[0]])
+
+
+def test_taggers_are_the_same(both, data):
+    ours, theirs = both[0].tagger_, both[1].tagger_
+    X, y = data
+    assert ours.labels() == theirs.labels()
+    for x, labels in zip(X[:20], y[:20], strict=True):
+        assert ours.tag(x) == theirs.tag(x)
+        assert ours.tag() == theirs.tag()
+        assert ours.probability(labels) == pytest.approx(theirs.probability(labels), rel=0.05)
+        for label in ours.labels():
+            expected = pytest.approx(theirs.marginal(label, 0), abs=1e-3)
+            assert ours.marginal(label, 0) == expected
+    info, expected = ours.info(), theirs.info()
+    assert info.header.keys() == expected.header.keys()
+    assert info.header["size"] == expected.header["size"]
+    assert info.labels == expected.labels
+    assert info.attributes.keys() == expected.attributes.keys()
+    assert type(info.attributes["BOS"]) is type(expected.attributes["BOS"])
+
+
+def test_answers_without_tokens_are_the_same(both):
+    ours, theirs = both
+    for crf in both:
+        assert crf.predict([]).tolist() == []
+        assert crf.predict_marginals([]).tolist() == []
+        assert crf.predict_single([]) == []
+        assert crf.predict_marginals_single([]) == []
+        assert crf.tagger_.tag([]) == []
+    assert ours.predict([]).shape == theirs.predict([]).shape
+
+
+def test_unknown_attributes_count_nothing(both):
+    ours, theirs = both
+    x = [{"never seen": 1.0}, ["nor this"], {"bias": 2.5, "nested": {"a": ["b"]}}]
+    for label in ours.classes_:
+        for t in range(3):
+            ours.tagger_.set(x)
+            theirs.tagger_.set(x)
+            assert_allclose(
+                ours.tagger_.marginal(label, t), theirs.tagger_.marginal(label, t), atol=1e-3
+            )
+
+
+def test_log_is_the_same(data):
+    X, y = data
+    logs = [
+        kind.CRF(**TIGHT).fit(X[:60], y[:60], X_dev=X[60:90], y_dev=y[60:90]).training_log_
+        for kind in (OURS, THEIRS)
+    ]
+    ours, theirs = logs
+    assert ours.featgen_num_features == theirs.featgen_num_features
+    a, b = ours.last_iteration, theirs.last_iteration
+    assert b.keys() - a.keys() == {"linesearch_trials", "linesearch_step"}
+    assert a["loss"] == pytest.approx(b["loss"], rel=1e-6)
+    assert a["feature_norm"] == pytest.approx(b["feature_norm"], rel=1e-3)
+    assert a["active_features"] == b["active_features"]
+    assert a["item_accuracy"] == b["item_accuracy"]
+    assert a["instance_accuracy_float"] == pytest.approx(b["instance_accuracy_float"])
+    for label, score in b["scores"].items():
+        if score.ref or score.model:
+            assert a["scores"][label][:3] == score[:3]
+            assert_allclose(a["scores"][label].f1 or 0, score.f1 or 0, atol=1e-4)
+    for name in ("avg_precision", "avg_recall", "avg_f1"):
+        assert a[name] == pytest.approx(b[name], abs=1e-4)
+    assert [entry["num"] for entry in ours.iterations] == list(range(1, len(ours.iterations) + 1))
+    assert ours.training_seconds > 0
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"min_freq": 3},
+        {"all_possible_states": True},
+        {"c2": 0.05, "all_possible_transitions": True},
+        {"algorithm": "LBFGS", "c1": 0, "num_memories": 3, "linesearch": "Backtracking"},
+    ],
+)
+def test_choices_of_weights_are_the_same(data, params):
+    X, y = data
+    ours, theirs = (kind.CRF(**TIGHT, **params).fit(X[:60], y[:60]) for kind in (OURS, THEIRS))
+    assert ours.training_log_.featgen_num_features == theirs.training_log_.featgen_num_features
+    assert ours.state_features_.keys() == theirs.state_features_.keys()
+    loss = [crf.training_log_.last_iteration["loss"] for crf in (ours, theirs)]
+    assert loss[0] == pytest.approx(loss[1], rel=1e-6)
+
+
+def test_absolute_penalty_is_the_same(data):
+    X, y = data
+    params = {"c1": 0.3, "c2": 0.1, **TIGHT}
+    ours, theirs = (kind.CRF(**params).fit(X[:80], y[:80]) for kind in (OURS, THEIRS))
+    assert ours.score(X[80:], y[80:]) == pytest.approx(theirs.score(X[80:], y[80:]), abs=0.01)
+    assert len(ours.state_features_) == pytest.approx(len(theirs.state_features_), rel=0.1)
+
+
+def test_stochastic_gradient_descent_is_as_good(data):
+    X, y = data
+    params = {"algorithm": "l2sgd", "c2": 0.1, "max_iterations": 100, "calibration_eta": 0.1}
+    ours, theirs = (kind.CRF(**params).fit(X[:150], y[:150]) for kind in (OURS, THEIRS))
+    assert ours.score(X[150:], y[150:]) > theirs.score(X[150:], y[150:]) - 0.02
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"algorithm": "ap"},
+        {"algorithm": "averaged-perceptron"},
+        {"algorithm": "pa"},
+        {"algorithm": "pa", "pa_type": 0, "error_sensitive": False},
+        {"algorithm": "pa", "c": 0.1, "averaging": False},
+    ],
+)
+def test_online_algorithms_are_as_good(data, params):
+    X, y = data
+    params = {"max_iterations": 20, **params}
+    ours, theirs = (kind.CRF(**params).fit(X[:200], y[:200]) for kind in (OURS, THEIRS))
+    assert ours.classes_ == theirs.classes_
+    assert ours.score(X[200:], y[200:]) > theirs.score(X[200:], y[200:]) - 0.03
+    assert ours.training_log_.last_iteration["num"] <= 20
+
+
+def test_estimators_behind():
+    X, y = [[["a"], ["b"]], [["b"]]], [["A", "B"], ["B"]]
+    kinds = {"lbfgs": CRFTagger, "ap": PerceptronTagger, "pa": MIRATagger}
+    for algorithm, kind in kinds.items():
+        assert type(crfsuite.CRF(algorithm=algorithm).fit(X, y).estimator_) is kind
+    tagger = crfsuite.CRF(c2=0.3, min_freq=0, all_possible_states=True).fit(X, y).estimator_
+    assert tagger.l2 == pytest.approx(0.6)
+    assert tagger.all_possible_states
+    assert not tagger.fit_intercept
+    tagger = crfsuite.CRF(algorithm="pa", c=0.25, error_sensitive=False).fit(X, y).estimator_
+    assert (tagger.C, tagger.cost, tagger.average) == (0.25, "zero_one", True)
+
+
+# --------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"algorithm": "magic"}, "algorithm='magic' is none of 'lbfgs'"),
+        ({"algorithm": "ap", "c2": 1.0}, "algorithm='ap' has no parameter 'c2'"),
+        ({"algorithm": "lbfgs", "gamma": 1.0}, "algorithm='lbfgs' has no parameter 'gamma'"),
+    ],
+)
+def test_both_refuse(params, message):
+    X, y = [[["a"]]], [["A"]]
+    with pytest.raises(ValueError, match=message):
+        crfsuite.CRF(**params).fit(X, y)
+    with pytest.raises(ValueError, match=r"Bad arguments|Parameter not found"):
+        sklearn_crfsuite.CRF(**params).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"algorithm": "arow"}, "algorithm='arow' is not available; algorithm='pa'"),
+        ({"algorithm": "pa", "pa_type": 2}, "pa_type=2 is not available; 0 and 1 are"),
+        ({"algorithm": "ap", "min_freq": 2}, "min_freq is available for algorithm='lbfgs'"),
+    ],
+)
+def test_what_is_not_there_is_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        crfsuite.CRF(**params).fit([[["a"]]], [["A"]])
+
+
+def test_half_of_a_held_out_set(api):
+    with pytest.raises(ValueError, match="Pass both X_dev and y_dev"):
+        api.CRF().fit([[["a"]]], [["A"]], X_dev=[[["a"]]])
+
+
+def test_labels_that_are_no_strings(api):
+    with pytest.raises((ValueError, TypeError)):
+        api.CRF().fit([[["a"]]], [[1]])
+
+
+def test_before_fitting(api):
+    crf = api.CRF()
+    names = "tagger_ classes_ size_ num_attributes_ attributes_ state_features_ training_log_"
+    for name in [*names.split(), "transition_features_"]:
+        assert getattr(crf, name) is None
+    assert crf.modelfile.name is None
+    with pytest.raises(AttributeError):
+        crf.predict([[["a"]]])
+
+
+def test_not_fitted_error():
+    with pytest.raises(NotFittedError, match="give it the model_filename"):
+        crfsuite.CRF().predict_marginals([[["a"]]])
+
+
+def test_tagger_that_is_not_opened(api):
+    tagger = api.Tagger()
+    for call in (tagger.labels, lambda: tagger.tag([["a"]]), lambda: tagger.marginal("A", 0)):
+        with pytest.raises(ValueError, match="The tagger is not opened"):
+            call()
+
+
+def test_bad_calls_of_a_tagger(both, tmp_path):
+    tagger = both[0].tagger_
+    tagger.set([["a"], ["b"]])
+    with pytest.raises(ValueError, match="'nonsense' is no label of this model"):
+        tagger.marginal("nonsense", 0)
+    for position in (-1, 2):
+        with pytest.raises(ValueError, match=r"out of range of 2"):
+            tagger.marginal("O", position)
+    with pytest.raises(ValueError, match="There are 1 labels for 2 tokens"):
+        tagger.probability(["O"])
+    with pytest.raises(ValueError, match=r"Sequence 0, token 1"):
+        tagger.set([["a"], "b"])
+    with pytest.raises(FileNotFoundError):
+        tagger.open(tmp_path / "nothing.crfsuite")
+
+
+def test_failed_fit_changes_nothing(data):
+    X, y = data
+    crf = crfsuite.CRF(max_iterations=5).fit(X[:20], y[:20])
+    weights = crf.state_features_
+    with pytest.raises(ValueError, match="token 0"):
+        crf.fit([["bare string"]], [["A"]])
+    assert crf.state_features_ is weights
+
+
+# ----------------------------------------------------------------------------------- scikit-learn
+
+
+def test_limit_of_iterations_is_no_warning(data, recwarn):
+    X, y = data
+    crfsuite.CRF(c2=0.01, max_iterations=3).fit(X[:50], y[:50])
+    assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
+
+
+def test_clone_and_copies(data):
+    X, y = data
+    crf = crfsuite.CRF(c2=0.3, max_iterations=20).fit(X[:50], y[:50])
+    crf.tagger_.set(X[0])
+    expected = crf.predict_marginals(X[:5])
+    for other in (pickle.loads(pickle.dumps(crf)), copy.deepcopy(crf)):
+        assert other.predict_marginals(X[:5]).tolist() == expected.tolist()
+        assert other.classes_ == crf.classes_
+        assert Path(other.modelfile.name).read_bytes() == Path(crf.modelfile.name).read_bytes()
+    assert clone(crf).tagger_ is None
+    assert clone(crf).get_params() == crf.get_params()
+    assert repr(crfsuite.CRF(c2=0.3)) == repr(sklearn_crfsuite.CRF(c2=0.3)) == "CRF(c2=0.3)"
+
+
+def test_fitting_again_forgets(data):
+    X, y = data
+    crf = crfsuite.CRF(max_iterations=5).fit(X[:20], y[:20])
+    name, attributes = crf.modelfile.name, crf.attributes_
+    crf.fit(X[20:60], y[20:60])
+    assert crf.attributes_ != attributes
+    assert crf.modelfile.name != name
+    assert not Path(name).exists()
+
+
+def test_cross_validation(data):
+    X, y = data
+    crf = crfsuite.CRF(max_iterations=20)
+    scores = cross_val_score(crf, X[:120], y[:120], cv=3)
+    assert len(scores) == 3
+    assert min(scores) > 0.5
+    assert len(cross_val_predict(crf, X[:30], y[:30], cv=3)) == 30
+
+
+def test_item_sequences(both, data):
+    X, _ = data
+    items = [pycrfsuite.ItemSequence(x) for x in X[:10]]
+    ours = both[0]
+    assert ours.predict(items).tolist() == ours.predict(X[:10]).tolist()
+    assert ours.predict_single(items[0]) == ours.predict_single(X[0])
+
+
+def test_batches(data):
+    X, y = data
+    vectorizer = crfsuite.CRF(max_iterations=9).fit(X[:30], y[:30]).estimator_.vectorizer_
+    batch = vectorizer.transform(X[:30])
+    assert isinstance(batch, SequenceBatch)
+    crf = crfsuite.CRF(max_iterations=9).fit(batch, y[:30])
+    assert crf.predict(batch).tolist() == [crf.predict_single(rows) for rows in batch]
+    assert set(crf.attributes_) <= set(vectorizer.feature_names_)
+    observed = SequenceBatch(batch.X, batch.offsets, transition_X=np.ones((batch.n_rows, 1)))
+    with pytest.raises(ValueError, match="X has features of transitions"):
+        crfsuite.CRF(max_iterations=9).fit(observed, y[:30])
+
+
+# --------------------------------------------------------------- sklearn-crfsuite's tutorial
+
+
+def spanish():
+    if "SKSTRUCT_DATA" not in os.environ:
+        pytest.skip("needs the CoNLL-2002 corpus")
+    folder = Path(os.environ["SKSTRUCT_DATA"]) / "conll2002-esp"
+    parts = []
+    for name, n in (("train", 300), ("testb", 150)):
+        tokens, labels = read_conll(folder / f"{name}.txt.gz")
+        parts += [featurise(tokens[:n]), labels[:n]]
+    return parts
+
+
+def postal():
+    tokens, labels = load_addresses(return_X_y=True)
+    X = featurise([[(token, token[:1]) for token in sequence] for sequence in tokens])
+    y = [list(sequence) for sequence in labels]
+    return X[:150], y[:150], X[150:250], y[150:250]
+
+
+@pytest.mark.parametrize("corpus", [postal, spanish])
+def test_tutorial(api, corpus):
+    """Training, evaluation, search and inspection, as the tutorial goes about it."""
+    X_train, y_train, X_test, y_test = corpus()
+    penalties = {"c1": 0.1, "c2": 0.1}
+    crf = api.CRF(algorithm="lbfgs", **penalties, max_iterations=100, all_possible_transitions=True)
+    crf.fit(X_train, y_train)
+
+    labels = list(crf.classes_)
+    labels.remove("O")
+    y_pred = crf.predict(X_test)
+    f1 = metrics.flat_f1_score(y_test, y_pred, average="weighted", labels=labels, zero_division=0)
+    assert 0.3 < f1 < 1.0
+    sorted_labels = sorted(labels, key=lambda name: (name[1:], name[0]))
+    report = metrics.flat_classification_report(
+        y_test, y_pred, labels=sorted_labels, digits=3, zero_division=0
+    )
+    assert sorted_labels[0] in report
+
+    crf = api.CRF(algorithm="lbfgs", max_iterations=30, all_possible_transitions=True)
+    space = {name: scipy.stats.expon(scale=0.5) for name in penalties}
+    scorer = make_scorer(metrics.flat_f1_score, average="weighted", labels=labels, zero_division=0)
+    search = RandomizedSearchCV(
+        crf, space, cv=3, n_iter=2, scoring=scorer, random_state=0, error_score="raise"
+    )
+    search.fit(X_train[:90], y_train[:90])
+    assert search.best_params_.keys() == penalties.keys()
+    assert 0 < search.best_score_ < 1
+    best = search.best_estimator_
+    assert best.size_ / 1_000_000 > 0.01
+    assert len(best.predict(X_test)) == len(X_test)
+
+    (label_from, label_to), weight = Counter(best.transition_features_).most_common(1)[0]
+    assert {label_from, label_to} <= set(best.classes_)
+    assert weight > 0
+    (attribute, label), weight = Counter(best.state_features_).most_common()[-1]
+    assert attribute in best.attributes_
+    assert label in best.classes_
+    assert weight < 0
+
+
+# --------------------------------------------------------- what libraries call, one after the other
+
+
+@pytest.fixture
+def small(data):
+    X, y = data
+    return X[:60], y[:60]
+
+
+def test_calls_of_usaddress(api, small, tmp_path):
+    """Trains with its parserator, opens the model file, and tags one address at a time."""
+    X, y = small
+    path = tmp_path / "usaddr.crfsuite"
+    params = {"c1": 0.1, "c2": 0.01, "feature.minfreq": 0}
+    trainer = api.Trainer(verbose=False, params=params)
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, tuple(labels))
+    trainer.train(str(path))
+    tagger = api.Tagger()
+    tagger.open(str(path))
+    right = sum(tagger.tag(x) == labels for x, labels in zip(X, y, strict=True))
+    assert right > 0.9 * len(X)
+    with pytest.raises(OSError, match="No such file"):
+        tagger.open(str(tmp_path / "missing.crfsuite"))
+
+
+def test_calls_of_ingredient_parser(api, small, tmp_path):
+    """It opens the model where `labels` raises, and asks for the marginals of what it tagged."""
+    X, y = small
+    path = tmp_path / "model.en.crfsuite"
+    trainer = api.Trainer(verbose=False)
+    trainer.set_params(
+        {
+            "feature.possible_states": True,
+            "feature.possible_transitions": True,
+            "c1": 0.2,
+            "c2": 1,
+        }
+    )
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(path))
+    tagger = api.Tagger()
+    with pytest.raises(ValueError, match="not opened"):
+        tagger.labels()
+    tagger.open(str(path))
+    labels = tagger.tag(X[0])
+    scores = [tagger.marginal(label, i) for i, label in enumerate(labels)]
+    assert all(1 / len(tagger.labels()) < score <= 1 for score in scores)
+    others = [tagger.marginal(tagger.labels()[0], i) for i, _ in enumerate(labels)]
+    assert all(0 <= score <= 1 for score in others)
+    tagger.dump(str(tmp_path / "dump.txt"))
+    lines = (tmp_path / "dump.txt").read_text("utf-8").splitlines()
+    assert lines[0] == "FILEHEADER = {"
+    assert f"      0: {tagger.labels()[0]}" in lines
+    info = tagger.info()
+    assert set(info.labels) == set(tagger.labels())
+    assert {label for _, label in info.state_features} <= set(info.labels)
+    assert all(isinstance(weight, float) for weight in info.transitions.values())
+
+
+def test_calls_of_rasa(api, small, tmp_path):
+    """Trains with both penalties, keeps the object with joblib, and reads marginals as dicts."""
+    joblib = pytest.importorskip("joblib")
+    X, y = small
+    tagger = api.CRF(
+        algorithm="lbfgs",
+        c1=0.1,
+        c2=0.1,
+        max_iterations=50,
+        all_possible_transitions=True,
+    )
+    tagger.fit(X, y)
+    joblib.dump(tagger, tmp_path / "crf.pkl")
+    tagger = joblib.load(tmp_path / "crf.pkl")
+    predictions = tagger.predict_marginals_single(X[0])
+    labels = [max(token, key=lambda label: token[label]) for token in predictions]
+    confidence = [token[label] for token, label in zip(predictions, labels, strict=True)]
+    assert set(labels) <= set(tagger.classes_)
+    assert all(0 < value <= 1 for value in confidence)
+    assert sum(predictions[0].values()) == pytest.approx(1)
+
+
+def test_calls_of_snips_nlu(api, small, tmp_path):
+    """Keeps the model file as base64, and makes a tagger of it by ``model_filename``."""
+    X, y = small
+    args = {"c2": 0.1, "algorithm": "lbfgs", "max_iterations": 50}
+    model = api.CRF(model_filename=None, **args)
+    assert model.tagger_ is None
+    model.fit(X, y)
+    assert model.tagger_ is not None
+    assert set(model.tagger_.labels()) == {label for labels in y for label in labels}
+    tags = model.predict_single(X[0])
+    model.tagger_.set(X[0])
+    best = model.tagger_.probability(tags)
+    other = model.tagger_.probability([tags[0]] * len(tags))
+    assert 0 <= other < best <= 1
+    by_weight = sorted(model.transition_features_.items(), key=lambda item: -abs(item[1]))
+    assert isinstance(by_weight[0][1], float)
+    assert all(len(key) == 2 for key in model.state_features_)
+
+    with io.open(model.modelfile.name, mode="rb") as file:  # noqa: UP020
+        content = base64.b64encode(file.read()).decode("ascii")
+    copied = tmp_path / "model.crfsuite"
+    shutil.copy(model.modelfile.name, str(copied))
+    assert copied.read_bytes() == base64.b64decode(content)
+    restored = api.CRF(model_filename=str(copied))
+    assert restored.predict_single(X[0]) == tags
+    assert restored.classes_ == model.classes_
+    assert restored.modelfile.name == str(copied)
+    os.remove(model.modelfile.name)
+
+
+def test_calls_of_spacy_crfsuite(api, small):
+    """Trains from a configuration, evaluates, searches, and reads entities off the marginals."""
+    X, y = small
+    crf = api.CRF(algorithm="lbfgs", c1=0, c2=0.1, max_iterations=50, all_possible_transitions=True)
+    crf.fit(X, y)
+    labels = list(crf.classes_)
+    labels.remove("O")
+    y_pred = crf.predict(X)
+    assert metrics.flat_f1_score(y, y_pred, average="weighted", labels=labels) > 0.9
+    assert len(crf.predict_marginals_single(X[0])) == len(X[0])
+    scorer = make_scorer(metrics.flat_f1_score, average="weighted", labels=labels, zero_division=0)
+    search = RandomizedSearchCV(
+        api.CRF(algorithm="lbfgs", max_iterations=10, all_possible_transitions=True),
+        {"c2": scipy.stats.expon(scale=0.05)},
+        cv=2,
+        n_iter=2,
+        scoring=scorer,
+        random_state=0,
+    )
+    search.fit(X, y)
+    assert search.best_params_["c2"] > 0
+
+
+def test_calls_of_eli5(api, small):
+    """Matrices of all weights, by the numbers of attributes and classes."""
+    X, y = small
+    crf = api.CRF(max_iterations=50).fit(X, y)
+    attributes = np.array(crf.attributes_)
+    number_of = {name: number for number, name in enumerate(crf.attributes_)}
+    class_of = {name: number for number, name in enumerate(crf.classes_)}
+    coef = np.zeros((len(crf.classes_), len(attributes)))
+    for (attribute, label), weight in crf.state_features_.items():
+        coef[class_of[label], number_of[attribute]] = weight
+    assert np.count_nonzero(coef) <= len(crf.state_features_)
+    assert np.all(np.any(coef != 0, axis=0))
+    transition = np.array(
+        [[crf.transition_features_.get((a, b), 0) for b in crf.classes_] for a in crf.classes_]
+    )
+    assert np.count_nonzero(transition) > 0
+    assert repr(crf) == "CRF(max_iterations=50)"
+
+
+def test_trainers_are_the_same(small, tmp_path):
+    X, y = small
+    trainers = [kind.Trainer("lbfgs", verbose=False) for kind in (OURS, THEIRS)]
+    ours, theirs = trainers
+    assert set(ours.params()) == set(theirs.params())
+    for trainer in trainers:
+        trainer.set("c2", "0.5")
+        trainer.set_params({"feature.minfreq": 2, "delta": 1e-9, "epsilon": 1e-8})
+        trainer.set("max_iterations", 3000)
+        assert trainer.get("c2") == 0.5
+        assert trainer.get_params()["max_iterations"] == 3000
+        for group, n in ((0, 60), (1, 20)):
+            for x, labels in zip(X[:n], y[:n], strict=True):
+                trainer.append(x, labels, group)
+        trainer.train(str(tmp_path / "model"), holdout=1)
+        with pytest.raises(ValueError, match="Parameter not found: gamma"):
+            trainer.set("gamma", 1)
+        with pytest.raises(ValueError, match=r"The numbers of items and labels differ"):
+            trainer.append(X[0], y[0][:1])
+    assert ours.logparser.featgen_num_features == theirs.logparser.featgen_num_features
+    a, b = ours.logparser.last_iteration, theirs.logparser.last_iteration
+    assert a["loss"] == pytest.approx(b["loss"], rel=1e-6)
+    assert a["item_accuracy"] == b["item_accuracy"]
+    for trainer in trainers:
+        trainer.clear()
+        trainer.append([["a"], ["b"]], ["A", "B"])
+        trainer.select("ap")
+        trainer.train("")
+    assert set(ours.params()) == set(theirs.params())
+    for trainer in trainers:
+        # The last call, because python-crfsuite's crashes at any other after this one.
+        with pytest.raises(ValueError, match=r"Bad arguments|is none of"):
+            trainer.select("magic")
+    assert ours.logparser.last_iteration["num"] >= 1
+
+
+def test_tagger_as_a_context(api, small):
+    X, y = small
+    crf = OURS.CRF(max_iterations=5).fit(X, y)
+    tagger = api.Tagger()
+    with tagger.open(crf.modelfile.name):
+        assert len(tagger.tag(X[0])) == len(X[0])
+    with pytest.raises(ValueError, match="not opened"):
+        tagger.labels()
+    with tagger.open_inmemory(Path(crf.modelfile.name).read_bytes()) as opened:
+        assert opened.labels() == crf.classes_
+    assert isinstance(tagger.open(crf.modelfile.name), closing)
+
+
+def test_dump_is_crfsuites(small, tmp_path, capsys):
+    X, y = small
+    crf = OURS.CRF(max_iterations=20).fit(X, y)
+    theirs = pycrfsuite.Tagger()
+    theirs.open(crf.modelfile.name)
+    theirs.dump(str(tmp_path / "theirs.txt"))
+    crf.tagger_.dump(tmp_path / "ours.txt")
+    expected = (tmp_path / "theirs.txt").read_text("utf-8")
+    assert (tmp_path / "ours.txt").read_text("utf-8") == expected
+    crf.tagger_.dump()
+    assert capsys.readouterr().out == expected
+
+
+def test_kept_files(small, tmp_path):
+    X, y = small
+    crf = crfsuite.CRF(max_iterations=3, keep_tempfiles=True).fit(X, y)
+    name = crf.modelfile.name
+    del crf
+    assert Path(name).exists()
+    Path(name).unlink()
+    path = tmp_path / "mine.crfsuite"
+    crf = crfsuite.CRF(max_iterations=3, model_filename=str(path)).fit(X, y)
+    assert crf.modelfile.name == str(path)
+    del crf
+    assert path.exists()

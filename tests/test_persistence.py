@@ -1,0 +1,377 @@
+"""Estimators through skops.io and pickle: the same afterwards, and damaged ones refused."""
+
+import copy
+import io
+import json
+import pickle
+import zipfile
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+
+import skstruct
+from skstruct import (
+    CRFTagger,
+    HashingTemplateVectorizer,
+    NBestReranker,
+    PerceptronTagger,
+    SequenceVectorizer,
+    TemplateVectorizer,
+    _persistence,
+    crfsuite,
+)
+from skstruct._persistence import Persistent, pack_strings, unpack_strings
+from skstruct.tagger import BaseTagger
+
+sio = pytest.importorskip("skops.io")
+
+needs_checks = pytest.mark.skipif(
+    not issubclass(BaseTagger, Persistent), reason="states are not checked yet"
+)
+
+X = [[{"word": "time"}, {"word": "fliés"}], [{"word": "fruit", "n": 2.5}, {"word": "fliés"}]] * 6
+Y = [["NOUN", "VERB"], ["NOUN", "NOUN"]] * 6
+TOKENS = [[("time", "N"), ("fliés", "V")], [("fruit", "N"), ("fliés", "N")]] * 6
+GROUPS = [[{"a": 1.0}, {"b": 2.0}], [{"a": 0.5}, {"b": 1.0}, {"c": 1}]] * 3
+ORACLES = [0, 1] * 3
+ROWS = np.random.default_rng(0).normal(size=(30, 4))
+
+
+def predict(estimator):
+    return estimator.predict(X)
+
+
+def fitted_estimators():
+    """Every public estimator, fitted, with something that it answers."""
+    cases = {}
+    for name in skstruct.__all__:
+        kind = getattr(skstruct, name)
+        if not hasattr(kind, "fit"):
+            continue
+        if issubclass(kind, (TemplateVectorizer, HashingTemplateVectorizer)):
+            cases[name] = kind().fit(TOKENS), lambda e: e.transform(TOKENS).X.toarray()
+        elif kind is SequenceVectorizer:
+            cases[name] = kind().fit(X), lambda e: e.transform(X).X.toarray()
+        elif kind is NBestReranker:
+            cases[name] = kind(CRFTagger(), cv=2).fit(X, Y), predict
+        elif name.endswith("Reranker"):
+            cases[name] = (
+                kind(max_iter=3).fit(GROUPS, ORACLES),
+                lambda e: e.decision_function(GROUPS),
+            )
+        else:
+            cases[name] = kind().fit(X, Y), lambda e: e.predict_proba(X)
+    labels = np.arange(30) % 3
+    batch = SequenceVectorizer().fit_transform(X)
+    cases |= {
+        "integer labels": (CRFTagger().fit(X, [[1, 2], [1, 1]] * 6), predict),
+        "rows": (CRFTagger().fit(ROWS, labels), lambda e: e.predict_proba(ROWS)),
+        "a batch": (CRFTagger().fit(batch, Y), lambda e: e.predict_proba(batch)),
+        "partly learnt": (PerceptronTagger().partial_fit(X, Y), lambda e: e.predict_proba(X)),
+        "a random state": (
+            PerceptronTagger(random_state=np.random.RandomState(0)).fit(X, Y),
+            predict,
+        ),
+        "a pipeline": (
+            make_pipeline(TemplateVectorizer(), CRFTagger()).fit(TOKENS, Y),
+            lambda e: e.predict_proba(TOKENS),
+        ),
+        "the drop-in": (
+            crfsuite.CRF().fit(X, Y, X_dev=X[:2], y_dev=Y[:2]),
+            lambda e: e.predict_marginals(X),
+        ),
+        "a model file": (
+            crfsuite.read_model(crfsuite.CRF().fit(X, Y)._bytes()),
+            lambda e: e.predict_proba(X),
+        ),
+        "not fitted": (CRFTagger(l2=0.3), repr),
+        "the container": (batch, lambda b: b.X.toarray()),
+    }
+    return cases
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return fitted_estimators()
+
+
+def names_of_cases():
+    kinds = [name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "fit")]
+    return [
+        *kinds,
+        *("integer labels", "rows", "a batch", "partly learnt", "a random state", "a pipeline"),
+        *("the drop-in", "a model file", "not fitted", "the container"),
+    ]
+
+
+def assert_same(a, b):
+    if isinstance(a, np.ndarray) and a.dtype == object:
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            assert_same(one, other)
+    else:
+        assert np.array_equal(a, b)
+
+
+def trusted_types(data):
+    """The types that are not trusted by themselves: all must be ours."""
+    types = sio.get_untrusted_types(data=data)
+    assert all(name.startswith("skstruct.") for name in types), types
+    return types
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", names_of_cases())
+@pytest.mark.parametrize("store", ["skops", "pickle", "joblib", "copy"])
+def test_estimators_come_back(cases, name, store, tmp_path):
+    estimator, answer = cases[name]
+    if store == "skops":
+        data = sio.dumps(estimator)
+        again = sio.loads(data, trusted=trusted_types(data))
+    elif store == "pickle":
+        again = pickle.loads(pickle.dumps(estimator))
+    elif store == "joblib":
+        joblib.dump(estimator, tmp_path / "estimator")
+        again = joblib.load(tmp_path / "estimator")
+    else:
+        again = copy.deepcopy(estimator)
+    assert type(again) is type(estimator)
+    assert_same(answer(estimator), answer(again))
+
+
+def test_parameters_and_attributes_come_back(cases):
+    tagger, _ = cases["CRFTagger"]
+    data = sio.dumps(tagger)
+    again = sio.loads(data, trusted=trusted_types(data))
+    assert again.get_params() == tagger.get_params()
+    assert list(again.__dict__) == list(tagger.__dict__)
+    assert again.feature_names_in_.tolist() == tagger.feature_names_in_.tolist()
+    assert again.vectorizer_.vocabulary_ == tagger.vectorizer_.vocabulary_
+    for name, column in tagger.history_.items():
+        assert np.array_equal(again.history_[name], column)
+
+
+def test_learning_goes_on(cases):
+    """What was stored half way ends where the other ends."""
+    tagger, _ = cases["partly learnt"]
+    tagger = copy.deepcopy(tagger).set_params(random_state=0)
+    data = sio.dumps(tagger)
+    again = sio.loads(data, trusted=trusted_types(data))
+    for one in (tagger, again):
+        one.partial_fit(X, Y)
+    assert np.array_equal(tagger.coef_, again.coef_)
+    assert np.array_equal(tagger.transition_, again.transition_)
+
+
+def test_training_log_comes_back(cases):
+    crf, _ = cases["the drop-in"]
+    data = sio.dumps(crf)
+    again = sio.loads(data, trusted=trusted_types(data))
+    log, expected = again.training_log_, crf.training_log_
+    assert log.last_iteration == expected.last_iteration
+    assert log.last_iteration is log.iterations[-1]
+    assert log.last_iteration["item_accuracy"].denominator > 0
+
+
+def test_without_trust_nothing_is_loaded(cases):
+    data = sio.dumps(cases["CRFTagger"][0])
+    with pytest.raises(sio.exceptions.UntrustedTypesFoundException, match="CRFTagger"):
+        sio.loads(data, trusted=[])
+
+
+# ---------------------------------------------------------------------------------- damaged files
+
+
+def test_any_cut_is_refused(cases):
+    data = sio.dumps(cases["CRFTagger"][0])
+    types = trusted_types(data)
+    for size in range(0, len(data), max(len(data) // 150, 1)):
+        with pytest.raises((zipfile.BadZipFile, ValueError, KeyError, EOFError)):
+            sio.loads(data[:size], trusted=types)
+
+
+@given(st.data())
+def test_flipped_bits(cases, data):
+    """They are refused, or were in a part of the file that holds nothing."""
+    tagger, answer = cases["PerceptronTagger"]
+    content = bytearray(sio.dumps(tagger))
+    types = trusted_types(bytes(content))
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        again = sio.loads(bytes(content), trusted=types)
+    except Exception:  # whatever zipfile, zlib, json and numpy raise
+        return
+    assert_same(answer(tagger), answer(again))
+
+
+def damaged(estimator, **changes):
+    """An estimator as a file says that someone has edited with care."""
+    state = estimator.__getstate__()
+    for name, change in changes.items():
+        state[name] = change(state[name])
+    again = type(estimator).__new__(type(estimator))
+    again.__setstate__(state)
+    return again
+
+
+@needs_checks
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coef_": lambda a: a[:, :-1]}, "coef_ has the shape"),
+        ({"coef_": lambda a: a[:1]}, "coef_ has the shape"),
+        ({"coef_": lambda a: a * np.nan}, "a weight of coef_ is no number"),
+        ({"coef_": lambda a: "text"}, "coef_ is no array of numbers"),
+        ({"transition_": lambda a: a[:1]}, "transition_ has the shape"),
+        ({"intercept_": lambda a: a[:0]}, "intercept_ has the shape"),
+        ({"classes_": lambda a: a[:1]}, "has the shape"),
+        ({"n_features_in_": lambda n: n + 1}, "has the shape"),
+        ({"vectorizer_": lambda v: "text"}, "This stored CRFTagger is damaged"),
+        ({"vectorizer_": lambda v: SequenceVectorizer().fit(X[:1])}, "does not belong"),
+    ],
+)
+def test_arrays_that_do_not_fit_together(cases, changes, message):
+    tagger, _ = cases["CRFTagger"]
+    assert_same(damaged(tagger).predict(X), tagger.predict(X))
+    with pytest.raises(ValueError, match=message):
+        damaged(tagger, **changes)
+
+
+@needs_checks
+@pytest.mark.parametrize("part", range(4))
+def test_states_of_learners_are_checked(cases, part):
+    tagger, _ = cases["partly learnt"]
+
+    def cut(state):
+        chain = state.chain
+        parts = [chain.weights[:-1], chain.transition[:1], chain.intercept[:1], state.progress[:1]]
+        if part == 3:
+            return state._replace(progress=parts[part])
+        return state._replace(chain=chain._replace(**{chain._fields[part]: parts[part]}))
+
+    with pytest.raises(ValueError, match="the state of the learner"):
+        damaged(tagger, _state=cut)
+
+
+@needs_checks
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"_codes": lambda a: a + 1000}, "made of what there is not"),
+        ({"_codes": lambda a: a[:, :1]}, "the codes of the features has the shape"),
+        ({"_groups": lambda a: a - 1}, "made of what there is not"),
+        ({"_hashes": lambda a: a[:-1]}, "the hashes of the features has the shape"),
+        ({"n_features_": lambda n: n - 1}, "has the shape"),
+        ({"template_": lambda lines: ["Q"]}, "damaged"),
+    ],
+)
+def test_template_vectorizers_are_checked(cases, changes, message):
+    vectorizer, answer = cases["TemplateVectorizer"]
+    assert_same(answer(damaged(vectorizer)), answer(vectorizer))
+    with pytest.raises(ValueError, match=message):
+        damaged(vectorizer, **changes)
+
+
+@needs_checks
+def test_batches_are_checked(cases):
+    batch, _ = cases["the container"]
+    assert_same(damaged(batch).X.toarray(), batch.X.toarray())
+    for changes in (
+        {"offsets": lambda a: a + 1},
+        {"matrix": lambda m: (m[0], m[1] + 100, m[2], m[3])},
+        {"matrix": lambda m: (m[0], m[1], m[2][:-1], m[3])},
+        {"feature_names": lambda a: None, "matrix": lambda m: "text"},
+    ):
+        with pytest.raises(ValueError, match="SequenceBatch is damaged"):
+            damaged(batch, **changes)
+
+
+@needs_checks
+def test_rerankers_are_checked(cases):
+    reranker, _ = cases["SGDReranker"]
+    with pytest.raises(ValueError, match="coef_ has the shape"):
+        damaged(reranker, coef_=lambda a: a[:-1])
+
+
+@needs_checks
+def test_later_formats_say_so(cases, monkeypatch):
+    tagger, _ = cases["CRFTagger"]
+    with monkeypatch.context() as context:
+        context.setattr(_persistence, "FORMAT", 7)
+        data = sio.dumps(tagger)
+        stored = pickle.dumps(tagger)
+    assert sio.loads(sio.dumps(tagger), trusted=trusted_types(data)).classes_.tolist()
+    with pytest.raises(ValueError, match=r"was stored by skstruct .* in the format 7; .* up to 1"):
+        sio.loads(data, trusted=trusted_types(data))
+    with pytest.raises(ValueError, match="Load it with the version that stored it"):
+        pickle.loads(stored)
+
+
+@needs_checks
+def test_edited_archives_are_refused(cases):
+    """Weights that were exchanged for shorter ones, in a file that is intact as a file."""
+    tagger, _ = cases["CRFTagger"]
+    data = sio.dumps(tagger)
+    schema = json.loads(zipfile.ZipFile(io.BytesIO(data)).read("schema.json"))
+    content = schema["content"]["content"]
+    target = content["coef_"]["file"]
+    edited = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(edited, "w") as new:
+        for item in old.namelist():
+            body = old.read(item)
+            if item == target:
+                stream = io.BytesIO()
+                np.save(stream, tagger.coef_[:, :1])
+                body = stream.getvalue()
+            new.writestr(item, body)
+    with pytest.raises(ValueError, match="coef_ has the shape"):
+        sio.loads(edited.getvalue(), trusted=trusted_types(data))
+
+
+@needs_checks
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_size_is_that_of_the_arrays():
+    """Names are not stored one by one."""
+    X = [[[f"w{i}", f"v{i // 2}"] for i in range(3000)]]
+    tagger = CRFTagger(max_iter=1, tol=1.0).fit(X, [["A", "B"] * 1500])
+    data = sio.dumps(tagger)
+    assert len(data) < 2 * len(pickle.dumps(tagger))
+    assert len(json.loads(zipfile.ZipFile(io.BytesIO(data)).read("schema.json"))) < 50
+
+
+# -------------------------------------------------------------------------------------- strings
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=()), max_size=4)))
+def test_strings_come_back(strings):
+    array = np.empty(len(strings), dtype=object)
+    array[:] = strings
+    for value in (strings, array):
+        again = unpack_strings(pack_strings(value))
+        assert type(again) is type(value)
+        assert list(again) == strings
+
+
+@pytest.mark.parametrize("value", [None, 3, [1, "a"], ["a", None], np.arange(3), ("a", "b"), {}])
+def test_what_is_no_list_of_strings_stays(value):
+    assert pack_strings(value) is value
+    assert unpack_strings(value) is value
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lengths": np.array([1, 1])},
+        {"lengths": np.array([-1, 4])},
+        {"lengths": np.array([0.5, 2.5])},
+        {"_packed_strings": np.array(["abc"])},
+    ],
+)
+def test_packed_strings_that_do_not_add_up(change):
+    with pytest.raises(ValueError, match=r"do not add up|no array of numbers"):
+        unpack_strings({**pack_strings(["a", "bc"]), **change})

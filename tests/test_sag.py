@@ -1,0 +1,106 @@
+"""The stochastic average gradient against its plain twin and the optimum."""
+
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skstruct import CRFTagger
+from skstruct.kernels.sampling import draw_sequence
+from skstruct.sag import StochasticAverageGradient
+from skstruct.tagger import TrainingSet, as_rows
+
+
+def make_data(lengths, n_labels=3, n_features=4, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = sum(lengths), n_features
+    X = rng.normal(size=shape) * (rng.random(shape) < 0.6)
+    y = np.argmax(X[:, :n_labels] + rng.normal(size=(len(X), n_labels)), axis=1)
+    cuts = np.cumsum(lengths)[:-1]
+    return np.split(X, cuts), [part.tolist() for part in np.split(y, cuts)]
+
+
+def learner(X, y, sample_weight=None, **params):
+    offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])])
+    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    labels = np.concatenate(y).astype(np.int32)
+    data = TrainingSet(as_rows(np.concatenate(X)), offsets, labels, weight)
+    params = {"l2": 1.0, "fit_intercept": True, **params}
+    return StochasticAverageGradient(data, X[0].shape[1], 1 + max(map(max, y)), **params)
+
+
+def weights_of(sag):
+    chain = sag.chain()
+    return naive.Weights(chain.weights.T, *chain[1:])
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("sample_weight", [None, [2.0, 0.5, 1.0, 3.0]])
+@pytest.mark.parametrize("values", ["real", "ones"])
+def test_steps(values, sample_weight, fit_intercept):
+    X, y = make_data([3, 1, 4, 2])
+    if values == "ones":
+        X = [(x > 0).astype(float) for x in X]
+    order = np.array([2, 0, 2, 3, 1, 1, 0, 2, 3, 3, 2])
+    sag = learner(X, y, sample_weight, l2=0.7, fit_intercept=fit_intercept)
+    weight = sample_weight or np.ones(4)
+    # Weights that stay behind are brought up to date between two calls, and within one.
+    for end in (4, 11):
+        sag.steps(order[sag.n_updates : end], np.empty(0))
+        expected, curvatures = naive.sag_weights(
+            X, y, order[:end], l2=0.7, sample_weight=weight, fit_intercept=fit_intercept
+        )
+        for found, part in zip(weights_of(sag), expected, strict=True):
+            assert_allclose(found, part, atol=1e-10)
+        for i, curvature in curvatures.items():
+            assert_allclose(sag._state.curvature[i], curvature)
+    assert sag.n_updates == 11
+    assert sag.n_oracle_calls >= 11
+
+
+@pytest.mark.parametrize("sample_weight", [None, "random"])
+@pytest.mark.parametrize("nonuniformity", [0.0, 0.5, 1.0])
+def test_reaches_the_optimum(sample_weight, nonuniformity):
+    X, y = make_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
+    weight = np.ones(30)
+    if sample_weight == "random":
+        weight = np.random.default_rng(1).uniform(0.1, 3, 30)
+    sag = learner(X, y, weight, l2=0.5, nonuniformity=nonuniformity)
+    random_state = np.random.RandomState(0)
+    for _ in range(400):
+        sag.epoch(random_state)
+    best = CRFTagger(
+        l2=0.5, tol=1e-13, all_possible_states=True, all_possible_transitions=True
+    ).fit(X, y, weight)
+    minimum = naive.crf_objective(X, y, naive.weights_of(best), 0.5, weight)
+    found = naive.crf_objective(X, y, weights_of(sag), 0.5, weight)
+    assert_allclose(found, minimum, rtol=1e-9)
+    for ours, theirs in zip(weights_of(sag), naive.weights_of(best), strict=True):
+        assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_sequences_that_bend_more_are_drawn_more_often():
+    X, y = make_data([2] * 8)
+    X[5] = 10 * X[5]
+    sag = learner(X, y, nonuniformity=1.0)
+    sag.steps(np.arange(8), np.empty(0))
+    curvature = sag._state.curvature
+    assert_array_equal(np.argmax(curvature), 5)
+    u = (np.arange(2000) + 0.5) / 2000
+    drawn = [draw_sequence(sag._state.priority, 8, 1.0, x, False) for x in u]
+    share = np.bincount(drawn, minlength=8) / 2000
+    assert_allclose(share, curvature / curvature.sum(), atol=2e-3)
+
+
+def test_epochs_depend_on_the_seed_alone():
+    X, y = make_data([3, 2, 4, 1, 5])
+
+    def run(seed):
+        sag, random_state = learner(X, y), np.random.RandomState(seed)
+        for _ in range(5):
+            sag.epoch(random_state)
+        return weights_of(sag)
+
+    for first, second in zip(run(0), run(0), strict=True):
+        assert_array_equal(first, second)
+    assert np.any(run(1).coef != run(0).coef)
