@@ -179,9 +179,9 @@ def test_X_is_refused_at_prediction_as_well(tagger):
             ([["a"]], "Sequence 0, token 0: 'a' is no token"),
             ([[{"w": np.nan}]], "Sequence 0, token 0: feature 'w' is nan"),
             ([[{2: 1}]], "Sequence 0, token 0: feature name 2 is not a string"),
-            (MATRICES, "X has 2 features, but \w+ is expecting 3 features as input"),
-            (GRID, "X has 2 features, but \w+ is expecting 3 features as input"),
-            (GRID[0], "X has 2 features, but \w+ is expecting 3 features as input"),
+            (MATRICES, r"X has 2 features, but \w+ is expecting 3 features as input"),
+            (GRID, r"X has 2 features, but \w+ is expecting 3 features as input"),
+            (GRID[0], r"X has 2 features, but \w+ is expecting 3 features as input"),
         ]:
             with pytest.raises(ValueError, match=message):
                 predict(bad)
