@@ -10,7 +10,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.scores import into_token
-from skstruct.kernels.viterbi import best_prefixes
+from skstruct.kernels.viterbi import best_prefixes, largest
 
 
 @jit
@@ -43,7 +43,9 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     best_prefixes(scores, length, transition)
     waiting = np.empty((n_best, 3), np.int64)  # parent, token and label of a deviation
     waiting_scores = np.empty(n_best)
-    alternatives = np.empty(transition.shape[-1])
+    n_labels = transition.shape[-1]
+    alternatives = np.empty(n_labels)
+    step_back = transposed(transition)
     n_waiting = 0
     path_scores[0] = -np.inf
     for found in range(n_best):
@@ -62,13 +64,33 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
                 labels[found, t] = labels[parent, t] if t > token else label
         capacity = n_best - found - 1
         n_waiting = min(n_waiting, capacity)
+        path = labels[found]
         for t in range(token - 1, -1, -1):
-            top = prefix_scores(scores, transition, t, length, labels[found], alternatives)
-            labels[found, t] = top
+            # Written out, because calls for every token would take most of the time.
+            for i in range(n_labels):
+                alternatives[i] = scores[t, i]
+            if t < length - 1:
+                step = into_token(step_back, t + 1)[path[t + 1]]
+                for i in range(n_labels):
+                    alternatives[i] += step[i]
+            highest = largest(alternatives, n_labels)
+            top = 0
+            while top < n_labels - 1 and alternatives[top] != highest:
+                top += 1
+            path[t] = top
             if found == 0 and t == length - 1:
                 path_scores[0] = alternatives[top]
             rest = path_scores[found] - alternatives[top]
-            for label in range(alternatives.shape[0] if capacity > 0 else 0):
+            if n_waiting == capacity:
+                if capacity == 0:
+                    continue
+                near = 0
+                for i in range(n_labels):
+                    near += rest + alternatives[i] >= waiting_scores[capacity - 1]
+                # At most tokens no other label comes near.
+                if near == 1:
+                    continue
+            for label in range(n_labels):
                 score = rest + alternatives[label]
                 full = n_waiting == capacity
                 if label == top or not score > -np.inf:
@@ -83,21 +105,16 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
 
 
 @jit
-def prefix_scores(best, transition, t, length, labels, out):
-    """Scores of the best prefixes up to ``t``, one a label, with the step to the label after it.
-
-    Returns the first of the best labels.
-    """
-    top = 0
-    # At the last token there is no step, and any token's will do.
-    added = into_token(transition, min(t + 1, length - 1))
-    for i in range(out.shape[0]):
-        out[i] = best[t, i]
-        if t < length - 1:
-            out[i] += added[i, labels[t + 1]]
-        if out[i] > out[top]:
-            top = i
-    return top
+def transposed(transition):
+    """Transition scores with the label that is led to first."""
+    n_labels = transition.shape[-1]
+    matrices = transition.reshape((-1, n_labels, n_labels))
+    out = np.empty_like(matrices)
+    for t in range(matrices.shape[0]):
+        for i in range(n_labels):
+            for j in range(n_labels):
+                out[t, j, i] = matrices[t, i, j]
+    return out.reshape(transition.shape)
 
 
 @jit
