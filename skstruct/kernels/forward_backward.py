@@ -60,22 +60,24 @@ def renew_transitions(transition, transitions):
 def tabulate(transition, shift, linear, linear_t):
     """Fill in what the linear domain needs of a matrix; return whether it is safe."""
     n_labels = transition.shape[0]
-    spread = 0.0
+    low = np.empty(n_labels)
     for j in range(n_labels):
-        high = transition[0, j]
-        low = transition[0, j]
-        for i in range(1, n_labels):
-            high = max(high, transition[i, j])
-            low = min(low, transition[i, j])
-        shift[j] = high
+        shift[j] = low[j] = transition[0, j]
+    for i in range(1, n_labels):
+        for j in range(n_labels):
+            shift[j] = max(shift[j], transition[i, j])
+            low[j] = min(low[j], transition[i, j])
+    for j in range(n_labels):
         # A label that nothing may lead to has a spread of nan, which no comparison accepts.
-        spread = max(spread, high - low) if high - low <= MAX_SPREAD else np.inf
-    scaled = spread <= MAX_SPREAD
-    if scaled:
-        for i in range(n_labels):
-            for j in range(n_labels):
-                linear[i, j] = linear_t[j, i] = exp_nonpositive(transition[i, j] - shift[j])
-    return scaled
+        if not shift[j] - low[j] <= MAX_SPREAD:
+            return False
+    for i in range(n_labels):
+        for j in range(n_labels):
+            linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
+    for i in range(n_labels):
+        for j in range(n_labels):
+            linear_t[j, i] = linear[i, j]
+    return True
 
 
 @jit
@@ -95,24 +97,29 @@ def tabulate_sequence(transition, length, transitions):
 
 
 @jit
-def shift_into(shift, t):
-    """The largest scores of the transition into token ``t``."""
+def common_shift(shift, length, scores):
+    """The largest transition scores into each label that all tokens share.
+
+    Where every token has its own, they are added to the scores at once, and what is left is zero.
+    """
     if shift.ndim == 1:
         return shift
-    return shift[t]
+    for t in range(1, length):
+        for j in range(shift.shape[1]):
+            scores[t, j] += shift[t, j]
+    return shift[0]
 
 
 @jit
 def exponentiate(scores, length, shift):
     """Turn scores into factors of at most one, in place; return the logarithm taken out."""
-    n_labels = shift.shape[-1]
+    n_labels = shift.shape[0]
     taken = 0.0
     for t in range(length):
         row = scores[t]
         if t > 0:
-            added = shift_into(shift, t)
             for j in range(n_labels):
-                row[j] += added[j]
+                row[j] += shift[j]
         high = row[0]
         for j in range(1, n_labels):
             high = max(high, row[j])
@@ -133,7 +140,11 @@ def forward(factors, length, linear, alpha, scale):
             for j in range(n_labels):
                 a[j] = factors[0, j]
         else:
-            vector_matrix(alpha[t - 1], into_token(linear, t), a)
+            # Not by `into_token`: what a call costs shows here.
+            if linear.ndim == 2:
+                vector_matrix(alpha[t - 1], linear, a)
+            else:
+                vector_matrix(alpha[t - 1], linear[t], a)
             for j in range(n_labels):
                 a[j] *= factors[t, j]
         total = 0.0
@@ -169,7 +180,10 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
             a[j] *= beta[j]
         if n_slabs > 0:
             add_outer(weight, alpha[t - 1], q, pairs[(t - 1) % n_slabs])
-        vector_matrix(q, into_token(linear_t, t), beta)
+        if linear_t.ndim == 2:
+            vector_matrix(q, linear_t, beta)
+        else:
+            vector_matrix(q, linear_t[t], beta)
     for j in range(n_labels):
         alpha[0, j] *= beta[j]
 
@@ -271,7 +285,7 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
         return 0.0
     if not tabulate_sequence(transitions.log, length, transitions):
         return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
-    log_z = exponentiate(scores, length, transitions.shift)
+    log_z = exponentiate(scores, length, common_shift(transitions.shift, length, scores))
     log_z += forward(scores, length, transitions.linear, alpha, scale)
     backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs)
     finish_sequence(transitions.linear, length, pairs)

@@ -88,8 +88,11 @@ def best_prefixes(scores, length, transition):
         if choose:
             n = keep_contenders(scores[t - 1], handicap, contenders)
             best_contenders(scores[t - 1], into_token(transition, t), contenders[:n], best)
+        # Not by `into_token`: what a call costs shows here.
+        elif transition.ndim == 2:
+            max_plus(scores[t - 1], transition, best)
         else:
-            max_plus(scores[t - 1], into_token(transition, t), best)
+            max_plus(scores[t - 1], transition[t], best)
         for j in range(n_labels):
             scores[t, j] += best[j]
 
