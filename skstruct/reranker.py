@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skstruct._persistence import Persistent, check_array_shape
-from skstruct.features import SequenceVectorizer
+from skstruct.feature_input import FeatureInput
 from skstruct.groups import (
     read_baseline_score,
     read_costs,
@@ -38,7 +38,7 @@ __all__ = ["LOSSES", "BaseReranker"]
 LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "log": LOG, "bayes_risk": BAYES_RISK}
 
 
-class BaseReranker(Persistent, BaseEstimator):
+class BaseReranker(Persistent, FeatureInput, BaseEstimator):
     """Base of the rerankers: one weight vector that scores candidates.
 
     A subclass defines ``_start(n_features, n_groups)``, which returns its state, ``_epoch(groups,
@@ -291,42 +291,13 @@ class BaseReranker(Persistent, BaseEstimator):
         if empty.size:
             raise ValueError(f"Group {empty[0]} is empty: it has no candidate to choose.")
         self._check_features(batch, reset=reset)
+        self._check_transition_features(batch, reset=reset)
         base = read_baseline_score(baseline_score, batch.offsets)
         if self.baseline is not None:
             column = self._baseline_column()
             batch, values = take_out(batch, column)
             base += values
         return format, batch, self.baseline_weight * base
-
-    def _vectorize(self, X, *, reset):
-        if reset:
-            self.vectorizer_ = SequenceVectorizer()
-            return self.vectorizer_.fit_transform(X)
-        if not hasattr(self, "vectorizer_"):
-            raise ValueError(
-                f"X holds feature dicts or attribute strings, but this {type(self).__name__} was "
-                f"fitted on numbers: give it a SequenceBatch or matrices with "
-                f"{self.n_features_in_} features."
-            )
-        return self.vectorizer_.transform(X)
-
-    def _check_features(self, batch, *, reset):
-        if reset:
-            self.n_features_in_ = batch.n_features
-            self.__dict__.pop("feature_names_in_", None)
-            if batch.feature_names is not None:
-                self.feature_names_in_ = batch.feature_names
-        elif batch.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {batch.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        elif batch.feature_names is not None and hasattr(self, "feature_names_in_"):
-            known = self.feature_names_in_
-            if known is not batch.feature_names and not np.array_equal(known, batch.feature_names):
-                raise ValueError(
-                    "The feature names of X are not those that the reranker was fitted with."
-                )
 
     def _baseline_column(self):
         if isinstance(self.baseline, Integral):

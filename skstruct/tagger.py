@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skstruct._persistence import Persistent, check_weights
-from skstruct.features import SequenceVectorizer
+from skstruct.feature_input import FeatureInput
 from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
 from skstruct.kernels.scores import Chain, EdgeChain, EdgeRows, Rows
@@ -62,7 +62,7 @@ class TrainingSet(NamedTuple):
         return TrainingSet(rows, offsets, self.labels[kept], self.sample_weight[sequences])
 
 
-class BaseTagger(Persistent, BaseEstimator):
+class BaseTagger(Persistent, FeatureInput, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
     A subclass defines ``_fit(training_set)``, which sets ``coef_``, ``transition_``,
@@ -77,9 +77,6 @@ class BaseTagger(Persistent, BaseEstimator):
     """
 
     _parameter_constraints: dict = {"n_jobs": [Integral, None]}
-
-    # Whether `_fit` learns the weights of transition features.
-    _learns_transition_features = False
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
@@ -270,58 +267,6 @@ class BaseTagger(Persistent, BaseEstimator):
             self._check_features(X, reset=reset)
         self._check_transition_features(X, reset=reset)
         return format, X
-
-    def _vectorize(self, X, *, reset):
-        if reset:
-            self.vectorizer_ = SequenceVectorizer()
-            return self.vectorizer_.fit_transform(X)
-        if not hasattr(self, "vectorizer_"):
-            raise ValueError(
-                f"X holds feature dicts or attribute strings, but this {type(self).__name__} was "
-                f"fitted on numbers: give it a SequenceBatch or matrices with "
-                f"{self.n_features_in_} features."
-            )
-        return self.vectorizer_.transform(X)
-
-    def _check_features(self, batch, *, reset):
-        if reset:
-            self.n_features_in_ = batch.n_features
-            self.__dict__.pop("feature_names_in_", None)
-            if batch.feature_names is not None:
-                self.feature_names_in_ = batch.feature_names
-            return
-        if batch.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {batch.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and batch.feature_names is not None:
-            same = names is batch.feature_names or np.array_equal(names, batch.feature_names)
-            if not same:
-                raise ValueError(
-                    "The feature names of X are not those that the tagger was fitted with."
-                )
-
-    def _check_transition_features(self, batch, *, reset):
-        if reset:
-            self.__dict__.pop("n_transition_features_in_", None)
-            if batch.transition_X is not None:
-                if not self._learns_transition_features:
-                    raise ValueError(
-                        f"{type(self).__name__} has no weights for the transition features of X; "
-                        "leave out the transition_X of the SequenceBatch."
-                    )
-                self.n_transition_features_in_ = batch.n_transition_features
-            return
-        expected = getattr(self, "n_transition_features_in_", None)
-        found = None if batch.transition_X is None else batch.n_transition_features
-        if found != expected:
-            raise ValueError(
-                f"X has {found or 'no'} transition features, but {type(self).__name__} is "
-                f"expecting {expected or 'none'} as input: they are the columns of the "
-                "transition_X of a SequenceBatch."
-            )
 
     def _shape_labels(self, codes, batch, format):
         # As objects, the same few labels are shared by all tokens.
