@@ -22,7 +22,8 @@ def crf_rule(rows, sample, scores, transition, gold, settings, difference, pairs
     expected = as_slabs(pairs)
     scale = np.empty(length)
     log_z = forward_backward(scores, length, transitions, difference, scale, -1.0, expected)
-    finish_pairs(expected, transitions)
+    if transition.ndim == 2:
+        finish_pairs(expected, transitions)
     wrong = 0
     for t in range(length):
         wrong += argmax(difference[t]) != gold[t]

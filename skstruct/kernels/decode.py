@@ -8,7 +8,13 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.forward_backward import forward_backward, prepare_transitions
-from skstruct.kernels.scores import edge_scores, longest, sequence_scores, transition_buffer
+from skstruct.kernels.scores import (
+    N_PLAIN,
+    edge_scores,
+    longest,
+    sequence_scores,
+    transition_buffer,
+)
 from skstruct.kernels.viterbi import viterbi
 
 
@@ -21,7 +27,8 @@ def decode_best(rows, offsets, first, last, chain, labels):
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
-        edge_scores(rows, a, b, chain, transition)
+        if len(chain) > N_PLAIN:
+            edge_scores(rows, a, b, chain, transition)
         viterbi(scores, b - a, transition, labels[a:b])
 
 
@@ -29,10 +36,11 @@ def decode_best(rows, offsets, first, last, chain, labels):
 def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, log_partition):
     """Write node marginals (n_rows, n_labels) and log-partitions (n_sequences,) of a range.
 
-    ``transitions`` are the prepared ``chain.transition``.
+    ``transitions`` are the prepared ``chain.transition``, which all sequences share.
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
-    transitions = own_transitions(transition_buffer(chain, length), transitions)
+    if len(chain) > N_PLAIN:
+        transitions = prepare_transitions(transition_buffer(chain, length))
     scores = np.empty((length, n_labels))
     alpha = np.empty((length, n_labels))
     scale = np.empty(length)
@@ -40,16 +48,9 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
-        edge_scores(rows, a, b, chain, transitions.log)
+        if len(chain) > N_PLAIN:
+            edge_scores(rows, a, b, chain, transitions.log)
         log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_pairs)
         for t in range(b - a):
             for j in range(n_labels):
                 marginals[a + t, j] = alpha[t, j]
-
-
-@jit
-def own_transitions(transition, shared):
-    """Where the transition scores of a sequence are tabulated: in ``shared`` if all share them."""
-    if transition.ndim == 2:
-        return shared
-    return prepare_transitions(transition)

@@ -20,16 +20,25 @@ MAX_SPREAD = 300.0
 
 
 class Transitions(NamedTuple):
-    """The transition scores in the forms that the recursions want.
-
-    Where every token has transitions of its own, all arrays have one more axis, the first.
-    """
+    """The transition scores in the forms that the recursions want."""
 
     log: np.ndarray  # (n_labels, n_labels)
     shift: np.ndarray  # (n_labels,) largest score into each label
     linear: np.ndarray  # exp(log - shift)
     linear_t: np.ndarray  # its transpose
-    scaled: bool  # whether the linear domain is safe, if all tokens share them
+    scaled: bool  # whether the linear domain is safe
+
+
+class EdgeTransitions(NamedTuple):
+    """Room for the same where every token has its own; filled in for one sequence at a time."""
+
+    log: np.ndarray  # (length, n_labels, n_labels)
+    shift: np.ndarray  # (length, n_labels), nothing for the first token
+    linear: np.ndarray
+    linear_t: np.ndarray
+
+
+N_SHARED = len(Transitions._fields)
 
 
 @jit
@@ -42,21 +51,13 @@ def prepare_transitions(transition):
     shift = np.zeros(transition.shape[:-1])
     linear = np.zeros(transition.shape)
     linear_t = np.zeros(transition.shape)
-    transitions = Transitions(transition, shift, linear, linear_t, False)
-    return renew_transitions(transition, transitions)
-
-
-@jit
-def renew_transitions(transition, transitions):
-    """The same in the same arrays, after ``transition``, which is ``transitions.log``, changed."""
     if transition.ndim == 3:
-        return transitions
-    _, shift, linear, linear_t, _ = transitions
+        return EdgeTransitions(transition, shift, linear, linear_t)
     scaled = tabulate(transition, shift, linear, linear_t)
     return Transitions(transition, shift, linear, linear_t, scaled)
 
 
-@jit
+@jit(inline="always")
 def tabulate(transition, shift, linear, linear_t):
     """Fill in what the linear domain needs of a matrix; return whether it is safe."""
     n_labels = transition.shape[0]
@@ -67,47 +68,33 @@ def tabulate(transition, shift, linear, linear_t):
         for j in range(n_labels):
             shift[j] = max(shift[j], transition[i, j])
             low[j] = min(low[j], transition[i, j])
+    scaled = True
     for j in range(n_labels):
         # A label that nothing may lead to has a spread of nan, which no comparison accepts.
-        if not shift[j] - low[j] <= MAX_SPREAD:
-            return False
-    for i in range(n_labels):
+        scaled &= shift[j] - low[j] <= MAX_SPREAD
+    for i in range(n_labels if scaled else 0):
         for j in range(n_labels):
             linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
     for i in range(n_labels):
         for j in range(n_labels):
             linear_t[j, i] = linear[i, j]
-    return True
-
-
-@jit
-def tabulate_sequence(transition, length, transitions):
-    """Tabulate the transitions of one sequence, unless all share them; return whether it is safe.
-
-    ``transition`` is ``transitions.log``.
-    """
-    if transition.ndim == 2:
-        return transitions.scaled
-    scaled = True
-    for t in range(1, length):
-        scaled &= tabulate(
-            transition[t], transitions.shift[t], transitions.linear[t], transitions.linear_t[t]
-        )
     return scaled
 
 
 @jit
-def common_shift(shift, length, scores):
-    """The largest transition scores into each label that all tokens share.
+def tabulate_sequence(scores, length, transitions):
+    """Tabulate the transitions of one sequence; return whether the linear domain is safe.
 
-    Where every token has its own, they are added to the scores at once, and what is left is zero.
+    If so, the largest scores into each label are moved on to the scores.
     """
-    if shift.ndim == 1:
-        return shift
+    _, shift, linear, linear_t = transitions
+    scaled = True
     for t in range(1, length):
+        scaled &= tabulate(transitions.log[t], shift[t], linear[t], linear_t[t])
+    for t in range(1, length if scaled else 0):
         for j in range(shift.shape[1]):
             scores[t, j] += shift[t, j]
-    return shift[0]
+    return scaled
 
 
 @jit
@@ -190,23 +177,21 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
 
 @jit
 def finish_pairs(pairs, transitions):
-    """Multiply the transition factors into collected pair marginals, if all tokens share them."""
+    """Multiply the transition factors into collected pair marginals."""
     if transitions.scaled:
-        linear = into_token(transitions.linear, 0)
         for slab in pairs:
             for i in range(slab.shape[0]):
                 for j in range(slab.shape[1]):
-                    slab[i, j] *= linear[i, j]
+                    slab[i, j] *= transitions.linear[i, j]
 
 
 @jit
 def finish_sequence(linear, length, pairs):
-    """The same for one sequence whose tokens have transitions of their own, else nothing."""
-    if linear.ndim == 3:
-        for t in range(1, min(length, pairs.shape[0] + 1)):
-            for i in range(linear.shape[1]):
-                for j in range(linear.shape[2]):
-                    pairs[t - 1, i, j] *= linear[t, i, j]
+    """The same for one sequence whose tokens have transitions of their own."""
+    for t in range(1, min(length, pairs.shape[0] + 1)):
+        for i in range(linear.shape[1]):
+            for j in range(linear.shape[2]):
+                pairs[t - 1, i, j] *= linear[t, i, j]
 
 
 @jit
@@ -283,10 +268,15 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
     """
     if length == 0:
         return 0.0
-    if not tabulate_sequence(transitions.log, length, transitions):
+    if len(transitions) == N_SHARED:
+        scaled, shift = transitions.scaled, transitions.shift
+    else:
+        scaled, shift = tabulate_sequence(scores, length, transitions), transitions.shift[0]
+    if not scaled:
         return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
-    log_z = exponentiate(scores, length, common_shift(transitions.shift, length, scores))
+    log_z = exponentiate(scores, length, shift)
     log_z += forward(scores, length, transitions.linear, alpha, scale)
     backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs)
-    finish_sequence(transitions.linear, length, pairs)
+    if len(transitions) != N_SHARED:
+        finish_sequence(transitions.linear, length, pairs)
     return log_z

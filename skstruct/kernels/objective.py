@@ -6,6 +6,7 @@ from skstruct.kernels._jit import jit
 from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
 from skstruct.kernels.parameters import add_state_gradient, state_scores
 from skstruct.kernels.scores import (
+    N_PLAIN,
     add_boundary,
     into_token,
     longest,
@@ -36,53 +37,29 @@ def chain_scores(features, chain, scale, first, last, out):
 @jit
 def chain_edge_scores(features, chain, scale, first, last, out):
     """Write the transition scores of one sequence into its `transition_buffer` (`edge_scores`)."""
-    if out.ndim == 3:
-        n_pairs = chain.transition.size
-        scores = out.reshape(out.shape[0], n_pairs)
-        bias = chain.transition.reshape(n_pairs)
-        state_scores(features.edges, chain.edges, n_pairs, first + 1, last, scores[1:])
-        for t in range(1, last - first):
-            for p in range(n_pairs):
-                scores[t, p] = scale * scores[t, p] + bias[p]
-
-
-@jit
-def pair_slabs(differences):
-    """Where `forward_backward` is to collect pairs, to go with a `transition_buffer`.
-
-    If all tokens share their transitions, in one slab for all sequences.
-    """
-    if differences.ndim == 2:
-        return np.zeros((1, *differences.shape))
-    return differences[1:]
+    n_pairs = chain.transition.size
+    scores = out.reshape(out.shape[0], n_pairs)
+    bias = chain.transition.reshape(n_pairs)
+    state_scores(features.edges, chain.edges, n_pairs, first + 1, last, scores[1:])
+    for t in range(1, last - first):
+        for p in range(n_pairs):
+            scores[t, p] = scale * scores[t, p] + bias[p]
 
 
 @jit
 def add_edge_gradient(features, first, last, scale, differences, out):
-    """Add the pairs of one sequence to the gradient, and empty them, unless all tokens share them.
+    """Add the label pairs of each token of one sequence to the gradient, and empty them.
 
     Weights of features are taken ``1 / scale`` times.
     """
-    if differences.ndim == 3:
-        n_pairs = out.transition.size
-        flat = differences.reshape(differences.shape[0], n_pairs)
-        for t in range(1, last - first):
-            add_matrix(differences[t], out.transition)
-            for p in range(n_pairs):
-                flat[t, p] /= scale
-        add_state_gradient(features.edges, flat[1:], n_pairs, first + 1, last, out.edges)
-        flat[: last - first] = 0.0
-
-
-@jit
-def add_shared_pairs(transition, pairs, transitions, out):
-    """Add the pairs of all sequences to the gradient, if all tokens share their transitions.
-
-    ``transition`` is ``transitions.log``.
-    """
-    if transition.ndim == 2:
-        finish_pairs(pairs, transitions)
-        add_matrix(pairs[0], out.transition)
+    n_pairs = out.transition.size
+    flat = differences.reshape(differences.shape[0], n_pairs)
+    for t in range(1, last - first):
+        add_matrix(differences[t], out.transition)
+        for p in range(n_pairs):
+            flat[t, p] /= scale
+    add_state_gradient(features.edges, flat[1:], n_pairs, first + 1, last, out.edges)
+    flat[: last - first] = 0.0
 
 
 @jit
@@ -104,7 +81,9 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
     scale = np.empty(length)
     transitions = prepare_transitions(transition_buffer(chain, length))
     differences = transition_buffer(out, length)
-    pairs = pair_slabs(differences)
+    pairs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        pairs = differences[1:]
     nll = 0.0
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
@@ -113,15 +92,19 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
         weight = sequence_weight[i]
         gold = labels[a:b]
         chain_scores(features, chain, 1.0, a, b, scores)
-        chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+        if len(chain) > N_PLAIN:
+            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
         gold_score = path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
         nll += weight * (log_z - gold_score)
         subtract_gold(marginals, gold, weight, differences)
         add_biases(marginals, b - a, out)
         add_state_gradient(features, marginals, n_labels, a, b, out.weights)
-        add_edge_gradient(features, a, b, 1.0, differences, out)
-    add_shared_pairs(transitions.log, pairs, transitions, out)
+        if len(chain) > N_PLAIN:
+            add_edge_gradient(features, a, b, 1.0, differences, out)
+    if len(chain) == N_PLAIN:
+        finish_pairs(pairs, transitions)
+        add_matrix(pairs[0], out.transition)
     return nll
 
 
@@ -161,14 +144,17 @@ def nll_curvature(features, squares, offsets, first, last, sequence_weight, chai
     scale = np.empty(length)
     transitions = prepare_transitions(transition_buffer(chain, length))
     differences = transition_buffer(out, length)
-    pairs = pair_slabs(differences)
+    pairs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        pairs = differences[1:]
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
         weight = sequence_weight[i]
         chain_scores(features, chain, 1.0, a, b, scores)
-        chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+        if len(chain) > N_PLAIN:
+            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
         forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
         for t in range(b - a):
             for j in range(n_labels):
@@ -176,5 +162,8 @@ def nll_curvature(features, squares, offsets, first, last, sequence_weight, chai
                 marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
         add_biases(marginals, b - a, out)
         add_state_gradient(squares, marginals, n_labels, a, b, out.weights)
-        add_edge_gradient(squares, a, b, 1.0, differences, out)
-    add_shared_pairs(transitions.log, pairs, transitions, out)
+        if len(chain) > N_PLAIN:
+            add_edge_gradient(squares, a, b, 1.0, differences, out)
+    if len(chain) == N_PLAIN:
+        finish_pairs(pairs, transitions)
+        add_matrix(pairs[0], out.transition)

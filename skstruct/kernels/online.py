@@ -92,8 +92,8 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         length = max(length, samples[s, 1] - samples[s, 0])
     scores = np.empty((length, n_labels))
     difference = np.empty((length, n_labels))
-    transition = zero_transitions(state.chain, length)
-    pairs = zero_transitions(state.chain, length)
+    pairs = zero_pairs(state.chain, length)
+    transition = np.empty(pairs.shape)
     progress = state.progress
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
@@ -114,7 +114,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
 
 
 @jit
-def zero_transitions(chain, length):
+def zero_pairs(chain, length):
     """One matrix over label pairs; or one for each token, where that has transitions of its own."""
     if len(chain) == N_PLAIN:
         return np.zeros(chain.transition.shape)
@@ -136,24 +136,22 @@ def sample_scores(rows, sample, state, scores, transition):
         for t in range(length):
             for j in range(n_labels):
                 scores[t, j] *= scale
-    transition_scores(rows, sample, chain, scale, transition)
+    if transition.ndim == 3:
+        scaled_edge_scores(rows, sample, chain, scale, transition)
+    else:
+        for i in range(n_labels):
+            for j in range(n_labels):
+                transition[i, j] = scale * chain.transition[i, j]
 
 
 @jit
-def transition_scores(rows, sample, chain, scale, out):
-    """Write the scores of a sample's label pairs, with weights times ``scale``."""
-    n_labels = chain.transition.shape[0]
-    if out.ndim == 2:
-        for i in range(n_labels):
-            for j in range(n_labels):
-                out[i, j] = scale * chain.transition[i, j]
-    else:
-        edge_scores(rows, sample[0], sample[1], chain, out)
-        if scale != 1.0:
-            for t in range(1, sample[1] - sample[0]):
-                for i in range(n_labels):
-                    for j in range(n_labels):
-                        out[t, i, j] *= scale
+def scaled_edge_scores(rows, sample, chain, scale, out):
+    """Write the scores of each token's label pairs, with weights times a scale."""
+    edge_scores(rows, sample[0], sample[1], chain, out)
+    for t in range(1, sample[1] - sample[0]):
+        for i in range(out.shape[1]):
+            for j in range(out.shape[2]):
+                out[t, i, j] *= scale
 
 
 @jit
@@ -166,33 +164,27 @@ def finish_sample(pace, state):
     progress[TOTAL] += progress[SCALE]
     if progress[SCALE] < SMALLEST_SCALE:
         scale = progress[SCALE]
-        chain = state.chain
-        multiply(chain.weights, scale)
-        multiply(chain.transition, scale)
-        multiply(edge_weights(chain), scale)
-        for j in range(chain.intercept.shape[0]):
-            chain.intercept[j] *= scale
-            chain.start[j] *= scale
-            chain.end[j] *= scale
+        shrink(state.chain, scale)
         progress[NORM] *= scale * scale
         progress[TOTAL] /= scale
         progress[SCALE] = 1.0
 
 
 @jit
-def multiply(matrix, factor):
-    """``matrix *= factor``."""
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            matrix[i, j] *= factor
-
-
-@jit
-def edge_weights(chain):
-    """The weights of the features of transitions, (0, 0) where there are no such features."""
-    if len(chain) == N_PLAIN:
-        return np.empty((0, 0))
-    return chain.edges
+def shrink(chain, scale):
+    """Multiply all weights with a scale."""
+    for j in range(chain.transition.shape[0]):
+        for i in range(chain.weights.shape[0]):
+            chain.weights[i, j] *= scale
+        for i in range(chain.transition.shape[0]):
+            chain.transition[i, j] *= scale
+        chain.intercept[j] *= scale
+        chain.start[j] *= scale
+        chain.end[j] *= scale
+    if len(chain) > N_PLAIN:
+        for edge in chain.edges:
+            for p in range(edge.shape[0]):
+                edge[p] *= scale
 
 
 @jit
@@ -222,38 +214,40 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
         add_lagged(difference[0], step, total, chain.start, average, lag.start)
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
-    change_transitions(rows, sample, pairs, step, state)
+    if pairs.ndim == 3:
+        change_edges(rows, sample, pairs, step, state)
+    else:
+        for i in range(n_labels):
+            add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
+            pairs[i] = 0.0
 
 
 @jit
-def change_transitions(rows, sample, pairs, step, state):
-    """Add ``step`` times the differences of label pairs to their weights, and empty them."""
+def change_edges(rows, sample, pairs, step, state):
+    """Add ``step`` times the differences of each token's label pairs to the weights; empty them.
+
+    What changes the transition matrix changes the weights of the features of the transition, too.
+    """
     chain, lag, total = state.chain, state.lag, state.progress[TOTAL]
     average = lag.weights.shape[0] > 0
-    if pairs.ndim == 2:
-        for i in range(pairs.shape[0]):
-            add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
-            pairs[i] = 0.0
-    else:
-        n_pairs = chain.transition.size
-        weights = chain.transition.reshape(n_pairs)
-        behind = lag.transition.reshape(n_pairs)
-        changed = np.empty(n_pairs, np.int64)
-        for t in range(1, sample[1] - sample[0]):
-            d = pairs[t].reshape(n_pairs)
-            n_changed = 0
-            for p in range(n_pairs):
-                if d[p] != 0.0:
-                    changed[n_changed] = p
-                    n_changed += 1
-            if n_changed == 0:
-                continue
-            state.progress[NORM] += change_features(
-                rows.edges, sample[0] + t, d, changed[:n_changed], step, chain.edges, total,
-                lag.edges,
-            )  # fmt: skip
-            add_lagged(d, step, total, weights, average, behind)
-            pairs[t] = 0.0
+    n_pairs = chain.transition.size
+    weights, behind = chain.transition.reshape(n_pairs), lag.transition.reshape(n_pairs)
+    changed = np.empty(n_pairs, np.int64)
+    for t in range(1, sample[1] - sample[0]):
+        d = pairs[t].reshape(n_pairs)
+        n_changed = 0
+        for p in range(n_pairs):
+            if d[p] != 0.0:
+                changed[n_changed] = p
+                n_changed += 1
+        if n_changed == 0:
+            continue
+        row, which = sample[0] + t, changed[:n_changed]
+        state.progress[NORM] += change_features(
+            rows.edges, row, d, which, step, chain.edges, total, lag.edges
+        )
+        add_lagged(d, step, total, weights, average, behind)
+        pairs[t] = 0.0
 
 
 @jit

@@ -4,8 +4,8 @@ By default all tokens share one matrix of transition scores. Tokens may have fea
 transition into them, of the *edge* between their label and the one before: then every token has a
 matrix of its own. Kernels that only read transition scores take either, ``(n_labels, n_labels)``
 or ``(length, n_labels, n_labels)``, and ask `into_token` for the one that counts. What is compiled
-for the former knows nothing of the latter: conditions on ``ndim`` and on the number of fields of a
-record are settled before types are.
+for the former knows nothing of the latter: conditions on the ``ndim`` of an argument, or on the
+number of its fields, are settled before anything behind them is looked at.
 """
 
 from typing import NamedTuple
@@ -55,6 +55,7 @@ class EdgeChain(NamedTuple):
     edges: np.ndarray  # (n_edge_features, n_labels ** 2), label pairs row by row
 
 
+# A chain with more fields has features of transitions.
 N_PLAIN = len(Chain._fields)
 
 
@@ -83,7 +84,7 @@ def longest(offsets, first, last):
     return length
 
 
-@jit
+@jit(inline="always")
 def emission_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
     linear_scores(rows, first, last, chain.weights, chain.intercept, out)
@@ -141,12 +142,10 @@ def edge_scores(rows, first, last, chain, out):
     """Write the transition scores of one sequence into its `transition_buffer`.
 
     A label pair is to a transition what a label is to a token, and the transition matrix its bias.
-    Where all tokens share the transition matrix, there is nothing to do.
     """
-    if out.ndim == 3:
-        bias = chain.transition.reshape(chain.transition.size)
-        scores = out.reshape(out.shape[0], bias.shape[0])
-        linear_scores(rows.edges, first + 1, last, chain.edges, bias, scores[1:])
+    bias = chain.transition.reshape(chain.transition.size)
+    scores = out.reshape(out.shape[0], bias.shape[0])
+    linear_scores(rows.edges, first + 1, last, chain.edges, bias, scores[1:])
 
 
 @jit

@@ -8,7 +8,13 @@ from skstruct.kernels._jit import jit
 from skstruct.kernels.astar import astar_nbest
 from skstruct.kernels.beam import beam_nbest
 from skstruct.kernels.nbest import nbest
-from skstruct.kernels.scores import edge_scores, longest, sequence_scores, transition_buffer
+from skstruct.kernels.scores import (
+    N_PLAIN,
+    edge_scores,
+    longest,
+    sequence_scores,
+    transition_buffer,
+)
 from skstruct.kernels.viterbi import best_prefixes, largest
 
 ASTAR, KBEST, BEAM = range(3)
@@ -63,5 +69,6 @@ def search_range(rows, offsets, first, last, chain, search, labels, scores, coun
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, emission)
-        edge_scores(rows, a, b, chain, transition)
+        if len(chain) > N_PLAIN:
+            edge_scores(rows, a, b, chain, transition)
         counts[i] = search_nbest(emission, b - a, transition, search, labels[:, a:b], scores[i])

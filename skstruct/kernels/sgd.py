@@ -9,18 +9,16 @@ from skstruct.kernels.forward_backward import (
     finish_pairs,
     forward_backward,
     prepare_transitions,
-    renew_transitions,
 )
 from skstruct.kernels.objective import (
     add_biases,
     add_edge_gradient,
     chain_edge_scores,
     chain_scores,
-    pair_slabs,
     subtract_gold,
 )
 from skstruct.kernels.parameters import add_state_gradient
-from skstruct.kernels.scores import longest, transition_buffer
+from skstruct.kernels.scores import N_PLAIN, longest, transition_buffer
 
 
 class Descent(NamedTuple):
@@ -55,45 +53,41 @@ def sgd_epoch(features, offsets, order, labels, sequence_weight, descent, chain,
     forward_scale = np.empty(length)
     transitions = prepare_transitions(transition_buffer(chain, length))
     differences = transition_buffer(chain, length)
-    pairs = pair_slabs(differences)
+    pairs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        pairs = differences[1:]
     for i in order:
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
         rate = descent.rate / (1.0 + descent.rate * descent.penalty * progress[0])
         step = -rate * sequence_weight[i]
-        transitions = renew_transitions(transitions.log, transitions)
         chain_scores(features, chain, progress[1], a, b, scores)
-        chain_edge_scores(features, chain, progress[1], a, b, transitions.log)
+        if len(chain) == N_PLAIN:
+            transitions = prepare_transitions(chain.transition)
+        else:
+            chain_edge_scores(features, chain, progress[1], a, b, transitions.log)
         forward_backward(scores, b - a, transitions, marginals, forward_scale, step, pairs)
+        if len(chain) == N_PLAIN:
+            finish_pairs(pairs, transitions)
         shrink = 1.0 - rate * descent.penalty
         progress[1] *= shrink
         for y in range(n_labels):
             chain.intercept[y] *= shrink
             chain.start[y] *= shrink
             chain.end[y] *= shrink
-        move_transition(differences, pairs, transitions, shrink, chain.transition)
+            for z in range(n_labels):
+                if len(chain) == N_PLAIN:
+                    chain.transition[y, z] = shrink * chain.transition[y, z] + pairs[0, y, z]
+                    pairs[0, y, z] = 0.0
+                else:
+                    chain.transition[y, z] *= shrink
         subtract_gold(marginals[: b - a], labels[a:b], step, differences)
         add_biases(marginals, b - a, chain)
         for t in range(b - a):
             for j in range(n_labels):
                 marginals[t, j] /= progress[1]
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
-        add_edge_gradient(features, a, b, progress[1], differences, chain)
+        if len(chain) > N_PLAIN:
+            add_edge_gradient(features, a, b, progress[1], differences, chain)
         progress[0] += 1.0
-
-
-@jit
-def move_transition(differences, pairs, transitions, shrink, transition):
-    """Shrink the transition matrix, and add the pairs of a sequence if all tokens share it."""
-    n_labels = transition.shape[0]
-    if differences.ndim == 2:
-        finish_pairs(pairs, transitions)
-        for y in range(n_labels):
-            for z in range(n_labels):
-                transition[y, z] = shrink * transition[y, z] + pairs[0, y, z]
-                pairs[0, y, z] = 0.0
-    else:
-        for y in range(n_labels):
-            for z in range(n_labels):
-                transition[y, z] *= shrink

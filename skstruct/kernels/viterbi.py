@@ -80,19 +80,19 @@ def best_prefixes(scores, length, transition):
     best = np.empty(n_labels)
     handicap = np.empty(n_labels)
     contenders = np.empty(n_labels + 1, np.int64)
+    choose = n_labels > FEW_LABELS and length > 1
     # Where every token has transitions of its own, choosing would cost as much as it spares.
-    choose = n_labels > FEW_LABELS and length > 1 and transition.ndim == 2
-    if choose:
-        handicaps(into_token(transition, 0), handicap)
+    if transition.ndim == 2 and choose:
+        handicaps(transition, handicap)
     for t in range(1, length):
-        if choose:
-            n = keep_contenders(scores[t - 1], handicap, contenders)
-            best_contenders(scores[t - 1], into_token(transition, t), contenders[:n], best)
         # Not by `into_token`: what a call costs shows here.
-        elif transition.ndim == 2:
-            max_plus(scores[t - 1], transition, best)
-        else:
+        if transition.ndim == 3:
             max_plus(scores[t - 1], transition[t], best)
+        elif choose:
+            n = keep_contenders(scores[t - 1], handicap, contenders)
+            best_contenders(scores[t - 1], transition, contenders[:n], best)
+        else:
+            max_plus(scores[t - 1], transition, best)
         for j in range(n_labels):
             scores[t, j] += best[j]
 
