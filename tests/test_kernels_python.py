@@ -30,6 +30,7 @@ from skstruct.kernels import (
     forward_backward,
     lbfgs,
     nbest,
+    products,
     rows,
     scores,
     viterbi,
@@ -58,6 +59,7 @@ def results():
         **rerankers(),
         **templates(),
         **dynamic_programmes(),
+        **inner_products(),
         **vector_operations(),
     }
 
@@ -159,6 +161,16 @@ def transition_features():
         start = CRFObjective(data, 5, 4, 3, l2=0.5).stochastic_start(2)
         found[f"transitions-{kind}-crf-start"] = start
     return found
+
+
+def inner_products():
+    """What samples with so many wrong labels take another road for."""
+    rng = np.random.default_rng(4)
+    length = 2 * products.FEW
+    rows = as_rows(rng.integers(3, size=(length, 5)) * 0.5)
+    gold, labels = np.zeros(length, np.int32), rng.integers(3, size=(2, length), dtype=np.int32)
+    args = np.array([0, length, 1, 1]), gold, labels, np.zeros((3, 3)), True, np.full(9, -1)
+    return {"inner-products": products.inner_products(rows, *args)}
 
 
 def stochastic_solvers():

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from test_perceptron import orders, problems
 
 from skstruct import MIRATagger, SequenceBatch
-from skstruct.kernels.mira import Margin, hildreth, inner_products
-from skstruct.search import make_search
+from skstruct.kernels.mira import hildreth
+from skstruct.kernels.products import FEW, inner_products
 from skstruct.tagger import as_rows
 
 
@@ -92,7 +92,7 @@ def test_every_step_of_the_sequential_update_is_the_twins(
 
 
 @given(
-    st.integers(1, 30),
+    st.integers(1, 30) | st.just(2 * FEW),
     st.integers(1, 5),
     st.integers(1, 6),
     st.booleans(),
@@ -111,11 +111,11 @@ def test_inner_products_are_those_of_the_differences(
         rng.random((n_found, length)) < 0.4, rng.integers(n_labels, size=length), gold
     )
     slots = np.full(max(6, n_labels**2), -1, np.int32)
-    margin = Margin(make_search(n_found, "astar", 1), True, 1.0, 1, intercept, slots)
     # The sample lies in the middle of others, whose features must not matter.
     rows = as_rows(np.concatenate([np.ones((2, 6)), X, np.ones((1, 6))]))
     sample = np.array([2, 2 + length, ends % 2, ends // 2])
-    found = inner_products(rows, sample, gold, labels.astype(np.int32), n_labels, margin)
+    pairs = np.zeros((n_labels, n_labels))
+    found = inner_products(rows, sample, gold, labels.astype(np.int32), pairs, intercept, slots)
 
     def features(labels):
         parts = np.split(flat_features(X, labels, n_labels, intercept), [-2 * n_labels, -n_labels])

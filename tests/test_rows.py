@@ -1,10 +1,10 @@
-"""Products of a vector and a matrix against numpy, with and without blocks of columns."""
+"""Kernels of rows against numpy, with and without blocks of columns."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.kernels.rows import add_outer, max_plus, vector_matrix
+from skstruct.kernels.rows import add_outer, add_rows, max_plus, vector_matrix
 
 sizes = pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 13, 16, 22, 33])
 
@@ -40,3 +40,23 @@ def test_add_outer_adds_every_product_once(n):
     expected = matrix + 0.3 * np.outer(x, y)
     add_outer(0.3, x, y, matrix)
     assert_allclose(matrix, expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("values", ["different", "tied", "impossible", "no number"])
+@sizes
+def test_add_rows_finds_the_two_largest(n, values):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        x, y = rng.normal(size=(2, n)), rng.normal(size=(3, n))
+        if values == "tied":
+            x, y = np.round(x), np.round(y)
+        elif values == "impossible":
+            x[rng.random(x.shape) < 0.5] = -np.inf
+        elif values == "no number":
+            x[:, rng.integers(n)] = np.nan
+        out = np.full(n + 2, np.nan)
+        found = add_rows(x, 1, y, 2, out[:n])
+        numbers = np.nan_to_num(x[1] + y[2], nan=-np.inf, neginf=-np.inf)
+        assert_array_equal(found, np.sort(np.append(numbers, -np.inf))[:-3:-1])
+        assert_array_equal(out[:n], x[1] + y[2])
+        assert np.all(np.isnan(out[n:]))

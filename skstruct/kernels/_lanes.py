@@ -49,6 +49,12 @@ if numba.config.DISABLE_JIT:
         """``out = max_i x[i] + matrix[i]``."""
         out[j : j + LANES] = np.max(x[:, None] + matrix[:, j : j + LANES], axis=0)
 
+    def add_top_two(x, i, y, j, out):
+        """``out = x[i] + y[j]`` for rows of matrices; returns its largest and the next one."""
+        out[:] = x[i] + y[j]
+        second, top = np.sort(out)[-2:]
+        return top, second
+
     def outer_block(weight, x, y, j, skip, out):
         """``out += weight * outer(x, y)``, but for the first ``skip`` columns."""
         out[:, j + skip : j + LANES] += weight * np.outer(x, y[j + skip : j + LANES])
@@ -93,6 +99,10 @@ else:
         def add_product(self, total, x, block):
             product = self.builder.fmul(x, block, flags=_FUSED)
             return self.builder.fadd(total, product, flags=_FUSED)
+
+        def larger(self, x, y):
+            """The larger one in each lane; that of `y` if that of `x` is no number."""
+            return self.builder.select(self.builder.fcmp_ordered(">", x, y), x, y)
 
         def over_rows(self, initial, first, last, step):
             """``step`` of a block and every number from ``first`` to ``last``."""
@@ -169,9 +179,7 @@ else:
         return codegen
 
     def _larger_sum(code, largest, x, block):
-        score = code.builder.fadd(x, block)
-        larger = code.builder.fcmp_ordered(">", score, largest)
-        return code.builder.select(larger, score, largest)
+        return code.larger(code.builder.fadd(x, block), largest)
 
     @intrinsic
     def dot_block(typing, x, matrix, j, out):
@@ -182,6 +190,56 @@ else:
     def max_plus_block(typing, x, matrix, j, out):
         """``out = max_i x[i] + matrix[i]``."""
         return types.void(x, matrix, types.intp, out), _square(-np.inf, _larger_sum)
+
+    @intrinsic
+    def add_top_two(typing, x, i, y, j, out):
+        """``out = x[i] + y[j]`` for rows of matrices; returns its largest and the next one."""
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder)
+            x, y, out = (code.array(signature.args[k], args[k]) for k in (0, 2, 4))
+            n = builder.extract_value(out.shape, 0)
+            rows = ((x, builder.mul(args[1], n)), (y, builder.mul(args[3], n)))
+            top, second = _top_two(code, rows, n, out)
+            for half in (4, 2):
+                order = [(i + half) % LANES for i in range(LANES)]
+                order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), order)
+                others = [builder.shuffle_vector(z, z, order) for z in (top, second)]
+                top, second = _merge_top_two(code, (top, second), others)
+            lanes = [ir.Constant(ir.IntType(32), i) for i in range(2)]
+            pairs = ([builder.extract_element(z, lane) for z in (top, second)] for lane in lanes)
+            found = _merge_top_two(code, *pairs)
+            return context.make_tuple(builder, signature.return_type, found)
+
+        return types.UniTuple(types.float64, 2)(x, types.intp, y, types.intp, out), codegen
+
+    def _top_two(code, rows, n, out):
+        """Write the sums; the two largest in each lane."""
+        builder, lowest = code.builder, ir.Constant(_BLOCK, [-np.inf] * LANES)
+        registers = [cgutils.alloca_once(builder, _BLOCK) for _ in range(2)]
+        for register in registers:
+            builder.store(lowest, register)
+        last = builder.sub(n, _INT(LANES))
+        with cgutils.for_range_slice(builder, _INT(0), n, _INT(LANES)) as (start, _):
+            at = builder.select(builder.icmp_signed("<", start, last), start, last)
+            total = builder.fadd(*(code.block(x, builder.add(row, at))[1] for x, row in rows))
+            code.store(total, code.block(out, at)[0])
+            skip = code.spread(builder.sub(start, at), _LANE_NUMBERS.type)
+            skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
+            total = builder.select(skipped, lowest, total)
+            best = [builder.load(register) for register in registers]
+            for new, register in zip(
+                _merge_top_two(code, best, (total, lowest)), registers, strict=True
+            ):
+                builder.store(new, register)
+        return [builder.load(register) for register in registers]
+
+    def _merge_top_two(code, a, b):
+        (top_a, second_a), (top_b, second_b) = a, b
+        greater = code.builder.fcmp_ordered(">", top_b, top_a)
+        top = code.builder.select(greater, top_b, top_a)
+        lower = code.builder.select(greater, top_a, top_b)
+        return top, code.larger(lower, code.larger(second_a, second_b))
 
     def _add_multiples(code, y, kind, j, skip, first, last, factor, place, target):
         """Add ``factor(k) * y`` to the blocks of the target that are at ``place(k)``."""

@@ -9,8 +9,8 @@ with the directions exchanged).
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.scores import into_token
-from skstruct.kernels.viterbi import best_prefixes, largest
+from skstruct.kernels.rows import add_rows
+from skstruct.kernels.viterbi import best_prefixes
 
 
 @jit
@@ -45,8 +45,10 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     waiting_scores = np.empty(n_best)
     n_labels = transition.shape[-1]
     alternatives = np.empty(n_labels)
-    step_back = transposed(transition)
-    n_waiting = 0
+    lead = np.empty((n_best, length))  # of the label of a token before the second best one
+    step_back = steps_back(transition)
+    nothing = step_back.shape[0] - 1
+    n_waiting = parent = 0
     path_scores[0] = -np.inf
     for found in range(n_best):
         token = length
@@ -66,34 +68,34 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         n_waiting = min(n_waiting, capacity)
         path = labels[found]
         for t in range(token - 1, -1, -1):
-            # Written out, because calls for every token would take most of the time.
-            for i in range(n_labels):
-                alternatives[i] = scores[t, i]
+            # From where it meets its parent again, the two agree, and so do their leads.
+            met = found > 0 and t + 1 < token and path[t + 1] == labels[parent, t + 1]
+            if met:
+                path[t], lead[found, t] = labels[parent, t], lead[parent, t]
+                if n_waiting == capacity and too_late(
+                    path_scores[found], lead[found, t], waiting_scores, capacity
+                ):
+                    continue
+            step = nothing
             if t < length - 1:
-                step = into_token(step_back, t + 1)[path[t + 1]]
-                for i in range(n_labels):
-                    alternatives[i] += step[i]
-            highest = largest(alternatives, n_labels)
-            top = 0
-            while top < n_labels - 1 and alternatives[top] != highest:
-                top += 1
-            path[t] = top
-            if found == 0 and t == length - 1:
-                path_scores[0] = alternatives[top]
-            rest = path_scores[found] - alternatives[top]
-            if n_waiting == capacity:
-                if capacity == 0:
+                step = path[t + 1] + ((t + 1) * n_labels if transition.ndim == 3 else 0)
+            highest, second = add_rows(scores, t, step_back, step, alternatives)
+            if not met:
+                top = 0
+                while top < n_labels - 1 and alternatives[top] != highest:
+                    top += 1
+                path[t], lead[found, t] = top, highest - second
+                if found == 0 and t == length - 1:
+                    path_scores[0] = alternatives[top]
+                if n_waiting == capacity and too_late(
+                    path_scores[found], lead[found, t], waiting_scores, capacity
+                ):
                     continue
-                near = 0
-                for i in range(n_labels):
-                    near += rest + alternatives[i] >= waiting_scores[capacity - 1]
-                # At most tokens no other label comes near.
-                if near == 1:
-                    continue
+            rest = path_scores[found] - alternatives[path[t]]
             for label in range(n_labels):
                 score = rest + alternatives[label]
                 full = n_waiting == capacity
-                if label == top or not score > -np.inf:
+                if label == path[t] or not score > -np.inf:
                     continue
                 if full and score < waiting_scores[capacity - 1]:
                     continue
@@ -105,16 +107,26 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
 
 
 @jit
-def transposed(transition):
-    """Transition scores with the label that is led to first."""
+def too_late(path_score, lead, waiting_scores, capacity):
+    """Whether no deviation with this lead to make up for comes among those that wait."""
+    if capacity == 0:
+        return True
+    # A little less than exact, as sums are rounded.
+    slack = 1e-9 * (1.0 + abs(path_score))
+    return path_score - lead < waiting_scores[capacity - 1] - slack
+
+
+@jit
+def steps_back(transition):
+    """For each label the transition scores into it, matrix by matrix; then zeros."""
     n_labels = transition.shape[-1]
     matrices = transition.reshape((-1, n_labels, n_labels))
-    out = np.empty_like(matrices)
+    out = np.zeros((matrices.shape[0] * n_labels + 1, n_labels))
     for t in range(matrices.shape[0]):
         for i in range(n_labels):
             for j in range(n_labels):
-                out[t, j, i] = matrices[t, i, j]
-    return out.reshape(transition.shape)
+                out[t * n_labels + j, i] = matrices[t, i, j]
+    return out
 
 
 @jit

@@ -1,11 +1,28 @@
-"""Products of a vector and a square matrix, which decoding and marginals consist of.
+"""Rows of numbers at vector speed: what decoding and marginals consist of.
 
 Where the last columns do not fill a block of their own, it begins earlier, and what it does twice
 comes to the same.
 """
 
+import numpy as np
+
 from skstruct.kernels._jit import jit
-from skstruct.kernels._lanes import LANES, dot_block, max_plus_block, outer_block
+from skstruct.kernels._lanes import LANES, add_top_two, dot_block, max_plus_block, outer_block
+
+
+@jit(inline="always")
+def add_rows(x, i, y, j, out):
+    """``out = x[i] + y[j]``; returns its largest and the next one, or minus infinity."""
+    if out.shape[0] >= LANES:
+        return add_top_two(x, i, y, j, out)
+    top = second = -np.inf
+    for k in range(out.shape[0]):
+        out[k] = x[i, k] + y[j, k]
+        if out[k] > top:
+            top, second = out[k], top
+        elif out[k] > second:
+            second = out[k]
+    return top, second
 
 
 @jit

@@ -1,0 +1,247 @@
+"""Inner products of the feature differences between labellings of one sample.
+
+A labelling differs from the gold one at some tokens: there it has the features of the token with
+its own label and not with the gold one. The same goes for transitions, with pairs of labels in
+place of labels. Here both are *codes*: an array with a row for each place that differs, the gold
+code first and then that of each labelling.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+
+# Up to so many places are compared each with each, which is fast but quadratic.
+FEW = 64
+
+
+@jit
+def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
+    """Inner products of the differences between the gold and each other labelling.
+
+    Parameters
+    ----------
+    rows, sample, pairs
+        As a rule is given them (see `online_epoch`).
+    gold : ndarray of shape (length,)
+        Right labels.
+    labels : ndarray of shape (n_found, length)
+        Those of other labellings.
+    fit_intercept : bool
+        Whether labels, first tokens and last tokens have biases.
+    slots : ndarray of integers
+        Workspace: -1 for every feature, feature of transitions, and label pair.
+
+    Returns
+    -------
+    products : ndarray of shape (n_found, n_found)
+    """
+    products = np.zeros((labels.shape[0], labels.shape[0]))
+    tokens = differing_tokens(gold, labels)
+    codes = label_codes(gold, labels, tokens)
+    add_products(rows, sample[0], tokens, codes, slots, products)
+    if fit_intercept:
+        n = tokens.shape[0]
+        add_shared(codes, np.arange(n), np.ones(n), slots, products)
+        if sample[2] and n > 0 and tokens[0] == 0:
+            add_shared(codes, np.zeros(1, np.int64), np.ones(1), slots, products)
+        if sample[3] and n > 0 and tokens[n - 1] == gold.shape[0] - 1:
+            add_shared(codes, np.full(1, n - 1), np.ones(1), slots, products)
+    places = differing_pairs(tokens, gold.shape[0])
+    codes = pair_codes(gold, labels, places, pairs.shape[-1])
+    n = places.shape[0]
+    add_shared(codes, np.arange(n), np.ones(n), slots, products)
+    if pairs.ndim == 3:
+        add_products(rows.edges, sample[0], places, codes, slots, products)
+    return products
+
+
+@jit
+def differing_tokens(gold, labels):
+    """The tokens that some labelling gives another label than the gold one."""
+    tokens = np.empty(gold.shape[0], np.int64)
+    n = 0
+    for t in range(gold.shape[0]):
+        for k in range(labels.shape[0]):
+            if labels[k, t] != gold[t]:
+                tokens[n] = t
+                n += 1
+                break
+    return tokens[:n]
+
+
+@jit
+def differing_pairs(tokens, length):
+    """The tokens into which pairs can differ: those that differ themselves, and the next ones."""
+    places = np.empty(2 * tokens.shape[0], np.int64)
+    n = 0
+    for t in tokens:
+        if t > 0 and (n == 0 or places[n - 1] != t):
+            places[n] = t
+            n += 1
+        if t + 1 < length:
+            places[n] = t + 1
+            n += 1
+    return places[:n]
+
+
+@jit
+def label_codes(gold, labels, tokens):
+    """Codes of tokens: their labels."""
+    codes = np.empty((tokens.shape[0], 1 + labels.shape[0]), np.int64)
+    for i in range(tokens.shape[0]):
+        codes[i, 0] = gold[tokens[i]]
+        for k in range(labels.shape[0]):
+            codes[i, k + 1] = labels[k, tokens[i]]
+    return codes
+
+
+@jit
+def pair_codes(gold, labels, places, n_labels):
+    """Codes of the transitions into tokens."""
+    codes = np.empty((places.shape[0], 1 + labels.shape[0]), np.int64)
+    for i in range(places.shape[0]):
+        p = places[i]
+        codes[i, 0] = gold[p - 1] * n_labels + gold[p]
+        for k in range(labels.shape[0]):
+            codes[i, k + 1] = labels[k, p - 1] * n_labels + labels[k, p]
+    return codes
+
+
+@jit
+def add_products(rows, offset, places, codes, slots, products):
+    """Add the products that come of the features at some places."""
+    n = places.shape[0]
+    if n > FEW:
+        first, place, value = group_features(rows, offset, places, slots)
+        for s in range(first.shape[0] - 1):
+            group = slice(first[s], first[s + 1])
+            add_shared(codes, place[group], value[group], slots, products)
+        return
+    gram = np.zeros((n, n))
+    fill_gram(rows, offset, places, slots, gram)
+    for i in range(n):
+        for j in range(i + 1):
+            if gram[i, j] != 0.0:
+                add_contrasts(codes[i], codes[j], gram[i, j], i != j, products)
+
+
+@jit
+def add_contrasts(left, right, weight, both, products):
+    """Add the products of the differences at one place with those at another, times a weight.
+
+    If `both`, those of the other with the one are added, too.
+    """
+    for k in range(products.shape[0]):
+        if left[k + 1] == left[0]:
+            continue
+        for m in range(products.shape[0]):
+            if right[m + 1] == right[0]:
+                continue
+            same = int(left[0] == right[0]) + int(left[k + 1] == right[m + 1])
+            other = int(left[0] == right[m + 1]) + int(left[k + 1] == right[0])
+            products[k, m] += weight * (same - other)
+            if both:
+                products[m, k] += weight * (same - other)
+
+
+@jit
+def fill_gram(rows, offset, places, slots, gram):
+    """Add the inner products of the features of each place with those of each other.
+
+    Occurrences of the same feature are linked, the last one first.
+    """
+    n = 0
+    for t in places:
+        n += rows.indptr[offset + t + 1] - rows.indptr[offset + t]
+    place, before = np.empty(n, np.int32), np.empty(n, np.int32)
+    value = np.empty(n)
+    unit = rows.data.shape[0] == 0
+    n = 0
+    for i in range(places.shape[0]):
+        for k in range(rows.indptr[offset + places[i]], rows.indptr[offset + places[i] + 1]):
+            place[n], value[n] = i, 1.0 if unit else rows.data[k]
+            gram[i, i] += value[n] * value[n]
+            m = before[n] = slots[rows.indices[k]]
+            while m >= 0:
+                gram[i, place[m]] += value[n] * value[m]
+                gram[place[m], i] += value[n] * value[m]
+                m = before[m]
+            slots[rows.indices[k]] = n
+            n += 1
+    forget(rows, offset, places, slots)
+
+
+@jit
+def forget(rows, offset, places, slots):
+    """Empty the slots of the features at some places."""
+    for t in places:
+        for k in range(rows.indptr[offset + t], rows.indptr[offset + t + 1]):
+            slots[rows.indices[k]] = -1
+
+
+@jit
+def group_features(rows, offset, places, slots):
+    """Sort the features at some places into groups of the same feature.
+
+    Returns
+    -------
+    first : ndarray of shape (n_groups + 1,)
+        Where each group begins.
+    place : ndarray
+        For each occurrence, at which of the places it is.
+    value : ndarray
+        Its value.
+    """
+    n = 0
+    for t in places:
+        n += rows.indptr[offset + t + 1] - rows.indptr[offset + t]
+    first = np.zeros(n + 2, np.int64)
+    n_groups = 0
+    for t in places:
+        for k in range(rows.indptr[offset + t], rows.indptr[offset + t + 1]):
+            n_groups = claim_slot(rows.indices[k], slots, n_groups)
+            first[slots[rows.indices[k]] + 2] += 1
+    for s in range(n_groups):
+        first[s + 2] += first[s + 1]
+    place, value = np.empty(n, np.int64), np.empty(n)
+    unit = rows.data.shape[0] == 0
+    # What is counted up here to the end of a group is the beginning of the next one then.
+    for i in range(places.shape[0]):
+        for k in range(rows.indptr[offset + places[i]], rows.indptr[offset + places[i] + 1]):
+            m = first[slots[rows.indices[k]] + 1]
+            place[m], value[m] = i, 1.0 if unit else rows.data[k]
+            first[slots[rows.indices[k]] + 1] += 1
+    forget(rows, offset, places, slots)
+    return first[: n_groups + 1], place, value
+
+
+@jit
+def add_shared(codes, places, values, slots, products):
+    """Add the products that come of one feature, which some places have with these values."""
+    n_found = products.shape[0]
+    n_codes = 0
+    for p in places:
+        for k in range(n_found + 1):
+            n_codes = claim_slot(codes[p, k], slots, n_codes)
+    gathered = np.zeros((n_codes, n_found))
+    for i in range(places.shape[0]):
+        p, x = places[i], values[i]
+        for k in range(n_found):
+            gathered[slots[codes[p, 0]], k] += x
+            gathered[slots[codes[p, k + 1]], k] -= x
+    for p in places:
+        for k in range(n_found + 1):
+            slots[codes[p, k]] = -1
+    for j in range(n_codes):
+        for k in range(n_found):
+            for m in range(n_found):
+                products[k, m] += gathered[j, k] * gathered[j, m]
+
+
+@jit
+def claim_slot(key, slots, n):
+    """Give the key the next slot unless it has one; return how many are taken."""
+    if slots[key] < 0:
+        slots[key] = n
+        n += 1
+    return n
