@@ -46,8 +46,12 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     n_labels = transition.shape[-1]
     alternatives = np.empty(n_labels)
     lead = np.empty((n_best, length))  # of the label of a token before the second best one
-    step_back = steps_back(transition)
-    nothing = step_back.shape[0] - 1
+    # For each label the transition scores into it, matrix by matrix, as far as they were needed;
+    # and what comes after the last token, where all labels are the same.
+    matrices = transition.reshape((-1, n_labels, n_labels))
+    nothing = matrices.shape[0] * n_labels
+    step_back, ready = np.empty((nothing + 1, n_labels)), np.zeros(nothing + 1, np.bool_)
+    step_back[nothing], ready[nothing] = 0.0, True
     n_waiting = parent = 0
     path_scores[0] = -np.inf
     for found in range(n_best):
@@ -79,6 +83,10 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
             step = nothing
             if t < length - 1:
                 step = path[t + 1] + ((t + 1) * n_labels if transition.ndim == 3 else 0)
+            if not ready[step]:
+                ready[step] = True
+                for i in range(n_labels):
+                    step_back[step, i] = matrices[step // n_labels, i, step % n_labels]
             highest, second = add_rows(scores, t, step_back, step, alternatives)
             if not met:
                 top = 0
@@ -114,19 +122,6 @@ def too_late(path_score, lead, waiting_scores, capacity):
     # A little less than exact, as sums are rounded.
     slack = 1e-9 * (1.0 + abs(path_score))
     return path_score - lead < waiting_scores[capacity - 1] - slack
-
-
-@jit
-def steps_back(transition):
-    """For each label the transition scores into it, matrix by matrix; then zeros."""
-    n_labels = transition.shape[-1]
-    matrices = transition.reshape((-1, n_labels, n_labels))
-    out = np.zeros((matrices.shape[0] * n_labels + 1, n_labels))
-    for t in range(matrices.shape[0]):
-        for i in range(n_labels):
-            for j in range(n_labels):
-                out[t * n_labels + j, i] = matrices[t, i, j]
-    return out
 
 
 @jit

@@ -39,17 +39,15 @@ def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
     tokens = differing_tokens(gold, labels)
     codes = label_codes(gold, labels, tokens)
     add_products(rows, sample[0], tokens, codes, slots, products)
-    if fit_intercept:
-        n = tokens.shape[0]
-        add_shared(codes, np.arange(n), np.ones(n), slots, products)
-        if sample[2] and n > 0 and tokens[0] == 0:
-            add_shared(codes, np.zeros(1, np.int64), np.ones(1), slots, products)
-        if sample[3] and n > 0 and tokens[n - 1] == gold.shape[0] - 1:
-            add_shared(codes, np.full(1, n - 1), np.ones(1), slots, products)
+    if fit_intercept and tokens.shape[0] > 0:
+        add_shared(codes, np.ones(tokens.shape[0]), slots, products)
+        if sample[2] and tokens[0] == 0:
+            add_shared(codes[:1], np.ones(1), slots, products)
+        if sample[3] and tokens[-1] == gold.shape[0] - 1:
+            add_shared(codes[-1:], np.ones(1), slots, products)
     places = differing_pairs(tokens, gold.shape[0])
     codes = pair_codes(gold, labels, places, pairs.shape[-1])
-    n = places.shape[0]
-    add_shared(codes, np.arange(n), np.ones(n), slots, products)
+    add_shared(codes, np.ones(places.shape[0]), slots, products)
     if pairs.ndim == 3:
         add_products(rows.edges, sample[0], places, codes, slots, products)
     return products
@@ -115,7 +113,7 @@ def add_products(rows, offset, places, codes, slots, products):
         first, place, value = group_features(rows, offset, places, slots)
         for s in range(first.shape[0] - 1):
             group = slice(first[s], first[s + 1])
-            add_shared(codes, place[group], value[group], slots, products)
+            add_shared(codes[place[group]], value[group], slots, products)
         return
     gram = np.zeros((n, n))
     fill_gram(rows, offset, places, slots, gram)
@@ -216,20 +214,19 @@ def group_features(rows, offset, places, slots):
 
 
 @jit
-def add_shared(codes, places, values, slots, products):
-    """Add the products that come of one feature, which some places have with these values."""
+def add_shared(codes, values, slots, products):
+    """Add the products that come of one feature, which every place has with some value."""
     n_found = products.shape[0]
     n_codes = 0
-    for p in places:
+    for p in range(codes.shape[0]):
         for k in range(n_found + 1):
             n_codes = claim_slot(codes[p, k], slots, n_codes)
     gathered = np.zeros((n_codes, n_found))
-    for i in range(places.shape[0]):
-        p, x = places[i], values[i]
+    for p in range(codes.shape[0]):
         for k in range(n_found):
-            gathered[slots[codes[p, 0]], k] += x
-            gathered[slots[codes[p, k + 1]], k] -= x
-    for p in places:
+            gathered[slots[codes[p, 0]], k] += values[p]
+            gathered[slots[codes[p, k + 1]], k] -= values[p]
+    for p in range(codes.shape[0]):
         for k in range(n_found + 1):
             slots[codes[p, k]] = -1
     for j in range(n_codes):
