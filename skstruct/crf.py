@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -19,6 +20,7 @@ from skstruct.objective import CRFObjective
 from skstruct.online import OnlineTagger
 from skstruct.owlqn import minimize_owlqn
 from skstruct.parallel import range_runner
+from skstruct.stochastic import learn_stochastically
 
 __all__ = ["CRFTagger"]
 
@@ -31,6 +33,7 @@ _BLIND_STEPS = 15
 # Parameters that not all solvers can do justice to, and the values that ask for nothing.
 _SOLVERS_OF = {
     "l1": (("lbfgs", "crfsuite"), 0),
+    "warm_start": (("lbfgs", "sgd", "sag", "crfsuite"), False),
     "min_freq": (("lbfgs", "crfsuite"), 0),
     "average": (("sgd",), False),
     "structure_alpha": (("sgd",), 1),
@@ -56,35 +59,44 @@ class CRFTagger(OnlineTagger):
 
     Parameters
     ----------
-    solver : {"lbfgs", "sgd", "crfsuite"}, default="lbfgs"
+    solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
         How the minimum is found. "lbfgs": limited-memory BFGS on the whole objective, computed
         in `n_jobs` threads; sets of 500 sequences or more are started by six epochs of
         stochastic gradient descent. With `l1` it is orthant-wise L-BFGS (Andrew and Gao, 2007).
-        "sgd": stochastic gradient descent, sequence by sequence, which comes near the minimum in a
-        few epochs, but never tells how near. "crfsuite": L-BFGS of CRFsuite, by the package
+        "sag": stochastic average gradient with non-uniform sampling (Schmidt et al., 2015), and
+        "oeg": online exponentiated gradient (Collins et al., 2008), two methods that go sequence
+        by sequence and yet come to the minimum; they learn no features of transitions. "sgd":
+        stochastic gradient descent, sequence by sequence, which comes near the minimum in a few
+        epochs, but never tells how near. "crfsuite": L-BFGS of CRFsuite, by the package
         python-crfsuite, for comparison.
     l2 : float, default=1.0
-        Strength of the squared penalty, not negative. All weights are penalised, the biases too.
+        Strength of the squared penalty, not negative, and positive with "oeg". All weights are
+        penalised, the biases too.
     l1 : float, default=0.0
-        Strength of the penalty on absolute values, which makes weights exactly zero. Not with
-        "sgd".
+        Strength of the penalty on absolute values, which makes weights exactly zero. Only "lbfgs"
+        and "crfsuite".
     min_freq : float, default=0
         Combinations of a feature or label with a label that are less frequent than this have no
-        weight. The frequency of a feature is the sum of its absolute values. Not with "sgd".
+        weight. The frequency of a feature is the sum of its absolute values. Only "lbfgs" and
+        "crfsuite".
     all_possible_states : bool, default=False
         Whether every feature has a weight for every label, and not only for those that it
-        occurs with. With "sgd" it always has.
+        occurs with. With "sag", "oeg" and "sgd" it always has.
     all_possible_transitions : bool, default=False
         Whether every label pair has a weight, and not only those that occur; the same goes for
-        its combinations with features of transitions. With "sgd" it always has.
+        its combinations with features of transitions. With "sag", "oeg" and "sgd" it always has.
     fit_intercept : bool, default=True
         Whether to learn a bias of each label, of first and of last tokens.
     max_iter : int, default=1000
-        Most iterations of "lbfgs", or epochs of "sgd".
+        Most iterations of "lbfgs", or epochs of the others.
     tol : float or None, default=1e-4
         With "lbfgs", stop when the objective is certainly within this share of its minimum, by
         the bound ``|gradient|^2 / (2 l2)``; or, as that says nothing of a model without penalty,
-        when ten iterations brought it down by less than a hundredth of this share. With "sgd",
+        when ten iterations brought it down by less than a hundredth of this share. With "sag" and
+        "oeg" the same, by the smaller of that bound and the duality gap that "oeg" knows of; or
+        when the objective has hardly changed in twenty epochs. They compute the objective after
+        the first epoch, every tenth, and, at most every third, where an estimate says that it
+        might be enough; this takes a third to a half of the time of an epoch. With "sgd",
         stop when the loss (with `early_stopping`, the share of right tokens in the part held out)
         has not improved by more than this share of itself for `n_iter_no_change` epochs; None goes
         on for `max_iter` epochs.
@@ -104,7 +116,8 @@ class CRFTagger(OnlineTagger):
     shuffle : bool, default=True
         Whether "sgd" visits the sequences in a new random order in every epoch.
     random_state : int, RandomState instance or None, default=None
-        Source of the order of "sgd", and of the part held out. "lbfgs" draws nothing.
+        Source of the order of "sag", "oeg" and "sgd", and of the part held out. "lbfgs" draws
+        nothing.
     early_stopping : bool, default=False
         Whether to hold out a part of the sequences, watch the accuracy there, and keep the
         weights of the best epoch. Only "sgd".
@@ -115,15 +128,16 @@ class CRFTagger(OnlineTagger):
     n_jobs : int, default=None
         Number of threads, -1 means all processors. Prediction is the same for any number (None
         means 1 unless in a `joblib.parallel_config` context), and learning is for the same number.
-        "lbfgs" divides the sums among the threads. "sgd" visits one sequence after the other with
+        "lbfgs" divides the sums among the threads, "sag" and "oeg" only those of the objective.
+        "sgd" visits one sequence after the other with
         None or 1; with more, the sequences are dealt out to as many shards, which learn side by
         side and mix their weights after every epoch; each has its own copy of the weights.
         `partial_fit` always visits one after the other.
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous call, whose classes and features
-        then stand.
+        then stand. Not with "oeg", which has no weights to start from.
     verbose : int, default=0
-        Whether to print the objective at every iteration, or the loss of every epoch.
+        Whether to print the history of every iteration or epoch.
 
     Attributes
     ----------
@@ -142,11 +156,16 @@ class CRFTagger(OnlineTagger):
     n_weights_ : int
         Number of weights of the model. Not with "sgd".
     suboptimality_bound_ : float
-        The objective is at most this far above its minimum, in its own unit. Only "lbfgs".
+        The objective is at most this far above its minimum, in its own unit. Only "lbfgs", "sag"
+        and "oeg".
     history_ : dict of ndarray
         For each iteration of "lbfgs", from 0 for the start: ``"epoch"``, ``"time"`` (seconds since
         the start of `fit`'s optimisation), ``"objective"``, ``"bound"`` (on the distance from the
-        minimum), ``"gradient_norm"`` and ``"weight_norm"``. For each epoch of "sgd": ``"epoch"``,
+        minimum), ``"gradient_norm"`` and ``"weight_norm"``. For each epoch of "sag" and "oeg":
+        ``"epoch"``, ``"time"``, ``"objective"`` and ``"bound"`` (nan where they were not computed),
+        ``"gradient_norm"`` ("sag"; by what the gradients of the sequences were at their last visit)
+        or ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (up to then).
+        For each epoch of "sgd": ``"epoch"``,
         ``"time"``, ``"mistakes"`` (share of tokens for which another label was more probable, on
         the way), ``"loss"`` (negative log-likelihood, on the way), ``"weight_norm"`` (of the
         weights of features), and with `early_stopping` ``"validation_score"``; the objective
@@ -164,6 +183,15 @@ class CRFTagger(OnlineTagger):
     --------
     PerceptronTagger : Learns much faster, without probabilities.
     SAPOTagger : Learns as "sgd" does, from the n best labellings in place of all.
+    SDCACRF : The same minimum by the dual, with a certificate that says more.
+
+    References
+    ----------
+    M. Schmidt et al. Non-uniform stochastic average gradient method for training conditional random
+    fields. AISTATS 2015.
+
+    M. Collins et al. Exponentiated gradient algorithms for conditional random fields and max-margin
+    Markov networks. Journal of Machine Learning Research, 2008.
 
     Examples
     --------
@@ -177,7 +205,7 @@ class CRFTagger(OnlineTagger):
 
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
-        "solver": [StrOptions({"lbfgs", "sgd", "crfsuite"})],
+        "solver": [StrOptions({"lbfgs", "sgd", "sag", "oeg", "crfsuite"})],
         "l2": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],
         "min_freq": [Interval(Real, 0, None, closed="left")],
@@ -249,15 +277,20 @@ class CRFTagger(OnlineTagger):
                 )
         if self.solver != "sgd" and self.tol is None:
             raise ValueError(f"tol=None needs solver='sgd', not {self.solver!r}.")
+        if self.solver == "oeg" and self.l2 == 0:
+            raise ValueError("l2=0 needs solver='lbfgs', not 'oeg': without penalty, no dual.")
 
     def _new_state(self, *, warm):
-        # What L-BFGS knew of its result is not known of what becomes of it.
-        for name in ("n_weights_", "suboptimality_bound_"):
-            self.__dict__.pop(name, None)
+        # What other solvers knew of their result is not known of what becomes of it.
+        self._forget("n_weights_", "suboptimality_bound_")
         return super()._new_state(warm=warm)
 
+    def _forget(self, *names):
+        for name in names:
+            self.__dict__.pop(name, None)
+
     def _fit_with_crfsuite(self, training_set):
-        self.__dict__.pop("_state", None)
+        self._forget("_state", "suboptimality_bound_")
         names = ("l1", "l2", "min_freq", "all_possible_states", "all_possible_transitions")
         names += ("fit_intercept", "max_iter", "tol", "verbose")
         learnt = train_with_crfsuite(
@@ -270,15 +303,50 @@ class CRFTagger(OnlineTagger):
         self.n_weights_, self.history_ = learnt.n_weights, learnt.history
         self.n_iter_ = len(learnt.history["epoch"])
 
+    def _fit_stochastically(self, training_set):
+        self._forget("_state")
+        if hasattr(self, "n_transition_features_in_"):
+            raise ValueError(
+                f"solver={self.solver!r} does not learn features of transitions (transition_X); "
+                "use solver='lbfgs' or 'sgd'."
+            )
+        warm = self.warm_start and hasattr(self, "coef_")
+        names = ("l2", "fit_intercept", "tol", "max_iter", "n_jobs", "verbose")
+        learnt = learn_stochastically(
+            self.solver,
+            training_set,
+            self.n_features_in_,
+            len(self.classes_),
+            check_random_state(self.random_state),
+            start=self._chain() if warm else None,
+            **{name: getattr(self, name) for name in names},
+        )
+        if not learnt.converged:
+            self._warn(learnt.n_iter, "epochs")
+        self.n_iter_, self.n_weights_ = learnt.n_iter, learnt.n_weights
+        self.history_, self.suboptimality_bound_ = learnt.history, learnt.bound
+        self._set_chain(learnt.chain)
+
+    def _warn(self, n_iter, what):
+        warnings.warn(
+            f"The objective is not known to be within tol={self.tol} of its minimum after "
+            f"{n_iter} {what}, of max_iter={self.max_iter}.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+
     def _fit(self, training_set):
         self._check_params()
         if self.solver == "sgd":
             self._fit_online(training_set)
             return
+        if self.solver in ("sag", "oeg"):
+            self._fit_stochastically(training_set)
+            return
         if self.solver == "crfsuite":
             self._fit_with_crfsuite(training_set)
             return
-        self.__dict__.pop("_state", None)
+        self._forget("_state")
         counting = np.flatnonzero(training_set.sample_weight > 0)
         if len(counting) < len(training_set.sample_weight):
             training_set = training_set.take(counting)
@@ -341,12 +409,7 @@ class CRFTagger(OnlineTagger):
                 if converged or iteration == self.max_iter:
                     break
         if not converged:
-            warnings.warn(
-                f"The objective is not known to be within tol={self.tol} of its minimum after "
-                f"{iteration} iterations, of max_iter={self.max_iter}.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+            self._warn(iteration, "iterations")
         self.n_iter_ = iteration
         self.suboptimality_bound_ = bound
         self.history_ = history.arrays()

@@ -16,6 +16,8 @@ __all__ = ["ExponentiatedGradient"]
 _FIRST_STEP = 0.5
 # The share of other labels at which the start is tried out.
 _TRIAL_SHARE = 1e-6
+# By as much as the dual rose in the last epochs, it mostly has to rise again.
+_LOOK_BACK = 5
 
 
 class ExponentiatedGradient:
@@ -59,6 +61,7 @@ class ExponentiatedGradient:
             np.full(self.n_sequences, _FIRST_STEP),
         )
         self.n_updates = self.n_oracle_calls = 0
+        self._duals = []
         if n_labels == 1:
             start_dual(self._problem, self._state, 0.0)
             return
@@ -99,6 +102,7 @@ class ExponentiatedGradient:
         n = self.n_sequences
         first = self.n_updates == 0
         self.steps(random_state.permutation(n) if first else random_state.randint(n, size=n))
+        self._duals.append(self.dual())
 
     def steps(self, order):
         """Visit the sequences in `order`."""
@@ -109,6 +113,16 @@ class ExponentiatedGradient:
         """Lower bound of the objective."""
         entropy = self._problem.sample_weight @ self._state.entropy
         return float(entropy - self._problem.l2 / 2 * self._square_norm())
+
+    def estimate(self):
+        """About how far the objective is above its minimum, after an epoch; infinite at first."""
+        if len(self._duals) <= _LOOK_BACK:
+            return np.inf
+        return self._duals[-1] - self._duals[-1 - _LOOK_BACK]
+
+    def notes(self):
+        """What is known without another pass over the sequences."""
+        return {"dual": self._duals[-1]}
 
     def chain(self):
         """The weights, in the order of the features."""

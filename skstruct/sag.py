@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.kernels.lbfgs import dot
 from skstruct.kernels.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
 from skstruct.kernels.sampling import build_tree
 from skstruct.kernels.scores import Chain
@@ -31,6 +32,9 @@ class StochasticAverageGradient:
         Whether there are biases.
     nonuniformity : float, default=0.5
         The chance of drawing a sequence by its curvature, and not uniformly.
+    start : Chain, default=None
+        Weights to start from; by default, zero. The gradients of all sequences are computed there,
+        because steps by a few of them would lead away again.
 
     Attributes
     ----------
@@ -39,7 +43,17 @@ class StochasticAverageGradient:
         were computed.
     """
 
-    def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept, nonuniformity=0.5):
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        *,
+        l2,
+        fit_intercept,
+        nonuniformity=0.5,
+        start=None,
+    ):
         offsets, labels, weight = training_set[1:]
         found = by_first_sight(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
@@ -62,6 +76,11 @@ class StochasticAverageGradient:
         )
         self._state.progress[SCALE] = 1.0
         self.n_updates = self.n_oracle_calls = 0
+        if start is not None:
+            start = start._replace(weights=start.weights[np.argsort(self._rank)])
+            for part, weights in zip(self._state.chain, start, strict=True):
+                part[...] = weights
+            self._visit(np.arange(self.n_sequences), np.empty(0), move=False)
 
     def epoch(self, random_state):
         """Make as many steps as there are sequences.
@@ -82,11 +101,31 @@ class StochasticAverageGradient:
 
     def steps(self, order, draws):
         """Visit the sequences in `order`, then one for each of the uniform random numbers."""
-        self.n_oracle_calls += sag_steps(
-            self._problem, self._distinct, order, draws, self._nonuniformity, self._state
-        )
+        self._visit(order, draws, move=True)
         settle(self._state)
         self.n_updates += len(order) + len(draws)
+
+    def _visit(self, order, draws, *, move):
+        self.n_oracle_calls += sag_steps(
+            self._problem, self._distinct, order, draws, self._nonuniformity, move, self._state
+        )
+
+    def gradient_norm(self):
+        """Norm of the gradient, by what it was of each sequence when that was visited last."""
+        square = 0.0
+        for weights, total in zip(self._state.chain, self._state.total, strict=True):
+            gradient = (self._problem.l2 * weights + total).ravel()
+            square += dot(gradient, gradient)
+        return float(np.sqrt(square))
+
+    def estimate(self):
+        """About how far the objective can be above its minimum; mostly a little too small."""
+        norm, l2 = self.gradient_norm(), self._problem.l2
+        return norm**2 / (2 * l2) if l2 > 0 else np.inf
+
+    def notes(self):
+        """What is known without another pass over the sequences."""
+        return {"gradient_norm": self.gradient_norm()}
 
     def chain(self):
         """The weights, in the order of the features."""

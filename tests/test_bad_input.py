@@ -32,9 +32,11 @@ TAGGERS = [
     MIRATagger(max_iter=8, tol=None, n_best=2, random_state=0),
     SAPOTagger(max_iter=8, tol=None, random_state=0),
     CRFTagger(solver="sgd", max_iter=8, tol=None, random_state=0),
+    CRFTagger(solver="sag", random_state=0),
+    CRFTagger(solver="oeg", random_state=0),
     SDCACRF(random_state=0),
 ]
-TAGGER_IDS = [f"{type(t).__name__}{'-sgd' * (getattr(t, 'solver', '') == 'sgd')}" for t in TAGGERS]
+TAGGER_IDS = [f"{type(t).__name__}-{getattr(t, 'solver', '')}".rstrip("-") for t in TAGGERS]
 # One list of what learns: all methods have to refuse the same.
 LEARNERS = [
     (tagger, method)
@@ -302,6 +304,8 @@ def test_unseen_labels():
 
 
 def test_unseen_labels_at_a_warm_start(tagger):
+    if getattr(tagger, "solver", "") == "oeg":
+        pytest.skip("The exponentiated gradient has no warm start.")
     tagger.set_params(warm_start=True).fit(X[:2], Y[:2])
     before = state(tagger)
     with pytest.raises(ValueError, match="Sequence 2, token 0: label 'C' is not among the classes"):

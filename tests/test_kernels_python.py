@@ -174,7 +174,7 @@ def inner_products():
 
 
 def stochastic_solvers():
-    """Solvers that no tagger offers yet."""
+    """Solvers of `CRFTagger`, a few epochs of them."""
     lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     data = TrainingSet(

@@ -71,6 +71,8 @@ def fitted_estimators():
         "integer labels": (CRFTagger().fit(X, [[1, 2], [1, 1]] * 6), predict),
         "rows": (CRFTagger().fit(ROWS, labels), lambda e: e.predict_proba(ROWS)),
         "a batch": (CRFTagger().fit(batch, Y), lambda e: e.predict_proba(batch)),
+        "solver sag": (CRFTagger(solver="sag").fit(X, Y), lambda e: e.predict_proba(X)),
+        "solver oeg": (CRFTagger(solver="oeg").fit(X, Y), lambda e: e.predict_proba(X)),
         "partly learnt": (PerceptronTagger().partial_fit(X, Y), lambda e: e.predict_proba(X)),
         "a random state": (
             PerceptronTagger(random_state=np.random.RandomState(0)).fit(X, Y),
@@ -104,6 +106,7 @@ def names_of_cases():
     return [
         *kinds,
         *("integer labels", "rows", "a batch", "partly learnt", "a random state", "a pipeline"),
+        *("solver sag", "solver oeg"),
         *("the drop-in", "a model file", "not fitted", "the container"),
     ]
 

@@ -99,17 +99,24 @@ def assert_same_model(a, b):
 def expected_failures(estimator):
     """What fails for scikit-learn's stochastic learner may fail for ours.
 
-    Learning from a sequence twice is not learning twice as much from it, but for L-BFGS and SDCA,
-    which come to the minimum.
+    Learning from a sequence twice is not learning twice as much from it, but for the solvers
+    that come to the minimum; the exponentiated gradient comes to within rounding of the dual only.
     """
-    exact = isinstance(estimator, CRFTagger) and estimator.solver == "lbfgs"
+    exact = isinstance(estimator, CRFTagger) and estimator.solver in ("lbfgs", "sag")
     if exact or isinstance(estimator, SDCACRF):
         return {}
     return instance_generator._get_expected_failed_checks(SGDClassifier())
 
 
 @parametrize_with_checks(
-    [*EVERY_TAGGER, CRFTagger(solver="sgd"), CRFClassifier(), PerceptronClassifier()],
+    [
+        *EVERY_TAGGER,
+        CRFTagger(solver="sgd"),
+        CRFTagger(solver="sag", tol=1e-15, max_iter=3000),
+        CRFTagger(solver="oeg"),
+        CRFClassifier(),
+        PerceptronClassifier(),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):

@@ -53,7 +53,7 @@ class AverageGradient(NamedTuple):
 
 
 @jit
-def sag_steps(problem, distinct, order, draws, nonuniformity, state):
+def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
     """Visit the sequences in `order`, then one for each of the uniform numbers `draws`.
 
     Parameters
@@ -68,6 +68,8 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, state):
         Numbers below 1.
     nonuniformity : float
         The chance that a sequence is drawn by its curvature.
+    move : bool
+        Whether a visit ends with a step, or only gets to know the gradient.
     state : AverageGradient
         Changed.
 
@@ -99,7 +101,8 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, state):
             i = draw_sequence(state.priority, n_sequences, nonuniformity, u, False)
         catch_up(distinct.features, distinct.start[i], distinct.start[i + 1], state)
         n_calls += visit(problem, distinct, i, state, step, scores, trial)
-        advance(problem.l2 / n_sequences, state, problem.fit_intercept)
+        if move:
+            advance(problem.l2 / n_sequences, state, problem.fit_intercept)
     return n_calls
 
 
