@@ -20,7 +20,6 @@ from skstruct.objective import CRFObjective
 from skstruct.online import OnlineTagger
 from skstruct.owlqn import minimize_owlqn
 from skstruct.parallel import range_runner
-from skstruct.stochastic import learn_stochastically
 
 __all__ = ["CRFTagger"]
 
@@ -310,6 +309,9 @@ class CRFTagger(OnlineTagger):
                 f"solver={self.solver!r} does not learn features of transitions (transition_X); "
                 "use solver='lbfgs' or 'sgd'."
             )
+        # Imported where it is needed: other solvers never pay for it.
+        from skstruct.stochastic import learn_stochastically
+
         warm = self.warm_start and hasattr(self, "coef_")
         names = ("l2", "fit_intercept", "tol", "max_iter", "n_jobs", "verbose")
         learnt = learn_stochastically(
