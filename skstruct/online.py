@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skstruct.class_weight import refuse_balanced
 from skstruct.history import History
 from skstruct.kernels.appearance import by_appearance, reorder
 from skstruct.kernels.decode import decode_best
@@ -91,6 +92,7 @@ class OnlineTagger(BaseTagger):
         """
         with unchanged_on_error(self):
             self._check_params()
+            refuse_balanced(getattr(self, "class_weight", None))
             first_call = not hasattr(self, "coef_")
             classes = self._check_classes(classes, first_call)
             training_set = self._read_training_set(X, y, sample_weight, classes, first_call)

@@ -43,6 +43,10 @@ class PerceptronTagger(OnlineTagger):
         Share of the sequences that is held out with `early_stopping`.
     n_iter_no_change : int, default=5
         Epochs to wait for an improvement.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; classes without one have 1. A sequence counts ``sample_weight``
+        times the mean class weight of its tokens. "balanced" weighs classes by
+        ``n_tokens / (n_classes * count)``, not in `partial_fit`.
     n_jobs : int, default=None
         Number of threads, -1 means all processors. Prediction is the same for any number (None
         means 1 unless in a `joblib.parallel_config` context). Learning is not: with None or 1,
@@ -118,6 +122,7 @@ class PerceptronTagger(OnlineTagger):
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=5,
+        class_weight=None,
         n_jobs=None,
         warm_start=False,
         verbose=0,
@@ -133,6 +138,7 @@ class PerceptronTagger(OnlineTagger):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose

@@ -67,6 +67,10 @@ class SDCACRF(BaseTagger):
         Most bytes that the distributions may take, see `memory_needed`.
     random_state : int, RandomState instance or None, default=None
         Source of the order of the updates.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; classes without one have 1. A sequence counts ``sample_weight``
+        times the mean class weight of its tokens. "balanced" weighs classes by
+        ``n_tokens / (n_classes * count)``.
     n_jobs : int, default=None
         Number of threads that verify the gap, and predict; updates are made one after the other.
         None means 1 unless in a `joblib.parallel_config` context, -1 means all processors.
@@ -157,6 +161,7 @@ class SDCACRF(BaseTagger):
         verify_every=None,
         max_memory=2**32,
         random_state=None,
+        class_weight=None,
         n_jobs=None,
         warm_start=False,
         verbose=0,
@@ -171,6 +176,7 @@ class SDCACRF(BaseTagger):
         self.verify_every = verify_every
         self.max_memory = max_memory
         self.random_state = random_state
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose

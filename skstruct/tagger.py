@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import ClassifierTags
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skstruct._persistence import Persistent, check_weights
+from skstruct.class_weight import weigh_sequences
 from skstruct.feature_input import FeatureInput
 from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
@@ -76,7 +78,10 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
     reject a list of label lists.
     """
 
-    _parameter_constraints: dict = {"n_jobs": [Integral, None]}
+    _parameter_constraints: dict = {
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "n_jobs": [Integral, None],
+    }
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
@@ -242,6 +247,10 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
         sample_weight = _check_sample_weight(
             sample_weight, batch, dtype=np.float64, ensure_non_negative=True
+        )
+        class_weight = getattr(self, "class_weight", None)
+        sample_weight = weigh_sequences(
+            class_weight, self.classes_, labels, batch.offsets, sample_weight
         )
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")

@@ -105,7 +105,11 @@ def expected_failures(estimator):
     exact = isinstance(estimator, CRFTagger) and estimator.solver in ("lbfgs", "sag")
     if exact or isinstance(estimator, SDCACRF):
         return {}
-    return instance_generator._get_expected_failed_checks(SGDClassifier())
+    failures = dict(instance_generator._get_expected_failed_checks(SGDClassifier()))
+    if isinstance(estimator, PerceptronClassifier):
+        # It passes with as many epochs as the check allows, see test_class_weight.
+        failures["check_class_weight_classifiers"] = "stops while the average still moves"
+    return failures
 
 
 @parametrize_with_checks(
