@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LabelScore", "TrainingLog"]
+__all__ = ["HeldOut", "LabelScore", "TrainingLog"]
 
 # What CRFsuite calls what `history_` has.
 _COLUMNS = {
@@ -47,24 +47,26 @@ class TrainingLog:
         Number of weights.
     seconds : float
         How long it took.
+    held_out : HeldOut, default=None
+        Scores of held out sequences.
 
     Attributes
     ----------
     iterations : list of dict
         For each iteration ``"num"``, ``"loss"`` (the objective), ``"feature_norm"``, ``"time"``
         (seconds), ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and
-        ``"active_features"``. The last one has the scores of the held out sequences, if there
-        were any, as `score_held_out` adds them.
+        ``"active_features"``; where sequences were held out, also their scores, see `HeldOut`.
     featgen_num_features : int
         Number of weights.
     training_seconds : float
         How long it took.
     """
 
-    def __init__(self, estimator, n_features, seconds):
+    def __init__(self, estimator, n_features, seconds, held_out=None):
         self.featgen_num_features = n_features
         self.training_seconds = seconds
-        self.iterations = list(_iterations(estimator.history_, n_features))
+        scores = [] if held_out is None else held_out.scores
+        self.iterations = list(_iterations(estimator.history_, n_features, scores))
 
     @property
     def last_iteration(self):
@@ -83,31 +85,68 @@ class TrainingLog:
             _change(entry, lambda pair: Fraction(*pair)) for entry in self.iterations
         ]
 
-    def score_held_out(self, labels, y_true, y_pred):
-        """Add the scores of held out sequences to the last iteration."""
-        if self.last_iteration is None:
-            return
-        true = [label for sequence in y_true for label in sequence]
-        pred = [label for sequence in y_pred for label in sequence]
-        names = dict.fromkeys([*labels, *true])
-        scores = {name: _label_score(name, true, pred) for name in names}
-        n_right = sum(t == p for t, p in zip(true, pred, strict=True))
-        n_whole = sum(list(t) == list(p) for t, p in zip(y_true, y_pred, strict=True))
-        tokens, whole = Fraction(n_right, max(len(true), 1)), Fraction(n_whole, len(y_true))
-        self.last_iteration.update(
-            scores=scores,
-            **{
-                f"avg_{what}": float(np.mean([getattr(s, what) or 0.0 for s in scores.values()]))
-                for what in ("precision", "recall", "f1")
-            },
-            item_accuracy=tokens,
-            item_accuracy_float=float(tokens),
-            instance_accuracy=whole,
-            instance_accuracy_float=float(whole),
+
+class HeldOut:
+    """Scores of held out sequences, once for each iteration.
+
+    Parameters
+    ----------
+    labels : list of str
+        Of the sequences learnt from, in the order in which they first occur.
+    y : list of list of str
+        The right labels of the held out sequences.
+
+    Attributes
+    ----------
+    scores : list of dict
+        ``"scores"``, a `LabelScore` for each label; ``"avg_precision"``, ``"avg_recall"`` and
+        ``"avg_f1"``; ``"item_accuracy"`` and ``"instance_accuracy"``, shares of the tokens and of
+        the sequences that are right, and the same as floats.
+    """
+
+    def __init__(self, labels, y):
+        flat = [label for sequence in y for label in sequence]
+        names = dict.fromkeys([*labels, *flat])
+        self._code_of = {name: code for code, name in enumerate(names)}
+        self._true = np.array([self._code_of[label] for label in flat], np.int64)
+        self._owner = np.repeat(np.arange(len(y)), [len(sequence) for sequence in y])
+        self._n_sequences = len(y)
+        self.scores = []
+
+    def add(self, classes, predicted):
+        """Score labels predicted, of which each is the number of one of the classes."""
+        code_of_class = np.array([self._code_of[label] for label in classes.tolist()], np.int64)
+        predicted = code_of_class[predicted]
+        right = predicted == self._true
+        n = len(self._code_of)
+        counts = zip(
+            np.bincount(self._true[right], minlength=n).tolist(),
+            np.bincount(predicted, minlength=n).tolist(),
+            np.bincount(self._true, minlength=n).tolist(),
+            strict=True,
+        )
+        scores = dict(zip(self._code_of, (_label_score(*three) for three in counts), strict=True))
+        tokens = Fraction(int(right.sum()), max(len(right), 1))
+        n_spoilt = len(np.unique(self._owner[~right]))
+        whole = Fraction(self._n_sequences - n_spoilt, self._n_sequences)
+        self.scores.append(
+            {
+                "scores": scores,
+                **{
+                    f"avg_{what}": float(
+                        np.mean([getattr(score, what) or 0.0 for score in scores.values()])
+                    )
+                    for what in ("precision", "recall", "f1")
+                },
+                "item_accuracy": tokens,
+                "item_accuracy_float": float(tokens),
+                "instance_accuracy": whole,
+                "instance_accuracy_float": float(whole),
+            }
         )
 
 
-def _iterations(history, n_features):
+def _iterations(history, n_features, scores):
     """The entries of a history one after the other, less the one for the start."""
     epochs, times = history["epoch"], history["time"]
     for k in range(len(epochs)):
@@ -121,7 +160,7 @@ def _iterations(history, n_features):
         if "gradient_norm" in history:
             entry["active_features"] = n_features
         entry["time"] = float(times[k] - (times[k - 1] if k else 0.0))
-        yield entry
+        yield entry | (scores[k] if scores else {})
 
 
 def _change(entry, function):
@@ -134,9 +173,7 @@ def _as_pair(fraction):
     return fraction.numerator, fraction.denominator
 
 
-def _label_score(name, true, pred):
-    match = sum(t == p == name for t, p in zip(true, pred, strict=True))
-    model, ref = pred.count(name), true.count(name)
+def _label_score(match, model, ref):
     precision = match / model if model else None
     recall = match / ref if ref else None
     f1 = 2 * match / (model + ref) if model + ref else None

@@ -10,7 +10,7 @@ from time import perf_counter
 from sklearn.exceptions import ConvergenceWarning
 
 from skstruct._crfsuite_algorithms import algorithm_named, make_estimator, parameters_of
-from skstruct._crfsuite_log import TrainingLog
+from skstruct._crfsuite_log import HeldOut, TrainingLog
 from skstruct._crfsuite_model import tagger_to_bytes
 from skstruct._crfsuite_tagger import as_tokens
 
@@ -60,16 +60,29 @@ def learn(params, X, y, X_dev=None, y_dev=None):
         if params.get("max_iterations") is not None:
             # Who sets a limit knows that it may come before the minimum.
             warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, y)
+        held_out = _fit(estimator, X, y, X_dev, y_dev, labels)
     if hasattr(estimator, "transition_coef_"):
         raise ValueError(
             "X has features of transitions, which CRFsuite's models know nothing of: use CRFTagger."
         )
     n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
-    log = TrainingLog(estimator, n_weights, perf_counter() - start)
-    if X_dev is not None:
-        log.score_held_out(labels, [list(s) for s in y_dev], estimator.predict(X_dev))
+    log = TrainingLog(estimator, n_weights, perf_counter() - start, held_out)
     return estimator, labels, log
+
+
+def _fit(estimator, X, y, X_dev, y_dev, labels):
+    """Fit, and score the held out sequences at every iteration, if there are some."""
+    if X_dev is None:
+        estimator.fit(X, y)
+        return None
+    y_dev = [list(sequence) for sequence in y_dev]
+    held_out = HeldOut(labels, y_dev)
+    estimator._on_validation = lambda predicted: held_out.add(estimator.classes_, predicted)
+    try:
+        estimator.fit(X, y, X_val=X_dev, y_val=y_dev)
+    finally:
+        del estimator._on_validation
+    return held_out
 
 
 class Trainer:

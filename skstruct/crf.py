@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skstruct._crfsuite_trainer import train_with_crfsuite
+from skstruct.early_stopping import BestIterate
 from skstruct.history import History
 from skstruct.kernels.crf import crf_epoch
 from skstruct.kernels.lbfgs import dot
@@ -37,7 +38,7 @@ _SOLVERS_OF = {
     "average": (("sgd",), False),
     "structure_alpha": (("sgd",), 1),
     "mini_length": (("sgd",), None),
-    "early_stopping": (("sgd",), False),
+    "early_stopping": (("lbfgs", "sgd"), False),
 }
 
 
@@ -96,9 +97,10 @@ class CRFTagger(OnlineTagger):
         when the objective has hardly changed in twenty epochs. They compute the objective after
         the first epoch, every tenth, and, at most every third, where an estimate says that it
         might be enough; this takes a third to a half of the time of an epoch. With "sgd",
-        stop when the loss (with `early_stopping`, the share of right tokens in the part held out)
-        has not improved by more than this share of itself for `n_iter_no_change` epochs; None goes
-        on for `max_iter` epochs.
+        stop when the loss has not improved by more than this share of itself for
+        `n_iter_no_change` epochs; None goes on for `max_iter` epochs. With `early_stopping`,
+        "lbfgs" and "sgd" stop when the share of right tokens in the validation set has not grown
+        by more than this for `n_iter_no_change` epochs or iterations.
     learning_rate : float, default=0.1
         How far "sgd" moves the weights at the first sequence.
     decay : float, default=0.9
@@ -116,14 +118,16 @@ class CRFTagger(OnlineTagger):
         Whether "sgd" visits the sequences in a new random order in every epoch.
     random_state : int, RandomState instance or None, default=None
         Source of the order of "sag", "oeg" and "sgd", and of the part held out. "lbfgs" draws
-        nothing.
+        nothing else.
     early_stopping : bool, default=False
-        Whether to hold out a part of the sequences, watch the accuracy there, and keep the
-        weights of the best epoch. Only "sgd".
+        Whether to watch the accuracy on the validation set that `fit` was given, or else on a
+        part of the sequences that is held out, and keep the weights of the best epoch (or
+        iteration). Only "lbfgs" and "sgd".
     validation_fraction : float, default=0.1
         Share of the sequences that is held out with `early_stopping`.
     n_iter_no_change : int, default=5
-        Epochs of "sgd" to wait for an improvement.
+        Epochs of "sgd", with `early_stopping` also iterations of "lbfgs", to wait for an
+        improvement.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; classes without one have 1. A sequence counts ``sample_weight``
         times the mean class weight of its tokens. "balanced" weighs classes by
@@ -159,8 +163,8 @@ class CRFTagger(OnlineTagger):
     n_weights_ : int
         Number of weights of the model. Not with "sgd".
     suboptimality_bound_ : float
-        The objective is at most this far above its minimum, in its own unit. Only "lbfgs", "sag"
-        and "oeg".
+        The objective is at most this far above its minimum, in its own unit; with
+        `early_stopping`, the objective without the part held out. Only "lbfgs", "sag" and "oeg".
     history_ : dict of ndarray
         For each iteration of "lbfgs", from 0 for the start: ``"epoch"``, ``"time"`` (seconds since
         the start of `fit`'s optimisation), ``"objective"``, ``"bound"`` (on the distance from the
@@ -170,9 +174,9 @@ class CRFTagger(OnlineTagger):
         or ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (up to then).
         For each epoch of "sgd": ``"epoch"``,
         ``"time"``, ``"mistakes"`` (share of tokens for which another label was more probable, on
-        the way), ``"loss"`` (negative log-likelihood, on the way), ``"weight_norm"`` (of the
-        weights of features), and with `early_stopping` ``"validation_score"``; the objective
-        itself would take another pass.
+        the way), ``"loss"`` (negative log-likelihood, on the way) and ``"weight_norm"`` (of the
+        weights of features); the objective itself would take another pass. With a validation set
+        also ``"validation_score"``.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
@@ -343,11 +347,13 @@ class CRFTagger(OnlineTagger):
             stacklevel=6,
         )
 
-    def _fit(self, training_set):
+    def _fit(self, training_set, validation_set=None):
         self._check_params()
         if self.solver == "sgd":
-            self._fit_online(training_set)
+            self._fit_online(training_set, validation_set)
             return
+        if self.solver != "lbfgs" and validation_set is not None:
+            raise ValueError(f"X_val and y_val need solver='lbfgs' or 'sgd', not {self.solver!r}.")
         if self.solver in ("sag", "oeg"):
             self._fit_stochastically(training_set)
             return
@@ -355,6 +361,9 @@ class CRFTagger(OnlineTagger):
             self._fit_with_crfsuite(training_set)
             return
         self._forget("_state")
+        if self.early_stopping and validation_set is None:
+            random_state = check_random_state(self.random_state)
+            training_set, validation_set = self._hold_out(training_set, random_state)
         counting = np.flatnonzero(training_set.sample_weight > 0)
         if len(counting) < len(training_set.sample_weight):
             training_set = training_set.take(counting)
@@ -370,7 +379,7 @@ class CRFTagger(OnlineTagger):
             fit_intercept=self.fit_intercept,
         )
         del training_set
-        theta = self._minimize(objective)
+        theta = self._minimize(objective, BestIterate(self, objective.unpack, validation_set))
         self.n_weights_ = objective.n_weights
         self._set_chain(objective.unpack(theta))
 
@@ -387,7 +396,7 @@ class CRFTagger(OnlineTagger):
                 return theta, 1
         return zero, _BLIND_STEPS
 
-    def _minimize(self, objective):
+    def _minimize(self, objective, watched):
         history = History(self.verbose)
         with range_runner(objective.offsets, self.n_jobs) as run:
 
@@ -414,14 +423,15 @@ class CRFTagger(OnlineTagger):
                     weight_norm=np.sqrt(dot(point.x, point.x)),
                 )
                 converged = bound <= self.tol * point.value or _stalled(history, self.tol)
-                if converged or iteration == self.max_iter:
+                stopped = watched.visit(point.x, bound, history)
+                if converged or stopped or iteration == self.max_iter:
                     break
-        if not converged:
+        if not (converged or stopped):
             self._warn(iteration, "iterations")
         self.n_iter_ = iteration
-        self.suboptimality_bound_ = bound
         self.history_ = history.arrays()
-        return point.x
+        theta, self.suboptimality_bound_ = watched.best(point.x, bound)
+        return theta
 
 
 def _stalled(history, tol, period=10):

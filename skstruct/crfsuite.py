@@ -203,7 +203,7 @@ class CRF(Persistent, BaseEstimator):
         y : list of lists of str
             Labels.
         X_dev, y_dev : list of lists, default=None
-            Sequences to be scored with the weights learnt; the scores are in the last entry of
+            Sequences to be scored with the weights of every iteration; the scores are in
             ``training_log_.iterations``.
 
         Returns

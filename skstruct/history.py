@@ -28,13 +28,17 @@ class History:
         entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
         for name, value in entry.items():
             self._columns.setdefault(name, []).append(value)
-        if self._verbose:
-            print("  ".join(f"{name} {value:.6g}" for name, value in entry.items()))
+        self._print(entry)
 
     def amend(self, **values):
         """Note more values of the epoch that was added last."""
         for name, value in values.items():
             self._columns.setdefault(name, []).append(value)
+        self._print(values)
+
+    def _print(self, entry):
+        if self._verbose:
+            print("  ".join(f"{name} {value:.6g}" for name, value in entry.items()))
 
     def __getitem__(self, name):
         return self._columns[name]

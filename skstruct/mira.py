@@ -58,8 +58,8 @@ class MIRATagger(SearchTagger):
     random_state : int, RandomState instance or None, default=None
         Source of the order, and of the part held out.
     early_stopping : bool, default=False
-        Whether to hold out a part of the sequences, watch the accuracy there, and keep the
-        weights of the best epoch.
+        Whether to watch the accuracy on the validation set that `fit` was given, or else on a
+        part of the sequences that is held out, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
         Share of the sequences that is held out with `early_stopping`.
     n_iter_no_change : int, default=5
@@ -97,9 +97,9 @@ class MIRATagger(SearchTagger):
     history_ : dict of ndarray
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
         wrongly on the way), ``"loss"`` (by how much the margins were missed, on the way),
-        ``"weight_norm"`` (of the weights of features), and with `early_stopping`
-        ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the share of the
-        sequences (or pieces) whose best labelling the beam did not find, at the time.
+        ``"weight_norm"`` (of the weights of features), and with a validation
+        set ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the share of
+        the sequences (or pieces) whose best labelling the beam did not find, at the time.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int

@@ -12,9 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.class_weight import refuse_balanced
+from skstruct.early_stopping import (
+    Patience,
+    renumber_features,
+    token_accuracy,
+    validation_accuracy,
+)
 from skstruct.history import History
 from skstruct.kernels.appearance import by_appearance, reorder
-from skstruct.kernels.decode import decode_best
 from skstruct.kernels.online import (
     N_PROGRESS,
     NORM,
@@ -28,7 +33,7 @@ from skstruct.kernels.online import (
 )
 from skstruct.kernels.scores import Chain, EdgeChain, Rows
 from skstruct.mixing import Mixture
-from skstruct.parallel import count_shards, range_runner
+from skstruct.parallel import count_shards
 from skstruct.search import SEARCHES, make_search
 from skstruct.structure import cut_sequences
 from skstruct.tagger import BaseTagger, unchanged_on_error, zero_edges
@@ -121,18 +126,19 @@ class OnlineTagger(BaseTagger):
             )
         return classes
 
-    def _fit(self, training_set):
+    def _fit(self, training_set, validation_set=None):
         self._check_params()
-        self._fit_online(training_set)
+        self._fit_online(training_set, validation_set)
 
-    def _fit_online(self, training_set):
+    def _fit_online(self, training_set, validation_set):
         self.__dict__.pop("_state", None)
         random_state = check_random_state(self.random_state)
         rows = Rows(*training_set.rows[: len(Rows._fields)])
         rank, rows = by_appearance(rows, self.n_features_in_)
         training_set = training_set._replace(rows=training_set.rows._replace(**rows._asdict()))
-        validation_set = None
-        if self.early_stopping:
+        if validation_set is not None:
+            validation_set = renumber_features(validation_set, rank)
+        elif self.early_stopping:
             training_set, validation_set = self._hold_out(training_set, random_state)
         warm = self.warm_start and hasattr(self, "coef_")
         state = self._new_state(warm=warm)
@@ -142,20 +148,17 @@ class OnlineTagger(BaseTagger):
         if mixture is not None:
             state = mixture.state
         history = History(self.verbose)
-        best, best_chain, epochs_since = -np.inf, None, 0
+        patience, best_chain = Patience(self.tol, self.n_iter_no_change), None
         for epoch in range(1, self.max_iter + 1):
             self._run_epoch(training_set, state, mixture, random_state, history, epoch)
             merit = self._merit(history)
             if validation_set is not None:
                 chain = _averaged(state)
-                merit = self._accuracy(chain, validation_set)
-                history.amend(validation_score=merit)
-                if merit > best:
-                    best_chain = chain
-            epochs_since = 0 if merit > best + (self.tol or 0.0) else epochs_since + 1
-            best = max(best, merit)
-            stuck = self.tol is not None and epochs_since >= self.n_iter_no_change
-            if stuck or self._nothing_left(history, state, training_set):
+                score = validation_accuracy(self, chain, validation_set, history)
+                merit = score if self.early_stopping else merit
+            if patience.is_best(merit) and self.early_stopping:
+                best_chain = chain
+            if patience.is_over or self._nothing_left(history, state, training_set):
                 break
         else:
             if self.tol is not None:
@@ -192,7 +195,7 @@ class OnlineTagger(BaseTagger):
         """
         if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
             return False
-        return self._accuracy(_averaged(state), training_set) == 1.0
+        return token_accuracy(_averaged(state), training_set, self.n_jobs) == 1.0
 
     def _new_mixture(self, state, training_set):
         """What learns in shards, None if there is one only."""
@@ -273,17 +276,6 @@ class OnlineTagger(BaseTagger):
         order = counting[random_state.permutation(len(counting))]
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
         return training_set.take(kept), training_set.take(held)
-
-    def _accuracy(self, chain, data):
-        predicted = np.empty(len(data.labels), np.int32)
-        with range_runner(data.offsets, self.n_jobs) as run:
-            run(
-                lambda _, first, last: decode_best(
-                    data.rows, data.offsets, first, last, chain, predicted
-                )
-            )
-        weight = np.repeat(data.sample_weight, np.diff(data.offsets))
-        return float(np.average(predicted == data.labels, weights=weight))
 
     def _new_state(self, *, warm):
         def zeros(n_rows, n_edge_rows):

@@ -37,8 +37,8 @@ class PerceptronTagger(OnlineTagger):
     random_state : int, RandomState instance or None, default=None
         Source of the order, and of the part held out.
     early_stopping : bool, default=False
-        Whether to hold out a part of the sequences, watch the accuracy there, and keep the
-        weights of the best epoch.
+        Whether to watch the accuracy on the validation set that `fit` was given, or else on a
+        part of the sequences that is held out, and keep the weights of the best epoch.
     validation_fraction : float, default=0.1
         Share of the sequences that is held out with `early_stopping`.
     n_iter_no_change : int, default=5
@@ -76,8 +76,8 @@ class PerceptronTagger(OnlineTagger):
     history_ : dict of ndarray
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
         wrongly on the way), ``"loss"`` (by how much the labellings found scored more than the
-        right ones), ``"weight_norm"`` (of the weights of features), and with `early_stopping`
-        ``"validation_score"``.
+        right ones), ``"weight_norm"`` (of the weights of features), and with a validation
+        set ``"validation_score"``.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.dual import CRFDual, marginals_nbytes
+from skstruct.early_stopping import validation_accuracy
 from skstruct.history import History
 from skstruct.parallel import range_runner
 from skstruct.tagger import BaseTagger
@@ -102,7 +103,7 @@ class SDCACRF(BaseTagger):
         ``"objective"``, ``"dual"`` (the lower bound), ``"gap"`` (their difference),
         ``"verified"``, ``"updates"`` and ``"oracle_calls"`` (up to then) and ``"weight_norm"``.
         Where ``"verified"`` is false, the gap is an estimate, and the objective the sum of the
-        dual and that.
+        dual and that. Where `fit` was given a validation set, also ``"validation_score"``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -211,7 +212,7 @@ class SDCACRF(BaseTagger):
     def _pair_dtype(self):
         return np.float32 if self.tol >= _LEAST_SINGLE_TOL else np.float64
 
-    def _fit(self, training_set):
+    def _fit(self, training_set, validation_set=None):
         lengths = np.diff(training_set.offsets)
         counting = np.flatnonzero((training_set.sample_weight > 0) & (lengths > 0))
         if len(counting) < len(lengths):
@@ -228,7 +229,7 @@ class SDCACRF(BaseTagger):
         offsets = training_set.offsets
         del training_set
         with range_runner(offsets, self.n_jobs) as run:
-            certificate = self._maximize(dual, run)
+            certificate = self._maximize(dual, run, validation_set)
         self.duality_gap_ = certificate.gap
         self.relative_duality_gap_ = _share(certificate)
         self._set_chain(dual.chain())
@@ -245,7 +246,7 @@ class SDCACRF(BaseTagger):
                 f"{self.max_memory:,}. Allow more, or use CRFTagger, which does not store them."
             )
 
-    def _maximize(self, dual, run):
+    def _maximize(self, dual, run, validation_set):
         """Ascend until the gap is small enough; return the verified certificate."""
         random_state = check_random_state(self.random_state)
         history = History(self.verbose)
@@ -278,6 +279,8 @@ class SDCACRF(BaseTagger):
                 oracle_calls=dual.n_oracle_calls,
                 weight_norm=dual.weight_norm(),
             )
+            if validation_set is not None:
+                validation_accuracy(self, dual.chain(), validation_set, history)
             if verify and _share(certificate) <= self.tol:
                 break
         else:

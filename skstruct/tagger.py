@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skstruct._persistence import Persistent, check_weights
 from skstruct.class_weight import weigh_sequences
+from skstruct.early_stopping import read_validation_set
 from skstruct.feature_input import FeatureInput
 from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
@@ -67,11 +68,12 @@ class TrainingSet(NamedTuple):
 class BaseTagger(Persistent, FeatureInput, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
-    A subclass defines ``_fit(training_set)``, which sets ``coef_``, ``transition_``,
-    ``intercept_``, ``start_`` and ``end_`` (`_set_chain`; where transitions have features, also
-    ``transition_coef_``), ``n_iter_`` and ``history_``. It is
+    A subclass defines ``_fit(training_set, validation_set=None)``, which sets ``coef_``,
+    ``transition_``, ``intercept_``, ``start_`` and ``end_`` (`_set_chain`; where transitions have
+    features, also ``transition_coef_``), ``n_iter_`` and ``history_``. It is
     called with ``classes_`` set, after everything about X, y and the parameters was checked, and
-    may raise at any time: `fit` then puts the estimator back as it was.
+    may raise at any time: `fit` then puts the estimator back as it was. The validation set is a
+    `TrainingSet`, too; labels that no training sequence has are -1 there.
 
     Taggers do not call themselves classifiers to scikit-learn, although they are: for a
     classifier and an integer ``cv`` it would look into y for the classes to stratify by, and
@@ -83,8 +85,11 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
+    # Called with the labels predicted for the validation set, whenever there are some.
+    _on_validation = None
+
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the weights.
 
         Parameters
@@ -98,6 +103,13 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             or a 2-D array. For 2-D `X` a 1-D array.
         sample_weight : array-like of shape (n_sequences,), default=None
             How often each sequence counts in the objective. By default, once.
+        X_val, y_val : sequences of tokens and of labels, default=None
+            A validation set, in any format and with the features of `X`; others are ignored as in
+            `predict`. Its accuracy is noted in ``history_["validation_score"]`` at every epoch
+            (or iteration). With ``early_stopping`` it takes the place of a part held out.
+            Labels that do not occur in `y` count as wrong, whatever is predicted.
+        sample_weight_val : array-like of shape (n_val_sequences,), default=None
+            Weights of its sequences.
 
         Returns
         -------
@@ -112,8 +124,11 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         with unchanged_on_error(self):
             warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
             classes = self.classes_ if warm else None
-            # In one line, so that a learner that has packed the data can let go of it.
-            self._fit(self._read_training_set(X, y, sample_weight, classes, not warm))
+            # In one call, so that a learner that has packed the data can let go of it.
+            self._fit(
+                self._read_training_set(X, y, sample_weight, classes, not warm),
+                self._read_validation_set(X_val, y_val, sample_weight_val),
+            )
         return self
 
     def predict(self, X):
@@ -255,6 +270,12 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")
         return TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
+
+    def _read_validation_set(self, X, y, sample_weight):
+        def read(batch, labels, weight):
+            return TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
+
+        return read_validation_set(self, read, X, y, sample_weight)
 
     def _read_X(self, X, *, reset=False):
         """Settle the format of X and bring it into a batch with the features of the model."""

@@ -501,7 +501,6 @@ def test_sgd_early_stopping_keeps_the_best_epoch(small):
         ("lbfgs", {"average": True}),
         ("lbfgs", {"structure_alpha": 2.0}),
         ("lbfgs", {"mini_length": 5}),
-        ("lbfgs", {"early_stopping": True}),
         ("lbfgs", {"tol": None}),
     ],
 )
