@@ -84,10 +84,10 @@ def peak_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def seconds_of(function):
+def seconds_of(function, n_calls=TAGGING_PASSES):
     """Median of the seconds that some calls take."""
     seconds = []
-    for _ in range(TAGGING_PASSES):
+    for _ in range(n_calls):
         start = perf_counter()
         function()
         seconds.append(perf_counter() - start)

@@ -1,33 +1,38 @@
 """Speed and memory of feature extraction by templates, side by side in one run.
 
-    python benchmarks/templates.py [--repetitions 5]
+    python benchmarks/templates.py --repeat 5
 
-The 19 templates of text chunking on the training part of CoNLL-2000, from token lists to the
-sparse matrix:
+writes the tables to docs/benchmarks/templates.md. The 19 templates of text chunking on the
+training part of CoNLL-2000, from token lists to the sparse matrix:
 
-- strings: a Python loop that makes a list of attribute strings for each token, as python-crfsuite
-  takes them, and `SequenceVectorizer`;
-- dicts: the same with a dict for each token, as sklearn-crfsuite takes them;
+- dicts, DictVectorizer: a Python loop that makes a dict for each token, as sklearn-crfsuite takes
+  them, and scikit-learn's vectorizer;
+- dicts: the same with `SequenceVectorizer`;
+- strings: the same with a list of attribute strings for each token, as python-crfsuite takes them;
 - templates: `TemplateVectorizer`;
 - templates + names: the same, and then the names of all features;
 - hashing: `HashingTemplateVectorizer`.
 
-The first three give the same matrix up to the order of columns, which is checked. Memory is the
-peak of a fresh process above what it needed before, with the tokens loaded.
+Those with names give the same matrix up to the order of columns, which is checked.
 """
 
 import argparse
 import gc
 import multiprocessing
-import resource
+import platform
 import time
+from pathlib import Path
 
 import numpy as np
+from conll2000 import peak_memory, seconds_of
+from sklearn.feature_extraction import DictVectorizer
 
 from skstruct.datasets import fetch_conll2000
 from skstruct.features import SequenceVectorizer
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
+CALLS = 3
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "templates.md"
 WORDS = [[(i, 0)] for i in range(-2, 3)] + [[(-1, 0), (0, 0)], [(0, 0), (1, 0)]]
 TAGS = [[(i, 1)] for i in range(-2, 3)]
 TAGS += [[(i, 1), (i + 1, 1)] for i in range(-2, 2)]
@@ -79,6 +84,12 @@ def dicts(X):
     return vectorizer, vectorizer.fit_transform([feature_dicts(sentence) for sentence in X])
 
 
+def dicts_with_sklearn(X):
+    vectorizer = DictVectorizer()
+    tokens = [features for sentence in X for features in feature_dicts(sentence)]
+    return vectorizer, vectorizer.fit_transform(tokens)
+
+
 def templates(X):
     vectorizer = TemplateVectorizer(TEMPLATE)
     return vectorizer, vectorizer.fit_transform(X)
@@ -96,8 +107,9 @@ def hashing(X):
 
 
 ROUTES = {
-    "strings": strings,
+    "dicts, DictVectorizer": dicts_with_sklearn,
     "dicts": dicts,
+    "strings": strings,
     "templates": templates,
     "templates + names": templates_and_names,
     "hashing": hashing,
@@ -114,73 +126,100 @@ def check(X):
         order = np.argsort(found)
         np.testing.assert_array_equal(found[order], names)
         assert (batch.X[:, order] != reference.X).nnz == 0
-    print(f"{reference!r}, {reference.X.nnz} entries: the same by all routes\n")
 
 
-def peak(route):
-    """Peak memory of a route in MB, above what the process with the tokens has."""
+def measure(route):
+    """Seconds of a route, and its peak memory in MB above what the process with the tokens has."""
     X, _ = fetch_conll2000(return_X_y=True)
-    # Compilation takes memory too, once.
+    # Compilation takes time and memory, once.
     ROUTES[route](X[:2])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = ROUTES[route](X)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    del result
-    return (after - before) / 1024
+    gc.collect()
+    before = peak_memory()
+    return seconds_of(lambda: ROUTES[route](X), CALLS), peak_memory() - before
 
 
-def span(ratios):
-    return f"{np.median(ratios):.1f} ({ratios.min():.1f}-{ratios.max():.1f})"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=5)
-    repetitions = parser.parse_args().repetitions
-    # First of all: a new process starts with the peak of the one that starts it.
+def measure_all(repeat):
+    """Results of each route, the routes in turn, every run in a process of its own."""
+    results = {route: [] for route in ROUTES}
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        memory = {route: pool.apply(peak, (route,)) for route in ROUTES}
-    X, _ = fetch_conll2000(return_X_y=True)
-    test, _ = fetch_conll2000(subset="test", return_X_y=True)
-    check(X)
+        for _ in range(repeat):
+            for route in ROUTES:
+                results[route].append(pool.apply(measure, (route,)))
+                print(route, *results[route][-1], flush=True)
+    return results
 
-    seconds, cpu_seconds = {route: [] for route in ROUTES}, {route: [] for route in ROUTES}
-    for _ in range(repetitions):
-        for route, run in ROUTES.items():
-            gc.collect()
-            start, cpu_start = time.perf_counter(), time.process_time()
-            run(X)
-            seconds[route].append(time.perf_counter() - start)
-            cpu_seconds[route].append(time.process_time() - cpu_start)
 
-    print(f"{'route':18} {'median s':>9} {'best s':>7} {'CPU s':>7}", end="")
-    print(f" {'times faster':>18} {'by CPU time':>18} {'peak MB':>8}")
-    for route in ROUTES:
-        wall, cpu = np.array(seconds[route]), np.array(cpu_seconds[route])
-        print(f"{route:18} {np.median(wall):9.3f} {wall.min():7.3f} {np.median(cpu):7.3f}", end="")
-        ratios = (span(seconds["strings"] / wall), span(cpu_seconds["strings"] / cpu))
-        print(f" {ratios[0]:>18} {ratios[1]:>18} {memory[route]:8.0f}")
-
+def measure_transforms(X, test, repeat):
+    """Tokens a second of new sentences, and the milliseconds of one sentence alone; medians."""
     vectorizer, _ = templates(X)
-    reference, _ = strings(X)
-    n_tokens = sum(map(len, test))
-    print(f"\ntransform of the test part, {n_tokens} tokens; one sentence at a time, the first 500")
-    for route, run in {
-        "strings": lambda part: reference.transform([feature_strings(s) for s in part]),
+    reference, _ = dicts(X)
+    routes = {
+        "dicts": lambda part: reference.transform([feature_dicts(s) for s in part]),
         "templates": vectorizer.transform,
-    }.items():
+    }
+    found = {}
+    for route, run in routes.items():
         times = []
-        for _ in range(repetitions):
+        for _ in range(repeat):
             start = time.perf_counter()
             run(test)
             middle = time.perf_counter()
             for sentence in test[:500]:
                 run([sentence])
             times.append((middle - start, (time.perf_counter() - middle) / 500))
-        batch, single = np.median(times, axis=0)
-        print(
-            f"{route:18} {batch:9.3f} s  {n_tokens / batch:10.0f} tokens/s  {single * 1e3:6.2f} ms"
-        )
+        whole, single = np.median(times, axis=0)
+        found[route] = sum(map(len, test)) / whole, 1000 * single
+    return found
+
+
+def write_page(results, transforms, path):
+    n_turns = len(results["dicts"])
+    lines = [
+        "# Features by templates",
+        "",
+        "From token lists to the sparse matrix, the 19 templates of text chunking on the training",
+        "part of CoNLL-2000: features made in Python, as dicts or lists of strings, and",
+        "scikit-learn's `DictVectorizer` or our `SequenceVectorizer`, beside `TemplateVectorizer`.",
+        f"Medians of {n_turns} fresh processes in turn, on one thread, and ratios within a turn",
+        f"(median, and range); of each process the median of {CALLS} calls. Our matrices are the",
+        "same. Memory is the peak above what the process had with the tokens loaded. Written by",
+        "`benchmarks/templates.py`.",
+        "",
+        "| | seconds | times faster than dicts, `DictVectorizer` | than dicts | peak memory, MB |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for route, runs in results.items():
+        seconds, memory = np.array(runs).T
+        cells = []
+        for other in ("dicts, DictVectorizer", "dicts"):
+            ratios = np.array(results[other])[:, 0] / seconds
+            cells.append(f"{np.median(ratios):.1f} ({ratios.min():.1f}-{ratios.max():.1f})")
+        row = f"| {route} | {np.median(seconds):.3f} | {' | '.join(cells)} |"
+        lines.append(f"{row} {np.median(memory):.0f} |")
+    lines += [
+        "",
+        "New sentences, the test part, all at once and one at a time:",
+        "",
+        "| | tokens a second | ms a sentence alone |",
+        "|---|---:|---:|",
+    ]
+    for route, (rate, single) in transforms.items():
+        lines.append(f"| {route} | {rate:,.0f} | {single:.2f} |")
+    lines += ["", f"Python {platform.python_version()}, {platform.machine()}."]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=5, help="turns (default 5)")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where to write the tables")
+    arguments = parser.parse_args()
+    # First of all: a new process starts with the peak of the one that starts it.
+    results = measure_all(arguments.repeat)
+    X, _ = fetch_conll2000(return_X_y=True)
+    test, _ = fetch_conll2000(subset="test", return_X_y=True)
+    check(X)
+    write_page(results, measure_transforms(X, test, arguments.repeat), arguments.page)
 
 
 if __name__ == "__main__":

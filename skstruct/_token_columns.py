@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import chain, count, islice
+from operator import itemgetter
 from reprlib import repr as short_repr
 
 import numpy as np
@@ -110,7 +111,8 @@ class TokenColumns:
         if types == {str}:
             columns = [distinct]
         elif types == {tuple} and len(set(map(len, distinct))) == 1:
-            columns = list(zip(*distinct, strict=True))
+            # Not by zip, whose iterator for each token would set the garbage collector going.
+            columns = [list(map(itemgetter(c), distinct)) for c in range(len(distinct[0]))]
         else:
             return None, None
         if any(set(map(type, column)) != {str} for column in columns):
