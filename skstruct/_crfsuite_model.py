@@ -153,6 +153,11 @@ def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
             "CRFsuite's format has no place for."
         )
     chain = tagger._chain()
+    if not all(np.isfinite(part).all() for part in chain):
+        raise ValueError(
+            "A weight is infinite or no number, which CRFsuite cannot work with: fit the tagger "
+            "without a constraint."
+        )
     for name in ("intercept", "start", "end"):
         if np.any(getattr(chain, name)):
             raise ValueError(
@@ -168,8 +173,6 @@ def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
     names = _names_of(tagger, feature_names)
     coef = sp.csr_matrix(chain.weights[:, order])
     transition = chain.transition[order][:, order]
-    if not (np.isfinite(coef.data).all() and np.isfinite(transition).all()):
-        raise ValueError("A weight is infinite or no number, which CRFsuite cannot work with.")
     lengths = np.diff(coef.indptr)
     used = np.flatnonzero(lengths)
     pairs = np.argwhere(transition)

@@ -25,6 +25,7 @@ __all__ = [
 FORMAT = 1
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
 _STRINGS = "_packed_strings"
+_MAY_FORBID = ("transition_", "start_", "end_")
 
 
 class Persistent:
@@ -169,6 +170,10 @@ def check_weights(tagger):
         check_array_shape(array, shape, name)
         if np.isnan(array).any():
             raise ValueError(f"a weight of {name} is no number.")
+        # Minus infinity forbids a pair of labels, or a label at one end.
+        wrong = np.isposinf if name in _MAY_FORBID else np.isinf
+        if wrong(array).any():
+            raise ValueError(f"a weight of {name} is infinite.")
     vectorizer = getattr(tagger, "vectorizer_", None)
     if vectorizer is not None and len(vectorizer.feature_names_) != n_features:
         raise ValueError("the vectoriser does not belong to the weights.")

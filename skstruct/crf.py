@@ -87,6 +87,12 @@ class CRFTagger(OnlineTagger):
         its combinations with features of transitions. With "sag", "oeg" and "sgd" it always has.
     fit_intercept : bool, default=True
         Whether to learn a bias of each label, of first and of last tokens.
+    constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
+        Which labellings are possible: those that are valid in the scheme "IOB1", "IOB2", "IOBES"
+        (or "BIOES") or "BILOU"; or, of an array in the order of ``classes_``, those in which the
+        label of a column follows that of a row only where it is true. All others have no
+        probability, in learning and in prediction, and their weights are minus infinity. Not
+        with "oeg" and "crfsuite".
     max_iter : int, default=1000
         Most iterations of "lbfgs", or epochs of the others.
     tol : float or None, default=1e-4
@@ -234,6 +240,7 @@ class CRFTagger(OnlineTagger):
         all_possible_states=False,
         all_possible_transitions=False,
         fit_intercept=True,
+        constraint=None,
         max_iter=1000,
         tol=1e-4,
         learning_rate=0.1,
@@ -258,6 +265,7 @@ class CRFTagger(OnlineTagger):
         self.all_possible_states = all_possible_states
         self.all_possible_transitions = all_possible_transitions
         self.fit_intercept = fit_intercept
+        self.constraint = constraint
         self.max_iter = max_iter
         self.tol = tol
         self.learning_rate = learning_rate
@@ -288,6 +296,8 @@ class CRFTagger(OnlineTagger):
             raise ValueError(f"tol=None needs solver='sgd', not {self.solver!r}.")
         if self.solver == "oeg" and self.l2 == 0:
             raise ValueError("l2=0 needs solver='lbfgs', not 'oeg': without penalty, no dual.")
+        if self.solver in ("oeg", "crfsuite") and self.constraint is not None:
+            raise ValueError(f"solver={self.solver!r} knows no constraint; use another solver.")
 
     def _new_state(self, *, warm):
         # What other solvers knew of their result is not known of what becomes of it.
@@ -331,6 +341,7 @@ class CRFTagger(OnlineTagger):
             len(self.classes_),
             check_random_state(self.random_state),
             start=self._chain() if warm else None,
+            possible=self._possible(),
             **{name: getattr(self, name) for name in names},
         )
         if not learnt.converged:
@@ -377,6 +388,7 @@ class CRFTagger(OnlineTagger):
             all_possible_states=self.all_possible_states,
             all_possible_transitions=self.all_possible_transitions,
             fit_intercept=self.fit_intercept,
+            possible=self._possible(),
         )
         del training_set
         theta = self._minimize(objective, BestIterate(self, objective.unpack, validation_set))

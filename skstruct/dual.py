@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from skstruct.constraints import forbid
 from skstruct.kernels.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual_start import (
     mix_with_gold,
@@ -58,6 +59,9 @@ class CRFDual:
     dtype : dtype, default=np.float32
         In what form pair marginals are stored. Single precision can bring the gap down to some
         1e-11 of the objective.
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last. The distributions are over
+        labellings that are possible.
 
     Attributes
     ----------
@@ -70,7 +74,18 @@ class CRFDual:
         sequence were computed.
     """
 
-    def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept, dtype=np.float32):
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        *,
+        l2,
+        fit_intercept,
+        dtype=np.float32,
+        possible=None,
+    ):
+        self._possible = possible
         offsets, labels, weight = training_set[1:]
         found = by_first_sight(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
@@ -99,11 +114,14 @@ class CRFDual:
             By default, that of weights zero, whose marginals are uniform.
         """
         n_labels = self._shape[1]
+        if chain is None and self._possible is not None:
+            chain = self._zero_chain()
         if chain is None:
             self._dual.node[:] = 1 / n_labels
             self._dual.pairs[:] = 1 / n_labels**2
             slope = self._uniform_slope
         else:
+            chain = forbid(chain, self._possible)
             chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
             transitions = prepare_transitions(chain.transition)
             run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
@@ -224,11 +242,7 @@ class CRFDual:
 
     def _set_conjugate_chain(self, run):
         """Make the weights those that belong to the dual variables; return the entropies' sum."""
-        n_features, k = self._shape
-        parts = [
-            Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-            for _ in range(run.n_ranges)
-        ]
+        parts = [self._zero_chain() for _ in range(run.n_ranges)]
         entropies = run(
             lambda number, first, last: conjugate_sum(
                 self._problem, first, last, self._dual, parts[number]
@@ -241,12 +255,18 @@ class CRFDual:
         self._scale_chain(1 / self._problem.l2)
         return sum(entropies)
 
+    def _zero_chain(self):
+        n_features, k = self._shape
+        chain = Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        return chain if self._possible is None else forbid(chain, self._possible)
+
     def _scale_chain(self, factor):
         for part in self._chain:
             part *= factor
 
     def _square_norm(self):
-        return sum(dot(part.ravel(), part.ravel()) for part in self._chain)
+        chain = self._chain if self._possible is None else forbid(self._chain, None)
+        return sum(dot(part.ravel(), part.ravel()) for part in chain)
 
 
 def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):

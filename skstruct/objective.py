@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.constraints import WEIGHTS, forbid
 from skstruct.kernels.lbfgs import dot
 from skstruct.kernels.objective import nll_curvature, nll_gradient
 from skstruct.kernels.parameters import (
@@ -51,6 +52,9 @@ class CRFObjective:
         transitions, this goes for the combinations with features, too.
     fit_intercept : bool
         Whether biases are weights of the model.
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last. Other labellings have no
+        probability, and weights that would be minus infinity are pinned.
 
     Attributes
     ----------
@@ -72,8 +76,10 @@ class CRFObjective:
         all_possible_states=False,
         all_possible_transitions=False,
         fit_intercept=True,
+        possible=None,
     ):
         self.l2 = l2
+        self._possible = possible
         self.offsets = training_set.offsets
         self.labels = training_set.labels
         self.sample_weight = training_set.sample_weight
@@ -87,9 +93,14 @@ class CRFObjective:
         )
         unseen = _transition_frequency(training_set, n_labels)
         free = (unseen > 0) | all_possible_transitions
-        no_transition = n_state + np.flatnonzero(~(free & (unseen >= min_freq)).ravel())
+        transition = free & (unseen >= min_freq)
+        biases = np.full((3, n_labels), fit_intercept)
+        if possible is not None:
+            transition &= possible.transition
+            biases[1:] &= np.stack([possible.start, possible.end])
+        no_transition = n_state + np.flatnonzero(~transition)
+        no_bias = n_state + n_labels * n_labels + np.flatnonzero(~biases)
         n_chain = n_state + n_labels * n_labels + 3 * n_labels
-        no_bias = np.arange(0 if fit_intercept else 3 * n_labels) + n_chain - 3 * n_labels
         self._cuts = [n_state, n_state + n_labels * n_labels]
         self._pinned = np.concatenate([pinned, no_transition, no_bias])
         self.size = n_chain
@@ -138,7 +149,7 @@ class CRFObjective:
         -------
         value : float
         """
-        chain = self._split(theta)
+        chain = self._constrained(theta)
 
         def nll(first, last, gradient):
             return nll_gradient(
@@ -159,7 +170,7 @@ class CRFObjective:
 
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
-        chain = self._split(theta)
+        chain = self._constrained(theta)
         squares = _squared(self._features)
 
         def nll(first, last, diagonal):
@@ -208,6 +219,8 @@ class CRFObjective:
         progress = np.array([0.0, 1.0])
         random_state = np.random.RandomState(0)
         for _ in range(n_epochs):
+            for name in () if self._possible is None else WEIGHTS:
+                getattr(chain, name)[~getattr(self._possible, name)] = -np.inf
             sgd_epoch(
                 self._features,
                 self.offsets,
@@ -248,6 +261,7 @@ class CRFObjective:
         theta = np.zeros(self.size)
         pack_rows(chain.weights, self._place, self._features.labels, theta)
         parts = self._split(theta)
+        chain = forbid(chain, None)
         for name in Chain._fields[1:]:
             getattr(parts, name)[...] = getattr(chain, name)
         if self._edge_place is not None:
@@ -257,8 +271,11 @@ class CRFObjective:
         return theta
 
     def unpack(self, theta):
-        """Chain with the weights of a parameter vector, zero where the model has none."""
-        parts = self._split(theta)
+        """Chain with the weights of a parameter vector, zero where the model has none.
+
+        Those of impossible labellings are minus infinity.
+        """
+        parts = self._constrained(theta)
         weights = np.zeros((self.n_features, self.n_labels))
         unpack_rows(theta, self._place, self._features.labels, weights)
         chain = Chain(weights, *(part.copy() for part in parts[1:5]))
@@ -267,6 +284,11 @@ class CRFObjective:
         edges = zero_edges(len(self._edge_place), self.n_labels)
         unpack_rows(parts.edges, self._edge_place, self._features.edges.labels, edges)
         return EdgeChain(*chain, edges)
+
+    def _constrained(self, theta):
+        """The same as `_split`, with weights of minus infinity where labels are impossible."""
+        chain = self._split(theta)
+        return chain if self._possible is None else forbid(chain, self._possible)
 
     def _split(self, theta):
         k = self.n_labels

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.class_weight import refuse_balanced
+from skstruct.constraints import WEIGHTS, forbid, without_forbidden
 from skstruct.early_stopping import (
     Patience,
     renumber_features,
@@ -104,12 +105,13 @@ class OnlineTagger(BaseTagger):
             # A copy, because an error or interrupt may come after the weights have moved.
             known = getattr(self, "_state", None)
             state = known.copy() if known else self._new_state(warm=not first_call)
+            state = state._replace(chain=forbid(state.chain, self._possible()))
             random_state = check_random_state(self.random_state)
             history = History(self.verbose)
             self.n_iter_ = getattr(self, "n_iter_", 0) + 1
             self._run_epoch(training_set, state, None, random_state, history, self.n_iter_)
             self._state = state
-            self._set_chain(_finite(_averaged(state), self.n_iter_))
+            self._set_chain(self._finite(_averaged(state), self.n_iter_))
             self.history_ = history.arrays()
         return self
 
@@ -169,7 +171,8 @@ class OnlineTagger(BaseTagger):
                 )
         self.n_iter_ = epoch
         self.history_ = history.arrays()
-        chain = _finite(best_chain or _averaged(state, overwrite=mixture is None), epoch)
+        chain = best_chain or _averaged(state, overwrite=mixture is None)
+        chain = self._finite(chain, epoch)
         reorder(chain.weights, rank)
         self._set_chain(chain)
 
@@ -289,11 +292,21 @@ class OnlineTagger(BaseTagger):
             chain = type(chain)(*(part.copy() for part in chain))
         else:
             chain = zeros(*size)
+        chain = forbid(chain, self._possible())
         lag = zeros(*size) if self.average else zeros(0, None if size[1] is None else 0)
         progress = np.zeros(N_PROGRESS)
         progress[NORM] = _squared_norm(chain) if warm else 0.0
         progress[SCALE], progress[RATE] = 1.0, getattr(self, "learning_rate", 1.0)
         return OnlineState(chain, lag, progress)
+
+    def _finite(self, chain, epoch):
+        """The chain itself, or an error if weights are not finite that `constraint` leaves."""
+        possible = self._possible()
+        learnt = chain if possible is None else without_forbidden(chain, possible)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if all(np.isfinite(part.sum()) for part in learnt):
+                return chain
+        raise _not_finite(epoch)
 
 
 class SearchTagger(OnlineTagger):
@@ -330,26 +343,23 @@ def _averaged(state, *, overwrite=False):
     if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
         factor, lag_factor = progress[TOTAL] / progress[SEEN], 1 / progress[SEEN]
         target = state.lag
+    forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
     parts = []
     for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
         part = out if overwrite else np.empty_like(weights)
         combine(np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part))
         parts.append(part)
-    return type(state.chain)(*parts)
+    chain = type(state.chain)(*parts)
+    for name, which in forbidden.items():
+        # Where shards were mixed, these were multiplied by zero.
+        getattr(chain, name)[which] = -np.inf
+    return chain
 
 
 def _counting(training_set):
     """Numbers of the sequences that there is something to learn from."""
     lengths = np.diff(training_set.offsets)
     return np.flatnonzero((training_set.sample_weight > 0) & (lengths > 0))
-
-
-def _finite(chain, epoch):
-    """The chain itself, or an error."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if all(np.isfinite(part.sum()) for part in chain):
-            return chain
-    raise _not_finite(epoch)
 
 
 def _not_finite(epoch):

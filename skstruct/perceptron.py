@@ -19,6 +19,11 @@ class PerceptronTagger(OnlineTagger):
         Whether to predict with the average of the weights, or (naive) with the last ones.
     fit_intercept : bool, default=True
         Whether to learn a bias of each label, of first and of last tokens.
+    constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
+        Which labellings are possible: those that are valid in the scheme "IOB1", "IOB2", "IOBES"
+        (or "BIOES") or "BILOU"; or, of an array in the order of ``classes_``, those in which the
+        label of a column follows that of a row only where it is true. All others have no
+        probability, in learning and in prediction, and their weights are minus infinity.
     structure_alpha : float, default=1.0
         Structure regularisation: in every epoch each sequence is cut anew at random into this many
         pieces, on average. 1 cuts nothing.
@@ -113,6 +118,7 @@ class PerceptronTagger(OnlineTagger):
         *,
         average=True,
         fit_intercept=True,
+        constraint=None,
         structure_alpha=1.0,
         mini_length=None,
         max_iter=100,
@@ -129,6 +135,7 @@ class PerceptronTagger(OnlineTagger):
     ):
         self.average = average
         self.fit_intercept = fit_intercept
+        self.constraint = constraint
         self.structure_alpha = structure_alpha
         self.mini_length = mini_length
         self.max_iter = max_iter

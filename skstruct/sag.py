@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.constraints import forbid
 from skstruct.kernels.lbfgs import dot
 from skstruct.kernels.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
 from skstruct.kernels.sampling import build_tree
@@ -35,6 +36,8 @@ class StochasticAverageGradient:
     start : Chain, default=None
         Weights to start from; by default, zero. The gradients of all sequences are computed there,
         because steps by a few of them would lead away again.
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last.
 
     Attributes
     ----------
@@ -53,6 +56,7 @@ class StochasticAverageGradient:
         fit_intercept,
         nonuniformity=0.5,
         start=None,
+        possible=None,
     ):
         offsets, labels, weight = training_set[1:]
         found = by_first_sight(training_set.rows, offsets, n_features)
@@ -76,7 +80,11 @@ class StochasticAverageGradient:
         )
         self._state.progress[SCALE] = 1.0
         self.n_updates = self.n_oracle_calls = 0
+        if possible is not None:
+            chain = forbid(self._state.chain, possible)
+            self._state = self._state._replace(chain=chain)
         if start is not None:
+            start = forbid(start, possible)
             start = start._replace(weights=start.weights[np.argsort(self._rank)])
             for part, weights in zip(self._state.chain, start, strict=True):
                 part[...] = weights
@@ -113,7 +121,7 @@ class StochasticAverageGradient:
     def gradient_norm(self):
         """Norm of the gradient, by what it was of each sequence when that was visited last."""
         square = 0.0
-        for weights, total in zip(self._state.chain, self._state.total, strict=True):
+        for weights, total in zip(forbid(self._state.chain, None), self._state.total, strict=True):
             gradient = (self._problem.l2 * weights + total).ravel()
             square += dot(gradient, gradient)
         return float(np.sqrt(square))

@@ -56,6 +56,11 @@ class SDCACRF(BaseTagger):
         Precision of the length of a step, between 0 and 1.
     fit_intercept : bool, default=True
         Whether to learn a bias of each label, of first and of last tokens.
+    constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
+        Which labellings are possible: those that are valid in the scheme "IOB1", "IOB2", "IOBES"
+        (or "BIOES") or "BILOU"; or, of an array in the order of ``classes_``, those in which the
+        label of a column follows that of a row only where it is true. All others have no
+        probability, in learning and in prediction, and their weights are minus infinity.
     max_iter : int, default=1000
         Most epochs, of as many updates as there are sequences.
     tol : float, default=1e-4
@@ -157,6 +162,7 @@ class SDCACRF(BaseTagger):
         nonuniformity=0.8,
         line_search_tol=1e-3,
         fit_intercept=True,
+        constraint=None,
         max_iter=1000,
         tol=1e-4,
         verify_every=None,
@@ -172,6 +178,7 @@ class SDCACRF(BaseTagger):
         self.nonuniformity = nonuniformity
         self.line_search_tol = line_search_tol
         self.fit_intercept = fit_intercept
+        self.constraint = constraint
         self.max_iter = max_iter
         self.tol = tol
         self.verify_every = verify_every
@@ -225,6 +232,7 @@ class SDCACRF(BaseTagger):
             l2=self.l2,
             fit_intercept=self.fit_intercept,
             dtype=self._pair_dtype(),
+            possible=self._possible(),
         )
         offsets = training_set.offsets
         del training_set

@@ -46,6 +46,7 @@ def learn_stochastically(
     tol,
     max_iter,
     start=None,
+    possible=None,
     n_jobs=None,
     verbose=0,
     **model,
@@ -68,6 +69,8 @@ def learn_stochastically(
         Most epochs.
     start : Chain, default=None
         Weights to start from, of "sag".
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last, of "sag".
     n_jobs : int, default=None
         Number of threads that compute the objective.
     verbose : int, default=0
@@ -85,10 +88,12 @@ def learn_stochastically(
         training_set = training_set.take(counting)
     size = n_features, n_labels
     if solver == "sag":
-        learner = StochasticAverageGradient(training_set, *size, start=start, **model)
+        learner = StochasticAverageGradient(
+            training_set, *size, start=start, possible=possible, **model
+        )
     else:
         learner = ExponentiatedGradient(training_set, *size, **model)
-    evaluation = _Evaluation(training_set, *size, **model)
+    evaluation = _Evaluation(training_set, *size, possible=possible, **model)
     history, value, last = History(verbose), math.inf, -_WAIT_AT_LEAST
     with range_runner(training_set.offsets, n_jobs) as run:
         for epoch in range(1, max_iter + 1):

@@ -16,11 +16,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skstruct._persistence import Persistent, check_weights
 from skstruct.class_weight import weigh_sequences
+from skstruct.constraints import SCHEMES, check_labelling, minus_infinite, read_constraint
 from skstruct.early_stopping import read_validation_set
 from skstruct.feature_input import FeatureInput
 from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
 from skstruct.kernels.scores import Chain, EdgeChain, EdgeRows, Rows
+from skstruct.known import check_decoded, clamp, no_labelling
 from skstruct.metrics import token_accuracy_score
 from skstruct.parallel import range_runner
 from skstruct.search import check_search, make_search, search_sequences
@@ -82,6 +84,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
 
     _parameter_constraints: dict = {
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "constraint": [StrOptions(set(SCHEMES)), "array-like", None],
         "n_jobs": [Integral, None],
     }
 
@@ -131,7 +134,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             )
         return self
 
-    def predict(self, X):
+    def predict(self, X, known=None):
         """Best label sequences (Viterbi).
 
         Parameters
@@ -139,21 +142,31 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         X : sequences of tokens
             In any format that `fit` takes, with the same features. Unknown features of dicts and
             attribute strings are ignored.
+        known : sequences of labels, default=None
+            Labels that are known, in the shape of `y`, with None for tokens whose label is not.
+            The labelling is then the best one that agrees with them.
 
         Returns
         -------
         y : ndarray
             Object array of lists of labels, one for each sequence; 2-D for a 3-D X, 1-D for a 2-D
             X. An empty sequence gives an empty list.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `known` is invalid, or a sequence has no possible labelling because of the
+            `constraint` and what is known; the message names the sequence.
         """
         format, batch = self._read_X(X)
-        rows, chain = batch_rows(batch), self._chain()
+        rows, chain, known, possible = self._condition(batch, known, format)
         codes = np.empty(batch.n_rows, np.int32)
         with range_runner(batch.offsets, self.n_jobs) as run:
             run(lambda _, first, last: decode_best(rows, batch.offsets, first, last, chain, codes))
+        check_decoded(codes, known, batch.offsets, possible)
         return self._shape_labels(codes, batch, format)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X, known=None):
         """Marginal probability of each label at each token (forward-backward).
 
         The distribution is ``exp(score)`` over all label sequences. It is what a CRF was trained
@@ -163,6 +176,8 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         ----------
         X : sequences of tokens
             As in `predict`.
+        known : sequences of labels, default=None
+            As in `predict`. The probabilities are then conditional on these labels.
 
         Returns
         -------
@@ -170,12 +185,19 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             Object array of arrays of shape ``(length_i, n_classes)``, one for each sequence;
             ``(n_sequences, length, n_classes)`` for a 3-D X, ``(n_rows, n_classes)`` for a 2-D X.
             Columns in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            As in `predict`.
         """
         format, batch = self._read_X(X)
-        marginals, _ = self._marginals(batch)
+        marginals, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(marginals, batch.offsets, format)
 
-    def predict_nbest(self, X, n_best=5, *, search="astar", beam_width=50, normalize="all"):
+    def predict_nbest(
+        self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
+    ):
         """Best label sequences, with scores and probabilities.
 
         Parameters
@@ -193,6 +215,9 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         normalize : {"all", "n_best"}, default="all"
             Over what the probabilities sum to one: all label sequences, or those returned (as
             :class:`~skstruct.SAPOTagger` does when it learns).
+        known : sequences of labels, default=None
+            As in `predict`. Only labellings that agree with these labels are returned, and "all"
+            means all of those.
 
         Returns
         -------
@@ -202,20 +227,21 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         Raises
         ------
         ValueError
-            If X or a parameter is invalid.
+            If a parameter is invalid, and as in `predict`.
         """
         check_search(n_best, search, beam_width)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
-        _, batch = self._read_X(X)
-        codes, scores, counts = search_sequences(
-            batch_rows(batch),
-            batch.offsets,
-            self._chain(),
-            make_search(n_best, search, beam_width),
-            self.n_jobs,
-        )
-        log_partition = self._marginals(batch)[1] if normalize == "all" else None
+        format, batch = self._read_X(X)
+        rows, chain, known, possible = self._condition(batch, known, format)
+        found = make_search(n_best, search, beam_width)
+        codes, scores, counts = search_sequences(rows, batch.offsets, chain, found, self.n_jobs)
+        impossible = np.flatnonzero(scores[:, 0] == -np.inf)
+        if len(impossible):
+            raise no_labelling(impossible[0], known, possible)
+        log_partition = None
+        if normalize == "all":
+            _, log_partition = self._marginals(batch.offsets, rows, chain, known, possible)
         labels = self.classes_.astype(object)[codes]
         result = np.empty(len(batch), dtype=object)
         for i, n_found in enumerate(counts):
@@ -256,6 +282,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         """
         format, batch = self._read_X(X, reset=reset)
         self.classes_, labels = encode_labels(y, batch, format, classes)
+        self._check_labels(labels, batch.offsets)
         if len(self.classes_) >= 1 << 15:
             raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")
         if batch.n_features == 0:
@@ -276,6 +303,34 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             return TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
 
         return read_validation_set(self, read, X, y, sample_weight)
+
+    def _possible(self):
+        """What the parameter `constraint` leaves possible, None if everything is."""
+        return read_constraint(getattr(self, "constraint", None), self.classes_)
+
+    def _check_labels(self, labels, offsets):
+        """Refuse training labels that the learner, or its `constraint`, can do nothing with."""
+        possible = self._possible()
+        if possible is not None:
+            check_labelling(labels, offsets, self.classes_, possible)
+
+    def _condition(self, batch, known, format):
+        """What to decode: rows, chain, codes of the known labels, and what is possible.
+
+        The last two are None where nothing is known, and nothing impossible.
+        """
+        rows, chain = batch_rows(batch), self._chain()
+        possible = minus_infinite(chain)
+        if possible is not None and isinstance(self.constraint, str):
+            possible = possible._replace(name=f"constraint={self.constraint!r}")
+        if known is not None:
+            _, known = encode_labels(
+                known, batch, format, self.classes_, name="known", partial=True
+            )
+            if possible is not None:
+                check_labelling(known, batch.offsets, self.classes_, possible)
+            rows, chain = clamp(rows, chain, known)
+        return rows, chain, known, possible
 
     def _read_X(self, X, *, reset=False):
         """Settle the format of X and bring it into a batch with the features of the model."""
@@ -333,18 +388,23 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         edges = self.transition_coef_.transpose(2, 0, 1)
         return EdgeChain(*chain, kernel_array(edges).reshape(len(edges), chain.transition.size))
 
-    def _marginals(self, batch):
-        """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,) of a batch."""
-        rows, chain = batch_rows(batch), self._chain()
+    def _marginals(self, offsets, rows, chain, known, possible):
+        """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
         transitions = prepare_transitions(chain.transition)
-        marginals = np.empty((batch.n_rows, len(self.classes_)))
-        log_partition = np.empty(len(batch))
-        with range_runner(batch.offsets, self.n_jobs) as run:
+        forbids = known is not None or possible is not None
+        if forbids:
+            transitions = transitions._replace(forbids=True)
+        marginals = np.empty((offsets[-1], len(self.classes_)))
+        log_partition = np.empty(len(offsets) - 1)
+        with range_runner(offsets, self.n_jobs) as run:
             run(
                 lambda _, first, last: decode_marginals(
-                    rows, batch.offsets, first, last, chain, transitions, marginals, log_partition
+                    rows, offsets, first, last, chain, transitions, marginals, log_partition
                 )
             )
+        impossible = np.flatnonzero(log_partition == -np.inf) if forbids else ()
+        if len(impossible):
+            raise no_labelling(impossible[0], known, possible)
         return marginals, log_partition
 
     def _check_state(self):

@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skstruct.sequences import SequenceBatch
 
-__all__ = ["Format", "encode_labels", "read_format", "shape_predictions"]
+__all__ = ["Format", "encode_labels", "place", "read_format", "shape_predictions"]
 
 
 class Format(Enum):
@@ -223,18 +223,18 @@ def _check_finite(X, offsets, kind):
         else:
             row, column = divmod(bad, X.shape[1])
         raise ValueError(
-            f"{_place(offsets, row)}: {kind} {column} is {values.ravel()[bad]}; "
+            f"{place(offsets, row)}: {kind} {column} is {values.ravel()[bad]}; "
             "input contains NaN or infinity where finite numbers are required."
         )
 
 
-def _place(offsets, row):
+def place(offsets, row):
     """Name of a row in messages."""
     sequence = int(np.searchsorted(offsets, row, side="right") - 1)
     return f"Sequence {sequence}, token {int(row - offsets[sequence])}"
 
 
-def encode_labels(y, batch, format, classes=None):
+def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     """Classes and integer codes of the labels `y` of a batch.
 
     Parameters
@@ -247,12 +247,17 @@ def encode_labels(y, batch, format, classes=None):
         How X was given.
     classes : ndarray of shape (n_classes,), default=None
         Sorted classes, if they are known already. By default, the labels that occur.
+    name : str, default="y"
+        What messages call the labels.
+    partial : bool, default=False
+        Whether labels may be None, which means that they are not known.
 
     Returns
     -------
     classes : ndarray of shape (n_classes,)
         Sorted.
     codes : ndarray of shape (n_rows,), dtype int32
+        -1 where the label is None.
 
     Raises
     ------
@@ -263,16 +268,19 @@ def encode_labels(y, batch, format, classes=None):
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
     flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
-    labels, dtype = flatten(y, batch.offsets)
+    labels, dtype = flatten(y, batch.offsets, name, partial)
     if classes is None:
-        classes = _as_classes(sorted(set(labels)), dtype)
+        if not labels:
+            raise ValueError("Found no token: every sequence is empty.")
+        classes = _as_classes(sorted(set(labels) - {None}), dtype)
     code_of = {label: code for code, label in enumerate(classes.tolist())}
+    code_of[None] = -1
     try:
         return classes, np.fromiter(map(code_of.__getitem__, labels), np.int32, len(labels))
     except KeyError:
         row = next(row for row, label in enumerate(labels) if label not in code_of)
         raise ValueError(
-            f"{_place(batch.offsets, row)}: label {labels[row]!r} is not among the classes."
+            f"{place(batch.offsets, row)}: label {labels[row]!r} is not among the classes."
         ) from None
 
 
@@ -284,28 +292,28 @@ def _as_classes(distinct, dtype):
     return classes
 
 
-def _flatten_rows(y, offsets):
+def _flatten_rows(y, offsets, name, partial):
     """Labels of sequences of length one, and their dtype; scikit-learn's rules hold."""
     given = y if isinstance(y, (list, tuple)) else []
     y = column_or_1d(y, warn=True)
-    _check_count(y, offsets)
+    _check_count(y, offsets, name)
     labels = y.tolist()
     if y.dtype == object:
-        _check_label_types(labels, offsets)
-        return labels, object if isinstance(labels[0], str) else None
+        _check_label_types(labels, offsets, partial)
+        return labels, object if isinstance(_first_label(labels), str) else None
     if any(isinstance(label, str) for label in given):
         # numpy made strings of whatever stands among strings.
-        _check_label_types(given, offsets)
+        _check_label_types(given, offsets, partial)
     check_classification_targets(y)
     return labels, y.dtype
 
 
-def _flatten_sequences(y, offsets):
+def _flatten_sequences(y, offsets, name, partial):
     """Labels of all sequences, one after the other, and their dtype: numpy's choice."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
-        raise ValueError(f"y is {short_repr(y)}; expected a list of label sequences.")
+        raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
     y = _as_list(y.to_numpy() if _is_frame(y) else y)
-    _check_count(y, offsets)
+    _check_count(y, offsets, name)
     labels = []
     for i, (sequence, length) in enumerate(zip(y, np.diff(offsets).tolist(), strict=True)):
         sequence = _as_list(sequence)
@@ -317,9 +325,7 @@ def _flatten_sequences(y, offsets):
         if len(sequence) != length:
             raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
         labels.extend(sequence)
-    if not labels:
-        raise ValueError("Found no token: every sequence is empty.")
-    _check_label_types(labels, offsets)
+    _check_label_types(labels, offsets, partial)
     return labels, None
 
 
@@ -331,16 +337,21 @@ def _as_list(y):
     return list(y) if isinstance(y, Iterator) else y
 
 
-def _check_count(y, offsets):
+def _check_count(y, offsets, name):
     if len(y) != len(offsets) - 1:
-        raise ValueError(f"X has {len(offsets) - 1} sequences, but y has labels for {len(y)}.")
+        raise ValueError(f"X has {len(offsets) - 1} sequences, but {name} has labels for {len(y)}.")
 
 
-def _check_label_types(labels, offsets):
-    """Accept labels that are all strings or all integers."""
-    allowed = str if isinstance(labels[0], str) else (Integral, np.bool_)
+def _first_label(labels):
+    return next((label for label in labels if label is not None), None)
+
+
+def _check_label_types(labels, offsets, partial):
+    """Accept labels that are all strings or all integers, and where some are unknown None."""
+    allowed = str if isinstance(_first_label(labels), str) else (Integral, np.bool_)
     # Types are few, so this reads the labels once at the speed of C.
     wrong = {kind for kind in set(map(type, labels)) if not issubclass(kind, allowed)}
+    wrong -= {type(None)} if partial else set()
     if not wrong:
         return
     row = next(row for row, label in enumerate(labels) if type(label) in wrong)
@@ -348,7 +359,7 @@ def _check_label_types(labels, offsets):
         complaint = f"is not {'a string' if allowed is str else 'an integer'} as the first label is"
     else:
         complaint = "is neither a string nor an integer"
-    raise ValueError(f"{_place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")
+    raise ValueError(f"{place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")
 
 
 def shape_predictions(values, offsets, format):

@@ -15,8 +15,10 @@ ELEMENTS = {
 
 
 @st.composite
-def score_arrays(draw, min_length=0, kinds=tuple(ELEMENTS), forbid=True):
+def score_arrays(draw, min_length=0, kinds=tuple(ELEMENTS), forbid=True, forbid_labels=False):
     """Emission scores (length, n_labels) and transitions, of which some may be forbidden.
+
+    With `forbid_labels`, so may be some labels of some tokens.
 
     At least one label sequence is allowed.
     """
@@ -27,10 +29,14 @@ def score_arrays(draw, min_length=0, kinds=tuple(ELEMENTS), forbid=True):
     transition = draw(arrays(float, square, elements=ELEMENTS[draw(kind_of(kinds))]))
     if forbid and draw(st.booleans()):
         transition[draw(arrays(bool, square))] = -np.inf
-    reachable = np.zeros(n_labels)
-    for _ in range(1, length):
-        reachable = np.max(reachable[:, None] + np.where(transition > -np.inf, 0, -np.inf), axis=0)
-    assume(reachable.max() == 0)
+    if forbid_labels:
+        scores[draw(arrays(bool, scores.shape))] = -np.inf
+    reachable = np.ones(n_labels, bool)
+    for t, row in enumerate(scores):
+        if t > 0:
+            reachable = (reachable[:, None] & (transition > -np.inf)).any(axis=0)
+        reachable &= row > -np.inf
+    assume(reachable.any())
     return scores, transition
 
 

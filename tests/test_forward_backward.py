@@ -20,9 +20,11 @@ from skstruct.kernels.forward_backward import (
 from skstruct.kernels.vectormath import exp_nonpositive
 
 
-def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None):
+def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None, forbids=False):
     """Log-partition, node marginals, and slabs of pair marginals."""
     transitions = prepare_transitions(transition)
+    if forbids:
+        transitions = transitions._replace(forbids=True)
     if linear is not None:
         assert transitions.scaled or not linear
         transitions = transitions._replace(scaled=linear)
@@ -99,8 +101,70 @@ def test_domain_is_chosen_by_the_spread_into_a_label():
     assert prepare_transitions(np.array([[0.0, far], [0.0, far]])).scaled
     assert prepare_transitions(np.array([[0.0, 0.0], [MAX_SPREAD, 0.0]])).scaled
     assert not prepare_transitions(np.array([[0.0, 0.0], [1.01 * MAX_SPREAD, 0.0]])).scaled
-    assert not prepare_transitions(np.array([[0.0, -np.inf], [0.0, 0.0]])).scaled
-    assert not prepare_transitions(np.array([[0.0, -np.inf], [0.0, -np.inf]])).scaled
+    assert not prepare_transitions(np.array([[0.0, np.nan], [0.0, 0.0]])).scaled
+
+
+@pytest.mark.parametrize("first", [-np.inf, 1.0])
+def test_impossible_pairs_leave_the_domain_to_the_others(first):
+    scaled = prepare_transitions(np.array([[first, -np.inf], [0.0, -np.inf]]))
+    assert scaled.scaled
+    assert scaled.forbids
+    assert_array_equal(scaled.linear[:, 1], 0)
+    far = np.array([[-np.inf, 0.0], [0.0, 1.01 * MAX_SPREAD]])
+    assert not prepare_transitions(far).scaled
+    assert not prepare_transitions(np.zeros((2, 2))).forbids
+
+
+@given(score_arrays(min_length=1, forbid_labels=True), st.integers(0, 2))
+def test_impossible_labels_get_exactly_nothing(case, n_slabs):
+    """Both where the linear domain serves and where it has to give way, with any slabs."""
+    scores, transition = case
+    if n_slabs == 2:
+        n_slabs = len(scores) - 1
+    log_z, node, pairs = run(scores, transition, n_slabs=n_slabs, weight=2.0, forbids=True)
+    expected_log_z, expected_node, expected_pairs = naive.listed_marginals(scores, transition)
+    if n_slabs == 1:
+        expected_pairs = expected_pairs.sum(axis=0, keepdims=True)
+    assert_allclose(log_z, expected_log_z, rtol=1e-13, atol=1e-12)
+    assert_allclose(node, expected_node, atol=1e-11)
+    assert_array_equal(node[scores == -np.inf], 0)
+    if n_slabs > 0:
+        assert_allclose(pairs, 2 * expected_pairs, atol=1e-11)
+        assert_array_equal(pairs[:, transition == -np.inf], 0)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_what_underflows_may_be_all_that_is_left(seed, each):
+    """Scores so far apart that a path which is lost on the way wins in the end."""
+    rng = np.random.default_rng(seed)
+    length, n_labels = rng.integers(2, 7), rng.integers(2, 5)
+    scores = rng.choice([-1500.0, -800, -300, 0, 300, 800, 1500, -np.inf], (length, n_labels))
+    transition = np.where(rng.random((n_labels, n_labels)) < 0.6, -np.inf, 0.0)
+    np.fill_diagonal(transition, 0.0)
+    scores[:, 0] = rng.choice([-1500.0, 0, 1500], length)
+    n_slabs = length - 1 if each else 1
+    log_z, node, pairs = run(scores, transition, n_slabs=n_slabs, forbids=True)
+    expected_log_z, expected_node, expected_pairs = naive.listed_marginals(scores, transition)
+    if not each:
+        expected_pairs = expected_pairs.sum(axis=0, keepdims=True)
+    assert_allclose(log_z, expected_log_z, rtol=1e-13, atol=1e-12)
+    assert_allclose(node, expected_node, atol=1e-11)
+    assert_allclose(pairs, expected_pairs, atol=1e-11)
+
+
+def test_labels_out_of_reach_do_not_overflow():
+    """A group of labels that may not come first, however good it would be later."""
+    length = 60
+    scores = np.where(np.arange(4) < 2, 0.0, 100.0) + np.arange(4.0) + np.zeros((length, 1))
+    scores[0, 2:] = -np.inf
+    transition = np.full((4, 4), -np.inf)
+    transition[:2, :2] = transition[2:, 2:] = 0.0
+    log_z, node, [pairs] = run(scores, transition)
+    possible = naive.marginals(scores[:, :2], transition[:2, :2])
+    assert_allclose(log_z, possible[0], rtol=1e-13)
+    assert_allclose(node[:, :2], possible[1], atol=1e-12)
+    assert_array_equal(node[:, 2:], 0)
+    assert_allclose(pairs.sum(), length - 1)
 
 
 def test_empty_sequence():

@@ -36,11 +36,13 @@ from skstruct.kernels import (
     viterbi,
 )
 from skstruct.kernels.scores import Chain
+from skstruct.kernels.search import search_nbest
 from skstruct.objective import CRFObjective
 from skstruct.oeg import ExponentiatedGradient
 from skstruct.rerank import VRDAReranker
 from skstruct.rerank_baselines import PerceptronReranker, TruncatedGradientReranker
 from skstruct.sag import StochasticAverageGradient
+from skstruct.search import make_search
 from skstruct.tagger import TrainingSet, as_rows, batch_rows
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
@@ -252,7 +254,29 @@ def dynamic_programmes():
             scores.copy(), 4, transitions, node, np.empty(4), 2.0, pairs
         )
         forward_backward.finish_pairs(pairs, transitions)
-    return found
+    return {**found, **dead_ends()}
+
+
+def dead_ends():
+    """What is best so far but leads nowhere, for a beam and for what underflows on the way."""
+    scores = np.array([[5.0, 0.0], [5.0, -900.0], [-np.inf, 0.0]])
+    transition = np.array([[0.0, -np.inf], [0.0, 0.0]])
+    paths, path_scores = np.full((1, 3), -1, np.int32), np.full(1, np.nan)
+    search = make_search(1, "beam", 1)
+    search_nbest(scores.copy(), 3, transition, search, paths, path_scores)
+    transitions = forward_backward.prepare_transitions(transition)
+    node, pairs = np.empty((3, 2)), np.zeros((1, 2, 2))
+    log_z = forward_backward.forward_backward(
+        scores.copy(), 3, transitions, node, np.empty(3), 1.0, pairs
+    )
+    forward_backward.finish_pairs(pairs, transitions)
+    return {
+        "dead-ends-labels": paths,
+        "dead-ends-score": path_scores,
+        "dead-ends-log-partition": log_z,
+        "dead-ends-node": node,
+        "dead-ends-pairs": pairs,
+    }
 
 
 def vector_operations():

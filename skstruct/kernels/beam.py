@@ -13,9 +13,10 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
 
     From token to token the `beam_width` best prefixes are kept, whatever label they end with. A
     sequence is missed if one of its prefixes is not among them, so the search is exact only where
-    no more prefixes are possible. Ties are broken as in `viterbi`, in the beam and at the end:
-    the sequence with the smaller label at the last token where two differ comes first. Sequences
-    with a score of minus infinity are not listed, unless the beam has nothing else.
+    no more prefixes are possible. Ties are broken as in `viterbi`, in the beam and at the end: the
+    sequence with the smaller label at the last token where two differ comes first. Sequences with a
+    score of minus infinity are not listed, unless the beam has nothing else: all prefixes that it
+    kept have then come to a dead end.
 
     Parameters
     ----------
@@ -71,6 +72,20 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
             labels[m, t] = label[t, rank]
             rank = parent[t, rank]
     return n_found
+
+
+@jit
+def forbid_dead_ends(scores, length, transition):
+    """Make the labels impossible from which no possible labelling goes on to the end."""
+    n_labels = transition.shape[-1]
+    for t in range(length - 2, -1, -1):
+        added = into_token(transition, t + 1)
+        for i in range(n_labels):
+            goes_on = False
+            for j in range(n_labels):
+                goes_on |= added[i, j] + scores[t + 1, j] > -np.inf
+            if not goes_on:
+                scores[t, i] = -np.inf
 
 
 @jit

@@ -4,7 +4,8 @@ Pair marginals as they are stored, mostly in single precision, are not exactly t
 distribution: their rows and columns do not quite sum to the same. They are read as the conditional
 probabilities of a Markov chain, which always is one, and its exact entropy, marginals and expected
 features are computed in double precision. So the gap is one between a true dual value and a true
-primal value.
+primal value. Labellings that are impossible, which the weights of minus infinity tell, have no
+probability in that chain, although none of the stored marginals is quite zero.
 """
 
 import numpy as np
@@ -12,13 +13,29 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels._prefetch import AHEAD, prefetch
 from skstruct.kernels.divergence import entropy
-from skstruct.kernels.forward_backward import exponentiate, forward, log_forward_backward
+from skstruct.kernels.forward_backward import log_forward_backward, scaled_forward
 from skstruct.kernels.scores import longest, path_score, sequence_scores
 from skstruct.kernels.sdca import node_sign
 
+LOWEST = -1.7976931348623157e308
+
 
 @jit
-def read_chain(stored, node, pair):
+def possible_pairs(chain):
+    """One for each pair that is possible, in flat form: of any tokens, and of the last two."""
+    n_labels = chain.transition.shape[0]
+    possible = np.ones((2, n_labels * n_labels))
+    for y in range(n_labels):
+        for j in range(n_labels):
+            if chain.transition[y, j] == -np.inf:
+                possible[:, y * n_labels + j] = 0.0
+            elif chain.end[j] == -np.inf:
+                possible[1, y * n_labels + j] = 0.0
+    return possible
+
+
+@jit
+def read_chain(stored, possible, node, pair):
     """Next token's marginals from this token's, which ``pair`` then joins."""
     n_labels = node.shape[1]
     for j in range(n_labels):
@@ -26,22 +43,23 @@ def read_chain(stored, node, pair):
     for y in range(n_labels):
         total = 0.0
         for j in range(n_labels):
-            total += np.float64(stored[y * n_labels + j])
-        share = node[0, y] / total
+            total += possible[y * n_labels + j] * stored[y * n_labels + j]
+        # A label that nothing may follow has next to no probability, and loses it.
+        share = node[0, y] / total if total > 0.0 else 0.0
         for j in range(n_labels):
-            p = share * stored[y * n_labels + j]
+            p = share * (possible[y * n_labels + j] * stored[y * n_labels + j])
             pair[y * n_labels + j] = p
             node[1, j] += p
 
 
 @jit
-def sum_rows(stored, node):
+def read_first(stored, possible, start, node):
     """Marginals of the first token, up to a factor."""
     n_labels = node.shape[0]
     for y in range(n_labels):
         node[y] = 0.0
-        for j in range(n_labels):
-            node[y] += stored[y * n_labels + j]
+        for j in range(n_labels if start[y] > -np.inf else 0):
+            node[y] += possible[y * n_labels + j] * stored[y * n_labels + j]
 
 
 @jit
@@ -58,7 +76,8 @@ def normalise(node):
 def conjugate_sum(problem, first, last, dual, out):
     """Entropies of the sequences ``first:last``, and ``sum_i s_i (F(gold) - E F)``.
 
-    The node marginals become those of the chains that the pairs stand for.
+    The node marginals become those of the chains that the pairs stand for. Weights of minus
+    infinity say what is impossible, and stay so.
 
     Returns
     -------
@@ -66,6 +85,7 @@ def conjugate_sum(problem, first, last, dual, out):
         Weighted sum.
     """
     n_labels = dual.node.shape[1]
+    possible = possible_pairs(out)
     pair = np.empty(n_labels * n_labels)
     difference = np.empty((longest(problem.offsets, first, last), n_labels))
     total = 0.0
@@ -75,11 +95,16 @@ def conjugate_sum(problem, first, last, dual, out):
         node = dual.node[a:b]
         dual.entropy[i] = 0.0
         if b - a > 1:
-            sum_rows(dual.pairs[a - i], node[0])
+            read_first(dual.pairs[a - i], possible[np.int64(b - a == 2)], out.start, node[0])
+        else:
+            for j in range(n_labels):
+                if out.start[j] == -np.inf or out.end[j] == -np.inf:
+                    node[0, j] = 0.0
         normalise(node[0])
         for t in range(b - a):
             if t > 0:
-                read_chain(dual.pairs[a - i + t - 1], node[t - 1 : t + 1], pair)
+                last = np.int64(t == b - a - 1)
+                read_chain(dual.pairs[a - i + t - 1], possible[last], node[t - 1 : t + 1], pair)
                 dual.entropy[i] += entropy(pair)
                 add_outer(pair, -weight, out.transition)
                 out.transition[problem.labels[a + t - 1], problem.labels[a + t]] += weight
@@ -140,6 +165,9 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     pair = np.empty(n_labels * n_labels)
     spare = np.empty((2, n_labels))
     no_pairs = np.empty((0, n_labels, n_labels))
+    possible = possible_pairs(chain)
+    # What is impossible has no probability to be multiplied with.
+    transition = np.maximum(chain.transition, LOWEST)
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -148,16 +176,19 @@ def true_gaps(problem, first, last, dual, chain, transitions):
         mean_score = 0.0
         for t in range(b - a):
             for j in range(n_labels):
-                mean_score += dual.node[a + t, j] * scores[t, j]
+                mean_score += dual.node[a + t, j] * max(scores[t, j], LOWEST)
             if t > 0:
                 for j in range(n_labels):
                     spare[0, j] = dual.node[a + t - 1, j]
-                read_chain(dual.pairs[a - i + t - 1], spare, pair)
-                mean_score += inner(pair, chain.transition)
+                last = np.int64(t == b - a - 1)
+                read_chain(dual.pairs[a - i + t - 1], possible[last], spare, pair)
+                mean_score += inner(pair, transition)
+        log_z, right = 0.0, False
         if transitions.scaled:
-            log_z = exponentiate(scores, b - a, transitions.shift)
-            log_z += forward(scores, b - a, transitions.linear, alpha, scale)
-        else:
+            log_z, right = scaled_forward(
+                scores, b - a, transitions, transitions.forbids, alpha, scale
+            )
+        if not right:
             log_z = log_forward_backward(scores, b - a, transitions.log, alpha, 1.0, no_pairs)
         dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
         total += problem.sample_weight[i] * (log_z - gold_score)

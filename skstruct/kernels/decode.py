@@ -7,7 +7,11 @@ sequences of its range.
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.forward_backward import forward_backward, prepare_transitions
+from skstruct.kernels.forward_backward import (
+    EdgeTransitions,
+    forward_backward,
+    prepare_transitions,
+)
 from skstruct.kernels.scores import (
     N_PLAIN,
     edge_scores,
@@ -40,7 +44,10 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     if len(chain) > N_PLAIN:
-        transitions = prepare_transitions(transition_buffer(chain, length))
+        room = prepare_transitions(transition_buffer(chain, length))
+        transitions = EdgeTransitions(
+            room.log, room.shift, room.linear, room.linear_t, transitions.forbids
+        )
     scores = np.empty((length, n_labels))
     alpha = np.empty((length, n_labels))
     scale = np.empty(length)

@@ -4,7 +4,11 @@ Scaled forward-backward in the linear domain: emissions are divided by their lar
 token, transitions by the largest into each label, and forward vectors sum to one. What
 underflows to zero is then smaller than the rest by more than any continuation can make up for,
 as long as no two transitions into one label differ by more than `MAX_SPREAD`; beyond that
-(hard constraints, extreme weights) the same sums are taken over logarithms.
+the same sums are taken over logarithms.
+
+Scores of minus infinity make labellings impossible, and factors of exactly zero. What underflows
+may then be all that another label can continue, so the forward vectors are looked through: where
+they hold anything tiny, that one sequence is done again over logarithms.
 """
 
 from typing import NamedTuple
@@ -17,6 +21,9 @@ from skstruct.kernels.scores import into_token
 from skstruct.kernels.vectormath import exp_nonpositive
 
 MAX_SPREAD = 300.0
+# Among impossible labellings, smaller forward probabilities are not trusted. The backward vectors
+# of larger ones are far from overflow.
+TINY = 1e-150
 
 
 class Transitions(NamedTuple):
@@ -27,6 +34,7 @@ class Transitions(NamedTuple):
     linear: np.ndarray  # exp(log - shift)
     linear_t: np.ndarray  # its transpose
     scaled: bool  # whether the linear domain is safe
+    forbids: bool  # whether some labellings are impossible
 
 
 class EdgeTransitions(NamedTuple):
@@ -36,6 +44,7 @@ class EdgeTransitions(NamedTuple):
     shift: np.ndarray  # (length, n_labels), nothing for the first token
     linear: np.ndarray
     linear_t: np.ndarray
+    forbids: bool  # whether some labellings are impossible, whatever the transitions are
 
 
 N_SHARED = len(Transitions._fields)
@@ -52,14 +61,17 @@ def prepare_transitions(transition):
     linear = np.zeros(transition.shape)
     linear_t = np.zeros(transition.shape)
     if transition.ndim == 3:
-        return EdgeTransitions(transition, shift, linear, linear_t)
-    scaled = tabulate(transition, shift, linear, linear_t)
-    return Transitions(transition, shift, linear, linear_t, scaled)
+        return EdgeTransitions(transition, shift, linear, linear_t, False)
+    scaled, forbids = tabulate(transition, shift, linear, linear_t)
+    return Transitions(transition, shift, linear, linear_t, scaled, forbids)
 
 
 @jit(inline="always")
 def tabulate(transition, shift, linear, linear_t):
-    """Fill in what the linear domain needs of a matrix; return whether it is safe."""
+    """Fill in what the linear domain needs of a matrix.
+
+    Returns whether the linear domain is safe, and whether pairs are impossible in it.
+    """
     n_labels = transition.shape[0]
     low = np.empty(n_labels)
     for j in range(n_labels):
@@ -68,33 +80,124 @@ def tabulate(transition, shift, linear, linear_t):
         for j in range(n_labels):
             shift[j] = max(shift[j], transition[i, j])
             low[j] = min(low[j], transition[i, j])
-    scaled = True
+    scaled, forbids = True, False
     for j in range(n_labels):
         # A label that nothing may lead to has a spread of nan, which no comparison accepts.
         scaled &= shift[j] - low[j] <= MAX_SPREAD
     for i in range(n_labels if scaled else 0):
         for j in range(n_labels):
             linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
+    if not scaled:
+        scaled = forbids = tabulate_possible(transition, shift, linear)
     for i in range(n_labels):
         for j in range(n_labels):
             linear_t[j, i] = linear[i, j]
-    return scaled
+    return scaled, forbids
 
 
 @jit
-def tabulate_sequence(scores, length, transitions):
-    """Tabulate the transitions of one sequence; return whether the linear domain is safe.
+def tabulate_possible(transition, shift, linear):
+    """The same for a matrix that has minus infinity; return whether it has, and is safe."""
+    n_labels = transition.shape[0]
+    forbids = False
+    for j in range(n_labels):
+        high, low = -np.inf, np.inf
+        for i in range(n_labels):
+            x = transition[i, j]
+            forbids |= x == -np.inf
+            if x != -np.inf:
+                high = x if x > high else high
+                low = x if x < low else low
+                if np.isnan(x):
+                    return False
+        if high - low > MAX_SPREAD:
+            return False
+        shift[j] = high if high > -np.inf else 0.0
+    for i in range(n_labels):
+        for j in range(n_labels):
+            x = transition[i, j]
+            linear[i, j] = exp_nonpositive(x - shift[j]) if x > -np.inf else 0.0
+    return forbids
 
-    If so, the largest scores into each label are moved on to the scores.
-    """
-    _, shift, linear, linear_t = transitions
-    scaled = True
+
+@jit
+def tabulate_sequence(length, transitions):
+    """Tabulate the transitions of one sequence; return the same for all of them."""
+    scaled, forbids = True, transitions.forbids
     for t in range(1, length):
-        scaled &= tabulate(transitions.log[t], shift[t], linear[t], linear_t[t])
-    for t in range(1, length if scaled else 0):
-        for j in range(shift.shape[1]):
-            scores[t, j] += shift[t, j]
-    return scaled
+        safe, forbidding = tabulate(
+            transitions.log[t],
+            transitions.shift[t],
+            transitions.linear[t],
+            transitions.linear_t[t],
+        )
+        scaled &= safe
+        forbids |= forbidding
+    return scaled, forbids
+
+
+@jit
+def scaled_forward(scores, length, transitions, forbids, alpha, scale):
+    """Go forward in the linear domain, and turn the scores into factors.
+
+    Returns
+    -------
+    log_z : float
+        Logarithm of the partition function.
+    right : bool
+        Whether it is, and the forward vectors are. If not, the scores are what they were.
+    """
+    kept = scores[:0]
+    if forbids:
+        kept = scores[:length].copy()
+    if len(transitions) == N_SHARED:
+        shift = transitions.shift
+    else:
+        shift = transitions.shift[0]
+        for t in range(1, length):
+            for j in range(shift.shape[0]):
+                scores[t, j] += transitions.shift[t, j]
+    log_z = exponentiate(scores, length, shift)
+    if forbids:
+        clear_impossible(kept, scores)
+    log_z += forward(scores, length, transitions.linear, alpha, scale)
+    if forbids and loses_paths(kept, scores, transitions.linear_t, alpha, scale):
+        scores[:length] = kept
+        return log_z, False
+    return log_z, True
+
+
+@jit
+def clear_impossible(scores, factors):
+    """Make the factors of scores that are minus infinity exactly zero."""
+    for t in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            if scores[t, j] == -np.inf:
+                factors[t, j] = 0.0
+
+
+@jit
+def loses_paths(scores, factors, linear_t, alpha, scale):
+    """Whether forward vectors have, or may have lost, something tiny that is not impossible.
+
+    Factors of labels that no possible labelling has become zero, so that the way back never meets
+    them.
+    """
+    for t in range(scores.shape[0]):
+        if not scale[t] <= 1.0 / TINY:
+            return True
+        for j in range(scores.shape[1]):
+            if alpha[t, j] >= TINY:
+                continue
+            if scores[t, j] > -np.inf:
+                if t == 0:
+                    return True
+                into = into_token(linear_t, t)[j]
+                for i in range(into.shape[0]):
+                    if alpha[t - 1, i] > 0.0 and into[i] > 0.0:
+                        return True
+            factors[t, j] = 0.0
+    return False
 
 
 @jit
@@ -246,6 +349,22 @@ def log_forward_backward(scores, length, transition, alpha, weight, pairs):
 
 
 @jit
+def log_unfinished(scores, length, transitions, alpha, weight, pairs):
+    """The same, with pair marginals that the caller will multiply with the transition factors."""
+    if len(transitions) != N_SHARED:
+        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
+    linear = transitions.linear
+    finished = np.zeros(pairs.shape)
+    log_z = log_forward_backward(scores, length, transitions.log, alpha, weight, finished)
+    for s in range(pairs.shape[0]):
+        for i in range(linear.shape[0]):
+            for j in range(linear.shape[1]):
+                if linear[i, j] > 0.0:
+                    pairs[s, i, j] += finished[s, i, j] / linear[i, j]
+    return log_z
+
+
+@jit
 def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
     """Marginals of one sequence, and the logarithm of its partition function.
 
@@ -269,13 +388,14 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
     if length == 0:
         return 0.0
     if len(transitions) == N_SHARED:
-        scaled, shift = transitions.scaled, transitions.shift
+        scaled, forbids = transitions.scaled, transitions.forbids
     else:
-        scaled, shift = tabulate_sequence(scores, length, transitions), transitions.shift[0]
+        scaled, forbids = tabulate_sequence(length, transitions)
     if not scaled:
         return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
-    log_z = exponentiate(scores, length, shift)
-    log_z += forward(scores, length, transitions.linear, alpha, scale)
+    log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
+    if not right:
+        return log_unfinished(scores, length, transitions, alpha, weight, pairs)
     backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs)
     if len(transitions) != N_SHARED:
         finish_sequence(transitions.linear, length, pairs)

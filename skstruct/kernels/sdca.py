@@ -13,10 +13,9 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.divergence import FLOOR, compare, entropy_slopes, jit_sums, move
 from skstruct.kernels.forward_backward import (
-    exponentiate,
-    forward,
     log_forward_backward,
     prepare_transitions,
+    scaled_forward,
 )
 from skstruct.kernels.rows import vector_matrix
 from skstruct.kernels.sampling import draw_sequence, set_priority
@@ -142,15 +141,18 @@ def ask(problem, chain, transitions, a, b, oracle):
     length = b - a
     n_labels = chain.transition.shape[0]
     sequence_scores(problem.rows, a, b, chain, oracle.scores)
-    if not transitions.scaled:
+    right = False
+    if transitions.scaled:
+        _, right = scaled_forward(
+            oracle.scores, length, transitions, transitions.forbids, oracle.left, oracle.scale
+        )
+    if not right:
         slabs = np.zeros((max(length - 1, 1), n_labels, n_labels))
         log_forward_backward(oracle.scores, length, transitions.log, oracle.node, 1.0, slabs)
         for t in range(length):
             for j in range(n_labels):
                 oracle.left[t, j] = oracle.right[t, j] = 1.0
         return slabs
-    exponentiate(oracle.scores, length, transitions.shift)
-    forward(oracle.scores, length, transitions.linear, oracle.left, oracle.scale)
     backward_factors(oracle, length, transitions.linear_t)
     return transitions.linear.reshape((1, n_labels, n_labels))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.astar import astar_nbest
-from skstruct.kernels.beam import beam_nbest
+from skstruct.kernels.beam import beam_nbest, forbid_dead_ends
 from skstruct.kernels.nbest import nbest
 from skstruct.kernels.scores import (
     N_PLAIN,
@@ -42,6 +42,12 @@ def search_nbest(scores, length, transition, search, labels, path_scores):
     if search.method == KBEST:
         return nbest(scores, length, transition, n_best, labels, path_scores)
     n_found = beam_nbest(scores, length, transition, search.beam_width, n_best, labels, path_scores)
+    if length > 0 and path_scores[0] == -np.inf:
+        # Some labels are impossible, and all prefixes in the beam needed one of them to go on.
+        forbid_dead_ends(scores, length, transition)
+        n_found = beam_nbest(
+            scores, length, transition, search.beam_width, n_best, labels, path_scores
+        )
     if search.misses.shape[0] > 0 and length > 0:
         # The Viterbi pass costs little beside the beam, and its sums round in the same way.
         best_prefixes(scores, length, transition)
