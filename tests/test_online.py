@@ -1,5 +1,8 @@
 """What all online learners share: epochs, stopping, holding out, `partial_fit`."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import joblib
@@ -480,3 +483,25 @@ def test_a_rate_that_is_too_high_is_named(noisy, kind):
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"in epoch 1: .* lower rate"):
         tagger.fit(X, y)
     assert not hasattr(tagger, "coef_")
+
+
+FIT_IN_A_PROCESS = """
+import numpy as np
+from skstruct import CRFTagger
+rng = np.random.default_rng(0)
+X = [1.0 * (rng.random((n, 30)) < 0.3) for n in rng.integers(1, 12, 60)]
+y = [rng.integers(0, 22, len(x)).tolist() for x in X]
+tagger = CRFTagger(solver="sgd", average=True, max_iter=5, tol=None, random_state=0).fit(X, y)
+print(tagger.coef_.tobytes().hex())
+"""
+
+
+def test_a_process_that_compiles_gives_the_same_bits_as_one_that_need_not(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "ignore", "-c", FIT_IN_A_PROCESS]
+    cold, warm = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert len(cold) > 1000
+    assert cold == warm

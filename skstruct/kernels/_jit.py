@@ -5,6 +5,7 @@ from functools import partial
 import numba
 
 # error_model="numpy": the check for division by zero would stop vectorisation.
-# "contract" alone: fused multiply-add is safe around infinities and the rounding tricks of
-# vectormath, which the other fast-math flags are not.
-jit = partial(numba.njit, cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+# No fast-math flag, not even "contract": a function may be compiled more than once, inlined here
+# and called there, and what is fused in one copy and not in another rounds differently. Which copy
+# runs depends on what was cached, and the same fit would not always give the same bits.
+jit = partial(numba.njit, cache=True, nogil=True, error_model="numpy")
