@@ -16,6 +16,7 @@ from skstruct.early_stopping import BestIterate
 from skstruct.history import History
 from skstruct.kernels.crf import crf_epoch
 from skstruct.kernels.lbfgs import dot
+from skstruct.kernels.partial import partial_crf_epoch
 from skstruct.lbfgs import minimize_lbfgs
 from skstruct.objective import CRFObjective
 from skstruct.online import OnlineTagger
@@ -304,6 +305,14 @@ class CRFTagger(OnlineTagger):
         self._forget("n_weights_", "suboptimality_bound_")
         return super()._new_state(warm=warm)
 
+    def _learns_partial_labels(self):
+        return self.solver in ("lbfgs", "sgd")
+
+    def _epoch_for(self, training_set):
+        # Compiled only where it is needed.
+        partial = training_set.labels.min(initial=0) < 0
+        return partial_crf_epoch if partial else self._epoch
+
     def _forget(self, *names):
         for name in names:
             self.__dict__.pop(name, None)
@@ -400,7 +409,8 @@ class CRFTagger(OnlineTagger):
         if self.warm_start and hasattr(self, "coef_"):
             return objective.pack(self._chain()), 1
         zero = np.zeros(objective.size)
-        if len(objective.sample_weight) >= _MANY_SEQUENCES and not self.l1:
+        many = len(objective.sample_weight) >= _MANY_SEQUENCES
+        if many and not (self.l1 or objective.partial):
             theta = objective.stochastic_start(_START_EPOCHS)
             gradient = np.empty_like(theta)
             # Not where features are of such different scale that the descent has diverged.
@@ -447,7 +457,9 @@ class CRFTagger(OnlineTagger):
 
 
 def _stalled(history, tol, period=10):
-    """Whether the last ten iterations brought next to nothing."""
+    """Whether the last ten iterations brought next to nothing, or there is nowhere to go."""
+    if history["gradient_norm"][-1] == 0:
+        return True
     objective = history["objective"]
     if len(objective) <= period:
         return False

@@ -18,8 +18,8 @@ __all__ = [
     "validation_accuracy",
 ]
 
-# Code of labels that no training sequence has, and no prediction.
-_UNSEEN = -1
+# Codes of tokens without a label, and of labels that no training sequence has.
+_UNKNOWN, _UNSEEN = -1, -2
 
 
 def read_validation_set(tagger, read, X, y, sample_weight):
@@ -37,7 +37,7 @@ def read_validation_set(tagger, read, X, y, sample_weight):
     Returns
     -------
     validation_set : TrainingSet or None
-        Labels that no training sequence has are -1. None without X and y.
+        Labels that no training sequence has are -2. None without X and y.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def renumber_features(data, rank):
 
 
 def token_accuracy(chain, data, n_jobs, callback=None):
-    """Share of the tokens of a training set that a chain labels rightly, weighted.
+    """Share of the labelled tokens of a training set that a chain labels rightly, weighted.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def token_accuracy(chain, data, n_jobs, callback=None):
         )
     if callback is not None:
         callback(predicted)
-    weight = np.repeat(data.sample_weight, np.diff(data.offsets))
+    weight = np.repeat(data.sample_weight, np.diff(data.offsets)) * (data.labels != _UNKNOWN)
     return float(np.average(predicted == data.labels, weights=weight))
 
 

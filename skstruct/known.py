@@ -11,8 +11,16 @@ import numpy as np
 from skstruct.constraints import check_labelling, first_impossible, forbid
 from skstruct.kernels.decode import decode_best
 from skstruct.kernels.scores import Chain, Rows
+from skstruct.validation import place
 
-__all__ = ["check_completable", "check_decoded", "clamp", "no_labelling"]
+__all__ = [
+    "check_completable",
+    "check_decoded",
+    "check_partial",
+    "clamp",
+    "no_labelling",
+    "without_unlabelled",
+]
 
 
 def clamp(rows, chain, known):
@@ -74,6 +82,38 @@ def check_decoded(codes, known, offsets, possible):
     if bad:
         sequence = int(np.searchsorted(offsets, min(bad), side="right") - 1)
         raise no_labelling(sequence, known, possible)
+
+
+def check_partial(labels, offsets, *, learns):
+    """Raise an error for tokens without a label where they are no use.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,)
+        Codes of the classes, negative where there is no label.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    learns : bool
+        Whether the tagger learns from partly labelled sequences.
+
+    Raises
+    ------
+    ValueError
+        If it does not, or there is no label at all.
+    """
+    if not learns:
+        raise ValueError(
+            f"{place(offsets, np.argmin(labels))} has no label; only CRFTagger with solver='lbfgs' "
+            "or solver='sgd' learns from partly labelled sequences."
+        )
+    if labels.max() < 0:
+        raise ValueError("There is nothing to learn from: no token has a label.")
+
+
+def without_unlabelled(sample_weight, labels, offsets):
+    """Weights of sequences, zero for those without any label: they say nothing."""
+    n_labelled = np.concatenate([[0], np.cumsum(labels >= 0)])[offsets]
+    return np.where(np.diff(n_labelled) > 0, sample_weight, 0.0)
 
 
 def no_labelling(sequence, known, possible):

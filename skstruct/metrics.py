@@ -385,7 +385,8 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     Parameters
     ----------
     y_true, y_pred : label sequences, n_sequences of them
-        Correct and predicted labels, str or numbers, in any form that the module takes.
+        Correct and predicted labels, str or numbers, in any form that the module takes. Tokens
+        whose correct label is None, because it is not known, are left out.
     sample_weight : array-like of shape (n_sequences,), default=None
         A token weighs what its sequence weighs.
 
@@ -396,8 +397,8 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     Raises
     ------
     ValueError
-        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, or if a
-        label is neither a str nor a number.
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
+        is neither a str nor a number, or no correct label is known.
 
     Examples
     --------
@@ -405,8 +406,13 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     >>> token_accuracy_score([["DET", "NOUN"], ["VERB", "DET"]], [["DET", "VERB"], ["VERB", "DET"]])
     0.75
     """
-    hit, lengths = _compare_tokens(y_true, y_pred)
-    return float(np.average(hit, weights=_weigh_tokens(sample_weight, lengths)))
+    hit, lengths, known = _compare_tokens(y_true, y_pred, partial=True)
+    weights = _weigh_tokens(sample_weight, lengths)
+    if not known.all():
+        weights = known * (1.0 if weights is None else weights)
+        if not known.any():
+            raise ValueError("y_true has no label that is known")
+    return float(np.average(hit, weights=weights))
 
 
 def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
@@ -434,7 +440,7 @@ def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
     >>> sequence_accuracy_score([[0, 1], [2, 0]], [[0, 2], [2, 0]])
     0.5
     """
-    hit, lengths = _compare_tokens(y_true, y_pred)
+    hit, lengths, _ = _compare_tokens(y_true, y_pred)
     weights = _check_sample_weight(sample_weight, len(lengths))
     sequences = np.repeat(np.arange(len(lengths)), lengths)
     mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
@@ -469,7 +475,11 @@ def _stack(y, name):
 
 def _stack_pair(y_true, y_pred, allowed, complaint):
     """Return both sides as tokens with equal offsets and labels of an allowed type."""
-    pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
+    return _check_pair(_stack(y_true, "y_true"), _stack(y_pred, "y_pred"), allowed, complaint)
+
+
+def _check_pair(y_true, y_pred, allowed, complaint):
+    pair = y_true, y_pred
     true, pred = (np.diff(tokens.offsets) for tokens in pair)
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
@@ -509,11 +519,18 @@ def _weigh_tokens(sample_weight, lengths):
     return None if weights is None else np.repeat(weights, lengths)
 
 
-def _compare_tokens(y_true, y_pred):
+def _compare_tokens(y_true, y_pred, *, partial=False):
+    """Which tokens are right, the lengths of the sequences, and which correct labels are known."""
     numbers = (str, int, float, np.generic)
-    true, pred = _stack_pair(y_true, y_pred, numbers, "labels must be str or numbers")
-    hit = np.fromiter(map(eq, true.labels, pred.labels), bool, len(true.labels))
-    return hit, np.diff(true.offsets)
+    pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
+    n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)
+    if partial and type(None) in set(map(type, pair[0].labels)):
+        known = np.fromiter((label is not None for label in pair[0].labels), bool, n)
+        labels = [0 if label is None else label for label in pair[0].labels]
+        pair = pair[0]._replace(labels=labels), pair[1]
+    true, pred = _check_pair(*pair, numbers, "labels must be str or numbers")
+    hit = np.fromiter(map(eq, true.labels, pred.labels), bool, n)
+    return hit, np.diff(true.offsets), known
 
 
 def _encode(batch, scheme):

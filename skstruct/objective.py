@@ -17,9 +17,10 @@ from skstruct.kernels.parameters import (
     point_to_rows,
     unpack_rows,
 )
+from skstruct.kernels.partial import partial_nll_gradient
 from skstruct.kernels.scores import Chain, EdgeChain, EdgeRows, Rows
 from skstruct.kernels.sgd import Descent, sgd_epoch
-from skstruct.tagger import zero_edges
+from skstruct.tagger import take_rows, zero_edges
 
 __all__ = ["CRFObjective"]
 
@@ -37,7 +38,9 @@ class CRFObjective:
     Parameters
     ----------
     training_set : TrainingSet
-        Sequences that all have a positive weight.
+        Sequences that all have a positive weight. Labels that are not known are negative; the
+        likelihood is then that of all labellings that agree with the known ones, and only tokens
+        with a label count as observed.
     n_features, n_labels : int
         Size of the model.
     n_edge_features : int, default=0
@@ -62,6 +65,8 @@ class CRFObjective:
         Length of the parameter vector.
     n_weights : int
         How many of its positions are weights.
+    partial : bool
+        Whether some labels are not known. The objective is then not convex.
     """
 
     def __init__(
@@ -82,6 +87,7 @@ class CRFObjective:
         self._possible = possible
         self.offsets = training_set.offsets
         self.labels = training_set.labels
+        self.partial = bool(np.any(self.labels < 0))
         self.sample_weight = training_set.sample_weight
         self.n_features = n_features
         self.n_labels = n_labels
@@ -124,6 +130,7 @@ class CRFObjective:
         labels = self.labels
         pairs = np.zeros_like(labels)
         pairs[1:] = labels[:-1] * self.n_labels + labels[1:]
+        pairs[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
         rows = _without_first_tokens(rows, self.offsets)
         features, self._edge_place, pinned, n_edges = _lay_out(
             rows, pairs, weight, n_features, n_pairs, min_freq, every_pair
@@ -150,9 +157,10 @@ class CRFObjective:
         value : float
         """
         chain = self._constrained(theta)
+        gradient_of = partial_nll_gradient if self.partial else nll_gradient
 
         def nll(first, last, gradient):
-            return nll_gradient(
+            return gradient_of(
                 self._features,
                 self.offsets,
                 first,
@@ -249,8 +257,10 @@ class CRFObjective:
         """How far the objective can be above its minimum where it has this gradient.
 
         The objective is strongly convex with modulus `l2`, so it is at most
-        ``|gradient|^2 / (2 l2)``.
+        ``|gradient|^2 / (2 l2)``. Not where labels are unknown; nothing is known of that.
         """
+        if self.partial:
+            return np.inf
         square = dot(gradient, gradient)
         if square == 0:
             return 0.0
@@ -304,8 +314,13 @@ def _lay_out(rows, labels, weight, n_features, n_labels, min_freq, every_label):
     weights, and the number of places.
     """
     counted = rows if weight is None else _weighted_rows(rows, weight)
+    observed = group_by_feature(*_labelled(counted, labels), n_features)
+    if np.any(labels < 0):
+        # Features that no labelled token has may still have weights for all labels.
+        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features)
+        observed = (*observed[:-1], order)
     place, width, short_labels, pinned, n_places = lay_out(
-        *group_by_feature(counted, labels, n_features), n_labels, float(min_freq), every_label
+        *observed, n_labels, float(min_freq), every_label
     )
     if n_places > np.iinfo(np.int32).max:
         raise ValueError(
@@ -314,6 +329,12 @@ def _lay_out(rows, labels, weight, n_features, n_labels, min_freq, every_label):
         )
     pointers = point_to_rows(rows, place, width)
     return StateFeatures(*pointers, short_labels, len(short_labels)), place, pinned, n_places
+
+
+def _labelled(rows, labels):
+    """The rows with a label, and their labels."""
+    kept = np.flatnonzero(labels >= 0)
+    return (rows, labels) if len(kept) == len(labels) else (take_rows(rows, kept), labels[kept])
 
 
 def _weighted_rows(rows, weight):
@@ -353,6 +374,8 @@ def _transition_frequency(training_set, n_labels):
     labels, offsets = training_set.labels.astype(np.int64), training_set.offsets
     follows = np.ones(len(labels), bool)
     follows[offsets[:-1][offsets[:-1] < len(labels)]] = False
+    follows &= labels >= 0
+    follows[1:] &= labels[:-1] >= 0
     later = np.flatnonzero(follows)
     weight = np.repeat(training_set.sample_weight, np.diff(offsets))[later]
     pair = labels[later - 1] * n_labels + labels[later]

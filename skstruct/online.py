@@ -176,6 +176,10 @@ class OnlineTagger(BaseTagger):
         reorder(chain.weights, rank)
         self._set_chain(chain)
 
+    def _epoch_for(self, training_set):
+        """The pass over this training set."""
+        return self._epoch
+
     def _check_params(self):
         """Refuse parameters that do not go together."""
 
@@ -212,11 +216,12 @@ class OnlineTagger(BaseTagger):
         """Visit every sample once, and note what it came to."""
         samples, owner = self._draw_samples(training_set.offsets, random_state)
         all_settings = []
+        epoch = self._epoch_for(training_set)
 
         def visit(samples_, owner_, state_):
             settings = self._settings()
             all_settings.append(settings)
-            return self._epoch(
+            return epoch(
                 training_set.rows,
                 training_set.labels,
                 samples_,
@@ -237,7 +242,7 @@ class OnlineTagger(BaseTagger):
         n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
         history.add(
             epoch=number,
-            mistakes=result.mistakes / max(len(training_set.labels), 1),
+            mistakes=result.mistakes / max(np.count_nonzero(training_set.labels >= 0), 1),
             loss=result.loss,
             weight_norm=weight_norm,
             **self._notes(all_settings, n_visited),

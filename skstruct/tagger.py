@@ -22,7 +22,14 @@ from skstruct.feature_input import FeatureInput
 from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
 from skstruct.kernels.scores import Chain, EdgeChain, EdgeRows, Rows
-from skstruct.known import check_decoded, clamp, no_labelling
+from skstruct.known import (
+    check_completable,
+    check_decoded,
+    check_partial,
+    clamp,
+    no_labelling,
+    without_unlabelled,
+)
 from skstruct.metrics import token_accuracy_score
 from skstruct.parallel import range_runner
 from skstruct.search import check_search, make_search, search_sequences
@@ -103,7 +110,8 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             array, sparse matrix or data frame whose rows are sequences of length one.
         y : sequences of labels
             For each sequence its labels, all str or all int: a list of lists, an object array,
-            or a 2-D array. For 2-D `X` a 1-D array.
+            or a 2-D array. For 2-D `X` a 1-D array. For taggers that learn from partly labelled
+            sequences, None where the label of a token is not known.
         sample_weight : array-like of shape (n_sequences,), default=None
             How often each sequence counts in the objective. By default, once.
         X_val, y_val : sequences of tokens and of labels, default=None
@@ -263,7 +271,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         X : sequences of tokens
             As in `predict`.
         y : sequences of labels
-            As in `fit`.
+            As in `fit`. Tokens whose label is None are left out.
         sample_weight : array-like of shape (n_sequences,), default=None
             Weight of the tokens of each sequence.
 
@@ -281,7 +289,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         of X, without it they must be those that are known.
         """
         format, batch = self._read_X(X, reset=reset)
-        self.classes_, labels = encode_labels(y, batch, format, classes)
+        self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         self._check_labels(labels, batch.offsets)
         if len(self.classes_) >= 1 << 15:
             raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")
@@ -294,6 +302,8 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         sample_weight = weigh_sequences(
             class_weight, self.classes_, labels, batch.offsets, sample_weight
         )
+        if labels.min(initial=0) < 0:
+            sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")
         return TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
@@ -310,9 +320,15 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
 
     def _check_labels(self, labels, offsets):
         """Refuse training labels that the learner, or its `constraint`, can do nothing with."""
+        if labels.min(initial=0) < 0:
+            check_partial(labels, offsets, learns=self._learns_partial_labels())
         possible = self._possible()
         if possible is not None:
-            check_labelling(labels, offsets, self.classes_, possible)
+            check_completable(labels, offsets, self.classes_, possible)
+
+    def _learns_partial_labels(self):
+        """Whether tokens may be without a label."""
+        return False
 
     def _condition(self, batch, known, format):
         """What to decode: rows, chain, codes of the known labels, and what is possible.

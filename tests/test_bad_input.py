@@ -249,7 +249,7 @@ def test_feature_dicts_for_a_tagger_fitted_on_numbers(tagger):
         ([Y[0], [1], Y[2]], "Sequence 1, token 0: label 1 is not a string as the first label is"),
         ([[0, 1], [1], [0, "B", 1]], "Sequence 2, token 1: label 'B' is not an integer as the"),
         ([[0.0, 1.0], [1.0], [0.0, 1.0, 0.0]], "Sequence 0, token 0: label 0.0 is neither a str"),
-        ([Y[0], Y[1], ["C", None, "A"]], "Sequence 2, token 1: label None is neither a string"),
+        ([Y[0], Y[1], ["C", 1.5, "A"]], "Sequence 2, token 1: label 1.5 is neither a string"),
         ([Y[0], Y[1], ["C", np.nan, "A"]], "Sequence 2, token 1: label nan is neither a string"),
         ([Y[0], [["A"]], Y[2]], r"Sequence 1, token 0: label \['A'\] is neither a string nor"),
         ([[b"A", b"B"], [b"A"], [b"C", b"B", b"A"]], "Sequence 0, token 0: label b'A' is neither"),
@@ -280,7 +280,7 @@ def test_bad_y_for_a_grid(learner, bad, message):
         (None, "requires y to be passed"),
         (["A", "B"], "X has 3 sequences, but y has labels for 2"),
         ([0.5, 1.5, 1.0], "Unknown label type"),
-        (["A", None, "B"], "Sequence 1, token 0: label None is neither"),
+        (["A", (), "B"], "Sequence 1, token 0: label \\(\\) is neither"),
         (["A", 1, "B"], "Sequence 1, token 0: label 1 is not a string"),
         (GRID_Y, "y should be a 1d array"),
     ],
@@ -523,7 +523,7 @@ def test_no_files_are_written(learner, tmp_path, monkeypatch):
     for predict in PREDICTORS:
         getattr(tagger, predict)(X)
     with pytest.raises(ValueError, match="label"):
-        learn(X, [*Y[:2], [None] * 3])
+        learn(X, [*Y[:2], [1] * 3])
     tagger.set_params(n_jobs=2).fit(X, Y).predict(X)
     assert list(here.iterdir()) == []
     assert list(temporary.iterdir()) == []

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from importlib import import_module
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -49,12 +50,14 @@ from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 MODULES = sorted(module.name for module in pkgutil.iter_modules(skstruct.kernels.__path__))
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
 LENGTHS = [3, 0, 1, 5, 4, 2]
+EVERY = {"all_possible_states": True, "all_possible_transitions": True}
 
 
 def results():
     """What the kernels come to on tiny data, as arrays with names."""
     return {
         **taggers(),
+        **partial_labels(),
         **stochastic_start(),
         **stochastic_solvers(),
         **transition_features(),
@@ -120,6 +123,27 @@ def taggers():
     return found
 
 
+def partial_labels():
+    """Shared transitions, some of them forbidden."""
+    y = [[label % 4 for label in part] for part in labels()]
+    batch = SequenceBatch.from_lengths(real_features(), LENGTHS)
+    transition = np.array(list(set(pair for part in y for pair in pairwise(part))))
+    possible = np.zeros((4, 4), bool)
+    possible[tuple(transition.T)] = True
+    online = {"solver": "sgd", "max_iter": 2, "tol": None, "random_state": 0}
+    found = {}
+    for name, params in {"crf": {"l2": 0.5, "tol": 1e-10, **EVERY}, "sgd": online}.items():
+        tagger = CRFTagger(constraint=possible, **params).fit(batch, some_of(y))
+        found |= {f"partial-{name}-{part}": getattr(tagger, part) for part in CHAIN}
+        found[f"partial-{name}-known"] = np.concatenate(tagger.predict(batch, some_of(y)))
+    return found
+
+
+def some_of(y):
+    """Labels without every third."""
+    return [[None if t % 3 == 1 else label for t, label in enumerate(part)] for part in y]
+
+
 def stochastic_start():
     """Many sequences would be needed for the tagger to do this."""
     lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
@@ -144,12 +168,14 @@ def transition_features():
         "sapo-beam": SAPOTagger(search="beam", beam_width=6, n_jobs=2, **online),
         "sgd": CRFTagger(solver="sgd", average=True, **online),
         "crf": CRFTagger(l2=0.5, tol=1e-10, n_jobs=2),
+        "partial-sgd": CRFTagger(solver="sgd", average=True, **online),
+        "partial-crf": CRFTagger(l2=0.5, tol=1e-10, **EVERY),
     }
     found = {}
     for kind, values in (("real", edges), ("ones", edges > 0)):
         batch = SequenceBatch.from_lengths(X, LENGTHS, transition_X=values)
         for name, tagger in estimators.items():
-            tagger.fit(batch, y)
+            tagger.fit(batch, some_of(y) if "partial" in name else y)
             name = f"transitions-{kind}-{name}"
             for attribute in (*CHAIN, "transition_coef_"):
                 found[f"{name}-{attribute}"] = getattr(tagger, attribute)
