@@ -280,7 +280,7 @@ def test_bad_y_for_a_grid(learner, bad, message):
         (None, "requires y to be passed"),
         (["A", "B"], "X has 3 sequences, but y has labels for 2"),
         ([0.5, 1.5, 1.0], "Unknown label type"),
-        (["A", (), "B"], "Sequence 1, token 0: label \\(\\) is neither"),
+        (["A", 1.5, "B"], "Sequence 1, token 0: label 1.5 is neither"),
         (["A", 1, "B"], "Sequence 1, token 0: label 1 is not a string"),
         (GRID_Y, "y should be a 1d array"),
     ],
