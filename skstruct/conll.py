@@ -1,14 +1,15 @@
 """Reader for column files, one token a line: the CoNLL formats and their many relatives."""
 
 import gzip
-import os
 import re
 import zlib
-from itertools import pairwise
+from itertools import islice, pairwise
+from numbers import Integral
+from typing import NamedTuple
 
-__all__ = ["read_conll"]
+from skstruct._text_lines import GZIP_MAGIC, open_lines
 
-_GZIP_MAGIC = b"\x1f\x8b"
+__all__ = ["iter_conll", "read_conll"]
 
 # Not str.split: that also splits at no-break spaces and the like, which occur inside tokens.
 _split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
@@ -32,7 +33,7 @@ def read_conll(
 
     Parameters
     ----------
-    path_or_file : str, path-like or file object
+    path_or_file : str, path-like, file object or iterable of lines
         The file; a file object may be open in binary or in text mode, and is not closed.
     columns : int or sequence of int, default=None
         The columns that make up a token, counted from 0, or from the end if negative. None stands
@@ -68,6 +69,10 @@ def read_conll(
     OSError
         If the file cannot be opened.
 
+    See Also
+    --------
+    iter_conll : The same one sequence after the other.
+
     Examples
     --------
     >>> import io
@@ -84,24 +89,135 @@ def read_conll(
     >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
     [['He', 'sleeps']]
     """
-    name, content = _read(path_or_file)
-    text = content if isinstance(content, str) else _decoded(content, encoding, name)
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
     # One flat list of fields, cut into columns at the end: a list a line kept alive would have the
     # garbage collector go through all of them again and again.
-    fields, ends, width = [], [0], None
-    for number, line in enumerate(text.split("\n"), start=1):
+    fields, ends = [], [0]
+    for sequence in _parsed(
+        path_or_file, columns, label, encoding, separator, comment, skip_docstart
+    ):
+        layout, part = sequence
+        fields += part
+        ends.append(len(fields))
+
+    def sequences(items):
+        width = layout.width
+        return [items[start // width : end // width] for start, end in pairwise(ends)]
+
+    tokens, labels = layout.split(fields)
+    return sequences(tokens), None if labels is None else sequences(labels)
+
+
+def iter_conll(
+    path_or_file,
+    *,
+    batch_size=None,
+    columns=None,
+    label=-1,
+    encoding="utf-8",
+    separator=None,
+    comment=None,
+    skip_docstart=True,
+):
+    r"""Read a column file sequence by sequence, or in batches, as they are asked for.
+
+    Reads what `read_conll` reads, and never holds more than one batch: for files that are larger
+    than the memory, and for streams without an end.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like, file object or iterable of lines
+        The file; a file object may be open in binary or in text mode, and is not closed.
+    batch_size : int, default=None
+        Sequences in a batch; the last one may have fewer. By default, sequences come one by one.
+    columns : int or sequence of int, default=None
+        The columns that make up a token, as in `read_conll`.
+    label : int or None, default=-1
+        The column of the label. None if the file has none.
+    encoding : str, default="utf-8"
+        Encoding of the file; not used for text.
+    separator : str, default=None
+        What separates the columns. None stands for any run of spaces and tabs.
+    comment : str, default=None
+        Lines that start with this are left out.
+    skip_docstart : bool, default=True
+        Whether a line whose first column is ``-DOCSTART-`` is a boundary and no token.
+
+    Yields
+    ------
+    tokens : list
+        The tokens of a sequence, str or tuples of str; with `batch_size` a list of such lists.
+    labels : list or None
+        Their labels; with `batch_size` a list of such lists. None if `label` is None.
+
+    Raises
+    ------
+    ValueError
+        As `read_conll`, when the reading has come there; if `batch_size` is no positive integer.
+    OSError
+        If the file cannot be opened.
+
+    See Also
+    --------
+    read_conll : All at once.
+
+    Examples
+    --------
+    >>> from skstruct.datasets import iter_conll
+    >>> lines = ["He PRP B-NP", "sleeps VBZ B-VP", "", "Yes UH O"]
+    >>> for tokens, labels in iter_conll(lines, columns=0):
+    ...     print(tokens, labels)
+    ['He', 'sleeps'] ['B-NP', 'B-VP']
+    ['Yes'] ['O']
+    >>> for X, y in iter_conll(lines, columns=0, batch_size=100):
+    ...     print(X, y)
+    [['He', 'sleeps'], ['Yes']] [['B-NP', 'B-VP'], ['O']]
+    """
+    if batch_size is not None and not (isinstance(batch_size, Integral) and batch_size >= 1):
+        raise ValueError(f"batch_size must be None or a positive integer, got {batch_size!r}.")
+    parsed = _parsed(path_or_file, columns, label, encoding, separator, comment, skip_docstart)
+    sequences = (layout.split(fields) for layout, fields in parsed)
+    return sequences if batch_size is None else _batched(sequences, batch_size, label is not None)
+
+
+def _batched(sequences, batch_size, labelled):
+    while batch := list(islice(sequences, batch_size)):
+        tokens, labels = map(list, zip(*batch, strict=True))
+        yield tokens, labels if labelled else None
+
+
+class _Layout(NamedTuple):
+    """What the columns of a file are."""
+
+    width: int
+    label: int | None
+    tokens: int | list
+
+    def split(self, fields):
+        """Tokens and labels of lines whose fields follow each other."""
+        if isinstance(self.tokens, int):
+            tokens = fields[self.tokens :: self.width]
+        else:
+            tokens = list(zip(*(fields[c :: self.width] for c in self.tokens), strict=True))
+        return tokens, None if self.label is None else fields[self.label :: self.width]
+
+
+def _parsed(source, columns, label, encoding, separator, comment, skip_docstart):
+    """The layout of a file and the fields of all lines of a sequence, for each sequence."""
+    name, lines = open_lines(source, encoding)
+    fields, layout, width = [], None, 0
+    for number, line in enumerate(lines, start=1):
         if comment is not None and line.startswith(comment):
             continue
         row = _split_at_blanks(line) if separator is None else _split_at(separator, line)
         if not row or (skip_docstart and row[0] == "-DOCSTART-"):
-            if len(fields) > ends[-1]:
-                ends.append(len(fields))
+            if fields:
+                yield layout, fields
+                fields = []
             continue
-        if width is None:
+        if layout is None:
             width, first = len(row), number
-            label_column, token_columns = _resolved(columns, label, width, f"{name}, line {first}")
+            layout = _Layout(width, *_resolved(columns, label, width, f"{name}, line {first}"))
+            label_column = layout.label
         if len(row) != width:
             raise ValueError(
                 f"{name}, line {number}: {_columns(len(row))}, but line {first} has {width}: "
@@ -110,53 +226,20 @@ def read_conll(
         if label_column is not None and not row[label_column]:
             raise ValueError(f"{name}, line {number}: the label is empty: {line!r}")
         fields += row
-    if width is None:
+    if layout is None:
         raise ValueError(f"{name}: there is no token in this file")
-    if len(fields) > ends[-1]:
-        ends.append(len(fields))
-
-    def sequences(items):
-        return [items[start // width : end // width] for start, end in pairwise(ends)]
-
-    if isinstance(token_columns, int):
-        tokens = fields[token_columns::width]
-    else:
-        tokens = list(zip(*(fields[column::width] for column in token_columns), strict=True))
-    labels = None if label_column is None else sequences(fields[label_column::width])
-    return sequences(tokens), labels
+    if fields:
+        yield layout, fields
 
 
 def unpacked(content, name):
     """Return bytes gunzipped if they are gzipped, as they are otherwise."""
-    if not content.startswith(_GZIP_MAGIC):
+    if not content.startswith(GZIP_MAGIC):
         return content
     try:
         return gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{name}: the gzip data is cut off or damaged ({error})") from error
-
-
-def _read(path_or_file):
-    if hasattr(path_or_file, "read"):
-        name = str(getattr(path_or_file, "name", "<file object>"))
-        content = path_or_file.read()
-    else:
-        name = os.fspath(path_or_file)
-        with open(path_or_file, "rb") as file:
-            content = file.read()
-    return name, content if isinstance(content, str) else unpacked(content, name)
-
-
-def _decoded(content, encoding, name):
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        number = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{name}, line {number}: not {encoding} text "
-            f"(byte {content[error.start]:#04x}: {error.reason}); pass encoding=, for example "
-            f"'latin-1'"
-        ) from error
 
 
 def _split_at(separator, line):

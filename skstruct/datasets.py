@@ -8,12 +8,13 @@ from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_random_state
 
 from skstruct._originals import obtained, parsed_words
-from skstruct.conll import read_conll
+from skstruct.conll import iter_conll, read_conll
 
 __all__ = [
     "fetch_conll2000",
     "fetch_conll2002",
     "fetch_ocr_letters",
+    "iter_conll",
     "load_addresses",
     "load_digit_sequences",
     "read_conll",

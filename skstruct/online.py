@@ -35,9 +35,10 @@ from skstruct.kernels.online import (
 from skstruct.kernels.scores import Chain, EdgeChain, Rows
 from skstruct.mixing import Mixture
 from skstruct.parallel import count_shards
+from skstruct.portions import Undo, may_rescale
 from skstruct.search import SEARCHES, make_search
 from skstruct.structure import cut_sequences
-from skstruct.tagger import BaseTagger, unchanged_on_error, zero_edges
+from skstruct.tagger import LEARNT, BaseTagger, unchanged_on_error, zero_edges
 
 __all__ = ["OnlineTagger", "SearchTagger"]
 
@@ -96,24 +97,49 @@ class OnlineTagger(BaseTagger):
         ValueError
             As in `fit`; and if `classes` are not those of the first call.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self) as undo:
             self._check_params()
             refuse_balanced(getattr(self, "class_weight", None))
-            first_call = not hasattr(self, "coef_")
+            first_call = "_state" not in self.__dict__ and not hasattr(self, "coef_")
             classes = self._check_classes(classes, first_call)
             training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
-            # A copy, because an error or interrupt may come after the weights have moved.
-            known = getattr(self, "_state", None)
-            state = known.copy() if known else self._new_state(warm=not first_call)
+            state = self.__dict__.get("_state") or self._new_state(warm=not first_call)
             state = state._replace(chain=forbid(state.chain, self._possible()))
+            n_samples = np.count_nonzero(np.diff(training_set.offsets))
+            if may_rescale(state, getattr(self, "l2", 0.0), n_samples):
+                state = state.copy()
+            else:
+                undo.append(Undo(state, training_set.rows))
             random_state = check_random_state(self.random_state)
             history = History(self.verbose)
             self.n_iter_ = getattr(self, "n_iter_", 0) + 1
             self._run_epoch(training_set, state, None, random_state, history, self.n_iter_)
+            # Of the weights of features the norm has told already.
+            no_features = np.empty((0, len(self.classes_)))
+            self._finite(Chain(no_features, *state.chain[1 : len(Chain._fields)]), self.n_iter_)
             self._state = state
-            self._set_chain(self._finite(_averaged(state), self.n_iter_))
+            for name in LEARNT:
+                self.__dict__.pop(name, None)
             self.history_ = history.arrays()
         return self
+
+    def __getattr__(self, name):
+        # After `partial_fit` the weights are worked out when they are asked for: it takes a pass
+        # over all of them, which is long beside a small portion.
+        state = self.__dict__.get("_state")
+        known = name in LEARNT and state is not None
+        if not known or (name == "transition_coef_" and not isinstance(state.chain, EdgeChain)):
+            # Raises what it has raised.
+            return object.__getattribute__(self, name)
+        given = self.__dict__.copy()
+        self._set_chain(_averaged(state))
+        self.__dict__.update(given)
+        return self.__dict__[name]
+
+    def _restore_state(self):
+        # The arrays may be those of the tagger that this one is a copy of, and change in place.
+        if self.__dict__.get("_state") is not None:
+            self._state = self._state.copy()
 
     def _check_classes(self, classes, first_call):
         """Return the classes known before y is read, None if there are none."""

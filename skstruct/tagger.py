@@ -36,7 +36,10 @@ from skstruct.search import check_search, make_search, search_sequences
 from skstruct.sequences import SequenceBatch
 from skstruct.validation import Format, encode_labels, read_format, shape_predictions
 
-__all__ = ["BaseTagger", "Labelling", "TrainingSet"]
+__all__ = ["LEARNT", "BaseTagger", "Labelling", "TrainingSet"]
+
+# Attributes that hold what was learnt; the last one only where transitions have features.
+LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
 
 
 class Labelling(NamedTuple):
@@ -438,11 +441,17 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
 
 @contextmanager
 def unchanged_on_error(estimator):
-    """Context in which an exception, or an interrupt, puts back the estimator's attributes."""
+    """Context in which an exception, or an interrupt, puts back the estimator's attributes.
+
+    What the attributes refer to is put back by functions that are appended to the list given.
+    """
     before = estimator.__dict__.copy()
+    undo = []
     try:
-        yield
+        yield undo
     except BaseException:
+        for put_back in undo:
+            put_back()
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise

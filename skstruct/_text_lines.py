@@ -1,0 +1,126 @@
+"""Lines of text from files and streams, read and kept a piece at a time."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import zlib
+from itertools import chain
+
+__all__ = ["GZIP_MAGIC", "open_lines"]
+
+GZIP_MAGIC = b"\x1f\x8b"
+_PIECE = 1 << 16
+# What tells zlib to expect the header of gzip.
+_GZIP_WINDOW = 31
+
+
+def open_lines(source, encoding):
+    """Name of a source of text for messages, and an iterator over its lines.
+
+    Parameters
+    ----------
+    source : str, path-like, file object or iterable of lines
+        Plain or gzipped; lines may be str or bytes.
+    encoding : str
+        Of bytes.
+
+    Returns
+    -------
+    name : str
+    lines : iterator of str
+        Without line ends, which may be of any kind, and without a byte order mark. A file that is
+        given by its path is open until the iterator ends. Raises ValueError where bytes are not
+        in the encoding, or gzipped data is damaged.
+    """
+    if hasattr(source, "read"):
+        name = str(getattr(source, "name", "<file object>"))
+        pieces = iter(lambda: source.read(_PIECE) or None, None)
+    elif isinstance(source, (str, os.PathLike)):
+        name, pieces = os.fspath(source), _pieces_of_file(open(source, "rb"))  # noqa: SIM115
+    else:
+        name, pieces = "<lines>", map(_ended, source)
+    return name, _lines(_texts(pieces, encoding, name))
+
+
+def _pieces_of_file(file):
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _ended(line):
+    """A line with its end."""
+    end = "\n" if isinstance(line, str) else b"\n"
+    return line if line.endswith(end) else line + end
+
+
+def _texts(pieces, encoding, name):
+    """The text in pieces, with newlines for all line ends."""
+    first = next(pieces, "")
+    pieces = chain([first], pieces)
+    if isinstance(first, str):
+        decoder = io.IncrementalNewlineDecoder(None, translate=True)
+    else:
+        pieces = _unpacked(pieces, name)
+        decoder = codecs.getincrementaldecoder(encoding)()
+        decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
+    n_lines, begun = 0, False
+    for piece, final in chain(((piece, False) for piece in pieces), [(first[:0], True)]):
+        try:
+            text = decoder.decode(piece, final=final)
+        except UnicodeDecodeError as error:
+            number = n_lines + error.object.count(b"\n", 0, error.start) + 1
+            raise ValueError(
+                f"{name}, line {number}: not {encoding} text "
+                f"(byte {error.object[error.start]:#04x}: {error.reason}); pass encoding=, for "
+                f"example 'latin-1'"
+            ) from error
+        if text and not begun:
+            text, begun = text.removeprefix("\ufeff"), True
+        n_lines += text.count("\n")
+        yield text
+
+
+def _unpacked(pieces, name):
+    """Bytes gunzipped if they are gzipped, as they are otherwise."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= len(GZIP_MAGIC):
+            break
+    pieces = chain([head], pieces)
+    return _gunzipped(pieces, name) if head.startswith(GZIP_MAGIC) else pieces
+
+
+def _gunzipped(pieces, name):
+    unpack = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        for piece in pieces:
+            while piece:
+                if unpack.eof:
+                    # Another member, or the zeros that fill up a tape.
+                    piece = piece.lstrip(b"\0")
+                    if not piece:
+                        break
+                    unpack = zlib.decompressobj(_GZIP_WINDOW)
+                yield unpack.decompress(piece)
+                piece = unpack.unused_data
+    except zlib.error as error:
+        raise ValueError(f"{name}: the gzip data is cut off or damaged ({error})") from error
+    if not unpack.eof:
+        raise ValueError(f"{name}: the gzip data is cut off or damaged (its end is missing)")
+
+
+def _lines(texts):
+    unfinished = []
+    for text in texts:
+        first, *rest = text.split("\n")
+        unfinished.append(first)
+        if rest:
+            yield "".join(unfinished)
+            *whole, last = rest
+            yield from whole
+            unfinished = [last]
+    yield "".join(unfinished)

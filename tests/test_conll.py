@@ -1,0 +1,126 @@
+"""Column files sequence by sequence: the same as at once, and no more than is asked for."""
+
+import gzip
+import io
+from itertools import count, islice
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skstruct import _text_lines
+from skstruct.datasets import iter_conll, read_conll
+
+TEXT = "-DOCSTART- X O\n\nHe PRP B-NP\nsleeps VBZ B-VP\n\n\nYes UH O\r\n\nÉté NN B-NP\n# x y\n"
+EXPECTED = (
+    [[("He", "PRP"), ("sleeps", "VBZ")], [("Yes", "UH")], [("Été", "NN")]],
+    [["B-NP", "B-VP"], ["O"], ["B-NP"]],
+)
+
+
+def together(sequences):
+    tokens, labels = zip(*sequences, strict=True)
+    return list(tokens), list(labels)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("piece", [1, 2, 7, 1 << 16])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_pieces_may_end_anywhere(tmp_path, packed, piece, encoding):
+    content = TEXT.encode(encoding)
+    path = tmp_path / "corpus"
+    path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
+    with patch.object(_text_lines, "_PIECE", piece):
+        for source in (path, str(path), io.BytesIO(path.read_bytes())):
+            assert together(iter_conll(source, comment="#", encoding=encoding)) == EXPECTED
+        assert read_conll(path, comment="#", encoding=encoding) == EXPECTED
+        assert read_conll(TEXT.split("\n"), comment="#") == EXPECTED
+        assert together(iter_conll(io.StringIO(TEXT), comment="#")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        TEXT.split("\n"),
+        TEXT.splitlines(keepends=True),
+        [line.encode() for line in TEXT.split("\n")],
+        (line for line in TEXT.encode().splitlines(keepends=True)),
+        tuple(TEXT.splitlines()),
+    ],
+    ids=["lines", "lines with ends", "bytes", "generator", "tuple"],
+)
+def test_lines_of_any_iterable(lines):
+    assert together(iter_conll(lines, comment="#")) == EXPECTED
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=4), min_size=1, max_size=9),
+    st.integers(1, 10),
+)
+def test_batches(sequences, batch_size):
+    lines = [line for s in sequences for line in [*(f"{token} x-{token}" for token in s), ""]]
+    batches = list(iter_conll(lines, batch_size=batch_size))
+    assert [s for X, _ in batches for s in X] == sequences
+    assert [s for _, y in batches for s in y] == [[f"x-{t}" for t in s] for s in sequences]
+    assert {len(X) for X, _ in batches[:-1]} <= {batch_size}
+    assert 1 <= len(batches[-1][0]) <= batch_size
+    unlabelled = list(iter_conll(lines, batch_size=batch_size, label=None, columns=0))
+    assert [X for X, _ in unlabelled] == [X for X, _ in batches]
+    assert all(y is None for _, y in unlabelled)
+
+
+def test_a_stream_without_an_end():
+    lines = (line for n in count() for line in (f"word{n} LABEL", ""))
+    batches = iter_conll(lines, batch_size=2)
+    assert list(islice(batches, 2)) == [
+        ([["word0"], ["word1"]], [["LABEL"], ["LABEL"]]),
+        ([["word2"], ["word3"]], [["LABEL"], ["LABEL"]]),
+    ]
+    # Nothing was read beyond the end of the second batch.
+    assert next(lines) == "word4 LABEL"
+
+
+def test_a_file_is_open_only_while_it_is_read(tmp_path):
+    path = tmp_path / "corpus"
+    path.write_text(TEXT, encoding="utf-8")
+    file = path.open("rb")
+    with patch.object(_text_lines, "open", lambda *_: file, create=True):
+        sequences = iter_conll(path, comment="#")
+        next(sequences)
+        assert not file.closed
+        list(sequences)
+    assert file.closed
+    with pytest.raises(FileNotFoundError):
+        next(iter_conll(tmp_path / "nowhere"))
+
+
+def test_members_of_a_gzipped_file():
+    parts = [gzip.compress(part.encode(), mtime=0) for part in TEXT.split("sleeps", 1)]
+    whole = parts[0] + gzip.compress(b"sleeps", mtime=0) + parts[1] + b"\0" * 5
+    for piece in (1, 3, 1 << 16):
+        with patch.object(_text_lines, "_PIECE", piece):
+            assert together(iter_conll(io.BytesIO(whole), comment="#")) == EXPECTED
+            with pytest.raises(ValueError, match="<file object>: the gzip data is cut off or dam"):
+                list(iter_conll(io.BytesIO(whole + b"rest"), comment="#"))
+            with pytest.raises(ValueError, match="its end is missing"):
+                list(iter_conll(io.BytesIO(whole[:-20]), comment="#"))
+
+
+@pytest.mark.parametrize("piece", [1, 4, 1 << 16])
+def test_errors_name_the_line_and_come_when_it_is_read(piece):
+    with patch.object(_text_lines, "_PIECE", piece):
+        sequences = iter_conll(io.BytesIO(b"a x\r\n\nb y\n\nc \xe9 z\n"))
+        if piece == 1:
+            assert next(sequences) == (["a"], ["x"])
+        with pytest.raises(ValueError, match=r"<file object>, line 5: not utf-8 text \(byte 0xe9"):
+            list(sequences)
+        sequences = iter_conll(io.BytesIO(b"a x\n\nb y z\n"))
+        assert next(sequences) == (["a"], ["x"])
+        with pytest.raises(ValueError, match="line 3: 3 columns, but line 1 has 2"):
+            next(sequences)
+    with pytest.raises(ValueError, match="<lines>: there is no token"):
+        list(iter_conll([]))
+    for size in (0, -1, 1.5, "2"):
+        with pytest.raises(ValueError, match="batch_size must be None or a positive integer"):
+            iter_conll([], batch_size=size)
