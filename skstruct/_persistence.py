@@ -152,9 +152,22 @@ def check_array_shape(array, shape, what, *, kinds="fiu"):
 
 def check_weights(tagger):
     """Check that the weights of a tagger fit together, and with its classes and features."""
-    if not hasattr(tagger, "coef_"):
+    known = vars(tagger)
+    if "coef_" not in known and known.get("_state") is None:
         return
     n_classes, n_features = len(tagger.classes_), tagger.n_features_in_
+    if known.get("_state") is not None:
+        # The weights may still have to be made of it.
+        n_edge_features = getattr(tagger, "n_transition_features_in_", None)
+        _check_learner(known["_state"], n_features, n_edge_features, n_classes)
+    if "coef_" in known:
+        _check_chain(tagger, n_features, n_classes)
+    vectorizer = getattr(tagger, "vectorizer_", None)
+    if vectorizer is not None and len(vectorizer.feature_names_) != n_features:
+        raise ValueError("the vectoriser does not belong to the weights.")
+
+
+def _check_chain(tagger, n_features, n_classes):
     coef = tagger.coef_.toarray() if sp.issparse(tagger.coef_) else tagger.coef_
     shapes = {
         "coef_": (coef, (n_classes, n_features)),
@@ -174,28 +187,34 @@ def check_weights(tagger):
         wrong = np.isposinf if name in _MAY_FORBID else np.isinf
         if wrong(array).any():
             raise ValueError(f"a weight of {name} is infinite.")
-    vectorizer = getattr(tagger, "vectorizer_", None)
-    if vectorizer is not None and len(vectorizer.feature_names_) != n_features:
-        raise ValueError("the vectoriser does not belong to the weights.")
-    if getattr(tagger, "_state", None) is not None:
-        _check_learner(tagger._state, n_features, n_classes)
 
 
-def _check_learner(state, n_features, n_classes):
+def _check_learner(state, n_features, n_edge_features, n_classes):
     """Check what `partial_fit` goes on from: weights, their sums, and how far it has come."""
-    for chain, sizes in ((state.chain, {n_features}), (state.lag, {0, n_features})):
+    what = "the state of the learner"
+    averages = len(state.lag.weights) > 0
+    for chain, counts in ((state.chain, True), (state.lag, averages)):
         shapes = {
-            "weights": (len(chain.weights), n_classes),
+            "weights": (n_features * counts, n_classes),
             "transition": (n_classes, n_classes),
             **dict.fromkeys(("intercept", "start", "end"), (n_classes,)),
         }
-        if len(chain.weights) not in sizes:
-            raise ValueError("the state of the learner does not belong to the weights.")
+        if hasattr(chain, "edges") != (n_edge_features is not None):
+            raise ValueError(f"{what} does not belong to the weights.")
+        if n_edge_features is not None:
+            shapes["edges"] = (n_edge_features * counts, n_classes**2)
         for name, shape in shapes.items():
-            check_array_shape(getattr(chain, name), shape, "the state of the learner")
-    check_array_shape(state.progress, (len(state.progress),), "the state of the learner")
-    if len(state.progress) < 2:
-        raise ValueError("the state of the learner is cut short.")
+            check_array_shape(getattr(chain, name), shape, what)
+            array = getattr(chain, name)
+            wrong = np.isposinf if f"{name}_" in _MAY_FORBID else np.isinf
+            if np.isnan(array).any() or wrong(array).any():
+                raise ValueError(f"a weight in {what} is no number.")
+    check_array_shape(state.progress, (len(state.progress),), what)
+    # Here, so that containers can be stored without compiled code.
+    from skstruct.kernels.online import N_PROGRESS
+
+    if len(state.progress) < N_PROGRESS:
+        raise ValueError(f"{what} is cut short.")
 
 
 def check_matrix(X):

@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skstruct._crfsuite_model import read_bytes
+from skstruct._learnt_features import LearntFeatures
 from skstruct._template_features import _pieces as hash_pieces
 from skstruct._template_features import group_literals
 from skstruct._template_syntax import parse_template
 from skstruct.crf import CRFTagger
-from skstruct.kernels.scores import Chain
+from skstruct.kernels.scores import Chain, EdgeChain
 from skstruct.templates import TemplateVectorizer
 
 __all__ = ["read_model"]
@@ -50,8 +51,7 @@ def read_model(source, *, encoding="utf-8"):
     Raises
     ------
     ValueError
-        If it is no such file, or is cut short or inconsistent; or if its template has label pairs
-        that depend on the tokens (lines such as ``B01:%x[0,0]``).
+        If it is no such file, or is cut short or inconsistent; or if it has no features of tokens.
 
     See Also
     --------
@@ -94,13 +94,34 @@ def read_model(source, *, encoding="utf-8"):
         raise ValueError(f"This is no CRF++ model in the encoding {encoding!r}.") from None
     model = _parse(text)
     templates = parse_template(model.lines)
-    conditioned = next((t for t in templates if t.observes_transitions), None)
-    if conditioned is not None:
-        raise ValueError(f"{conditioned.where}: label pairs that depend on tokens are not read.")
-    unigrams = {name: place for name, place in model.places.items() if name[:1] == "U"}
-    vectorizer = _make_vectorizer(model, templates, list(unigrams))
-    tagger = _make_tagger(model, templates, list(unigrams.values()))
+    unigrams, observed = _sorts_of_features(model, templates)
+    vectorizer = TemplateVectorizer(model.lines)
+    _fill_in(vectorizer, model.lines, group_literals(templates), unigrams)
+    vectorizer.n_columns_ = model.n_columns
+    vectorizer._transitions = None
+    if observed:
+        vectorizer._transitions = LearntFeatures()
+        vectorizer._transitions._of_transitions = True
+        literals = group_literals(templates, of_transitions=True)
+        _fill_in(vectorizer._transitions, model.lines, literals, observed)
+    tagger = _make_tagger(model, templates, unigrams, observed)
     return Pipeline([("vectorizer", vectorizer), ("tagger", tagger)])
+
+
+def _sorts_of_features(model, templates):
+    """Names of the features of tokens, and of those of transitions that depend on tokens."""
+    unigrams = [name for name in model.places if name[0] == "U"]
+    _check(unigrams, "it has no features of tokens")
+    pairs = {t.literals[0] for t in templates if t.kind == "B" and not t.macros}
+    conditioned = group_literals(templates, of_transitions=True)
+    observed = [
+        name
+        for name in model.places
+        if name[0] == "B"
+        # A line without a macro may have the name of what another line makes of an empty value.
+        and (name not in pairs or any(_split(name, literals) for literals in conditioned))
+    ]
+    return unigrams, observed
 
 
 def _check(holds, complaint):
@@ -156,9 +177,9 @@ def _read_features(lines, n_labels, n_weights):
     return places
 
 
-def _make_vectorizer(model, templates, names):
-    """Fitted vectoriser whose columns are features of these names."""
-    groups = group_literals(templates)
+def _fill_in(features, lines, groups, names):
+    """Let a vectoriser, or its part for transitions, have learnt the features of these names."""
+    _check(groups, f"the feature {names[0]!r} comes from no line of the template")
     width = max(len(literals) - 1 for literals in groups)
     number_of, codes = {}, np.full((len(names), width), -1, np.int32)
     group_of = np.empty(len(names), np.int32)
@@ -174,17 +195,14 @@ def _make_vectorizer(model, templates, names):
             _check(False, f"the feature {name!r} comes from no line of the template")
         group_of[feature] = group
         codes[feature, : len(parts)] = [number_of.setdefault(p, len(number_of)) for p in parts]
-    vectorizer = TemplateVectorizer(model.lines)
-    vectorizer.template_ = model.lines
-    vectorizer.n_columns_ = model.n_columns
-    vectorizer.n_features_ = len(names)
-    vectorizer._values = list(number_of)
-    vectorizer._codes = codes
-    vectorizer._groups = group_of
+    features.template_ = lines
+    features.n_features_ = len(names)
+    features._values = list(number_of)
+    features._codes = codes
+    features._groups = group_of
     # Features are found by the hash of their names and then compared by name, so it does not
     # matter where a name that can be split at several places was split.
-    vectorizer._hashes = hash_pieces(names).hashes
-    return vectorizer
+    features._hashes = hash_pieces(names).hashes
 
 
 def _split(name, literals):
@@ -206,23 +224,29 @@ def _split(name, literals):
     return [*parts, name[place:end]]
 
 
-def _make_tagger(model, templates, places):
-    """Fitted tagger with the weights of features at these places."""
+def _make_tagger(model, templates, unigrams, observed):
+    """Fitted tagger with the weights of features of these names."""
     n_labels = len(model.labels)
     order = np.argsort(np.array(model.labels, dtype=object))
     scaled = model.factor * model.weights
-    starts = np.array(places, np.int64)
-    weights = scaled[starts[:, None] + order]
-    transition = np.zeros((n_labels, n_labels))
-    for template in templates:
-        # A line that stands twice counts twice.
-        if template.kind == "B" and template.literals[0] in model.places:
-            place = model.places[template.literals[0]]
-            pairs = scaled[place : place + n_labels**2].reshape(n_labels, n_labels)
-            transition += pairs[order][:, order]
+    # Pairs of labels in the order of the classes, among those in the order of the file.
+    pairs = (order[:, None] * n_labels + order).ravel()
+
+    def weights_of(names, columns):
+        starts = np.array([model.places[name] for name in names], np.int64)
+        return scaled[starts[:, None] + columns]
+
+    # A line that stands twice counts twice.
+    lines = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
+    known = [name for name in lines if name in model.places]
+    transition = weights_of(known, pairs).sum(axis=0).reshape(n_labels, n_labels)
+    chain = Chain(weights_of(unigrams, order), transition, *np.zeros((3, n_labels)))
     tagger = CRFTagger(fit_intercept=False)
     tagger.classes_ = np.array(model.labels, dtype=object)[order].astype(str)
-    tagger.n_features_in_ = len(places)
-    tagger._set_chain(Chain(weights, transition, *np.zeros((3, n_labels))))
+    tagger.n_features_in_ = len(unigrams)
+    if observed:
+        tagger.n_transition_features_in_ = len(observed)
+        chain = EdgeChain(*chain, weights_of(observed, pairs))
+    tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger

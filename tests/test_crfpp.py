@@ -1,5 +1,6 @@
 """Text models of CRF++, against the scores that its format defines, and torn apart."""
 
+import pickle
 import tracemalloc
 from itertools import product
 
@@ -94,6 +95,9 @@ TEMPLATES = {
     "names of other lines": ["U%x[0,0]", "U:%x[0,0]", "Ua", "U:a", "B"],
     "lines that stand twice": ["U00:%x[0,0]", "U00:%x[0,0]", "B", "B"],
     "no pairs": ["U00:%x[0,1]x"],
+    "pairs that depend on tokens": ["U00:%x[0,0]", "B01:%x[0,0]", "B02:%x[-1,0]/%x[0,1]"],
+    "pairs of both sorts": ["U00:%x[0,0]", "B", "B01:%x[-1,0]", "B01:%x[-1,0]", "B"],
+    "pairs whose names other lines make": ["U:%x[0,0]", "B", "B%x[0,1]", "B%x[0,0]", "B%x[1,1]/"],
 }
 
 
@@ -154,9 +158,30 @@ def test_like_a_fitted_pipeline():
         assert_allclose(ours, expected, rtol=1e-12)
 
 
-def test_pairs_that_depend_on_tokens_are_refused():
-    text = text_model(["U00:%x[0,0]", "B01:%x[0,0]"], SENTENCES, LABELS)
-    with pytest.raises(ValueError, match=r"line 2, 'B01:%x\[0,0\]': label pairs that depend"):
+def test_pairs_that_depend_on_tokens_are_features_of_transitions():
+    text = text_model(TEMPLATES["pairs that depend on tokens"], SENTENCES, LABELS)
+    vectorizer, tagger = crfpp.read_model(text.encode())
+    names = vectorizer.get_transition_feature_names_out()
+    assert sorted(names) == sorted(name for name in Naive(text).places if name[0] == "B")
+    batch = vectorizer.transform(SENTENCES)
+    assert batch.n_transition_features == len(names) == tagger.n_transition_features_in_
+    assert tagger.transition_coef_.shape == (3, 3, len(names))
+    assert np.all(tagger.transition_ == 0)
+
+
+def test_models_with_features_of_transitions_are_stored():
+    text = text_model(TEMPLATES["pairs of both sorts"], SENTENCES, LABELS)
+    model = crfpp.read_model(text.encode())
+    again = pickle.loads(pickle.dumps(model))
+    for ours, expected in zip(
+        again.predict_proba(SENTENCES), model.predict_proba(SENTENCES), strict=True
+    ):
+        assert_allclose(ours, expected, rtol=1e-15)
+
+
+def test_without_features_of_tokens():
+    text = "version: 100\ncost-factor: 1\nmaxid: 1\nxsize: 1\n\nO\n\nU:%x[0,0]\nB\n\n0 B\n\n0.5\n"
+    with pytest.raises(ValueError, match="it has no features of tokens"):
         crfpp.read_model(text.encode())
 
 
@@ -164,6 +189,7 @@ def test_pairs_that_depend_on_tokens_are_refused():
 
 
 TEXT = text_model(TEMPLATES["names that lines share"], SENTENCES, LABELS)
+TEXTS = [TEXT, text_model(TEMPLATES["pairs of both sorts"], SENTENCES, LABELS)]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +240,7 @@ def read_or_refuse(content):
 
 @given(st.data())
 def test_cut_and_flipped(data):
-    content = bytearray(TEXT.encode())
+    content = bytearray(data.draw(st.sampled_from(TEXTS)).encode())
     if data.draw(st.booleans()):
         del content[data.draw(st.integers(0, len(content))) :]
     for _ in range(data.draw(st.integers(0, 4))):

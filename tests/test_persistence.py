@@ -19,12 +19,14 @@ from skstruct import (
     HashingTemplateVectorizer,
     NBestReranker,
     PerceptronTagger,
+    SequenceBatch,
     SequenceVectorizer,
     TemplateVectorizer,
     _persistence,
     crfsuite,
 )
 from skstruct._persistence import Persistent, pack_strings, unpack_strings
+from skstruct.kernels.scores import Chain, EdgeChain
 from skstruct.tagger import BaseTagger
 
 sio = pytest.importorskip("skops.io")
@@ -245,20 +247,48 @@ def test_arrays_that_do_not_fit_together(cases, changes, message):
         damaged(tagger, **changes)
 
 
+def observed_learner(average):
+    """A tagger on its way whose transitions have features."""
+    batch = SequenceVectorizer().fit_transform(X)
+    edges = np.arange(2.0 * batch.n_rows).reshape(-1, 2)
+    batch = SequenceBatch(batch.X, batch.offsets, transition_X=edges)
+    return PerceptronTagger(average=average).partial_fit(batch, Y)
+
+
 @needs_checks
-@pytest.mark.parametrize("part", range(4))
-def test_states_of_learners_are_checked(cases, part):
-    tagger, _ = cases["partly learnt"]
+@pytest.mark.parametrize("made", [False, True], ids=["weights not made", "weights made"])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("record", ["chain", "lag"])
+@pytest.mark.parametrize("name", [*EdgeChain._fields, "progress"])
+def test_states_of_learners_are_checked(name, record, average, made):
+    tagger = observed_learner(average)
+    if made:
+        _ = tagger.coef_
+    assert_same(damaged(tagger).coef_, tagger.coef_)
 
     def cut(state):
-        chain = state.chain
-        parts = [chain.weights[:-1], chain.transition[:1], chain.intercept[:1], state.progress[:1]]
-        if part == 3:
-            return state._replace(progress=parts[part])
-        return state._replace(chain=chain._replace(**{chain._fields[part]: parts[part]}))
+        if name == "progress":
+            return state._replace(progress=state.progress[:4])
+        part = getattr(getattr(state, record), name)
+        # Where there is no average, the record of it has no row that could be lacking.
+        part = part[:-1] if len(part) else np.zeros((1, *part.shape[1:]))
+        return state._replace(**{record: getattr(state, record)._replace(**{name: part})})
 
     with pytest.raises(ValueError, match="the state of the learner"):
         damaged(tagger, _state=cut)
+
+    def without_edges(state):
+        return state._replace(**{record: Chain(*getattr(state, record)[:5])})
+
+    def without_number(state):
+        part = getattr(state, record).transition
+        return state._replace(
+            **{record: getattr(state, record)._replace(transition=np.full_like(part, np.nan))}
+        )
+
+    for damage in (without_edges, without_number):
+        with pytest.raises(ValueError, match="the state of the learner"):
+            damaged(tagger, _state=damage)
 
 
 @needs_checks
