@@ -25,10 +25,9 @@ from skstruct.parallel import range_runner
 
 __all__ = ["CRFTagger"]
 
-# With at least so many sequences, a few epochs of stochastic gradient descent come before L-BFGS;
-# few sequences are done before that pays.
+# With at least so many sequences, some epochs of stochastic ascent come before L-BFGS; few sequences
+# are done before that pays.
 _MANY_SEQUENCES = 500
-_START_EPOCHS = 6
 # Steps of L-BFGS from zero before the curvature says anything.
 _BLIND_STEPS = 15
 # Parameters that not all solvers can do justice to, and the values that ask for nothing.
@@ -404,19 +403,16 @@ class CRFTagger(OnlineTagger):
         self.n_weights_ = objective.n_weights
         self._set_chain(objective.unpack(theta))
 
-    def _start(self, objective, value_and_gradient):
+    def _start(self, objective):
         """Where to start from, and after how many steps to ask for the curvature."""
         if self.warm_start and hasattr(self, "coef_"):
             return objective.pack(self._chain()), 1
-        zero = np.zeros(objective.size)
         many = len(objective.sample_weight) >= _MANY_SEQUENCES
         if many and not (self.l1 or objective.partial):
-            theta = objective.stochastic_start(_START_EPOCHS)
-            gradient = np.empty_like(theta)
-            # Not where features are of such different scale that the descent has diverged.
-            if value_and_gradient(theta, gradient) < value_and_gradient(zero, gradient):
+            theta = objective.stochastic_start()
+            if theta is not None:
                 return theta, 1
-        return zero, _BLIND_STEPS
+        return np.zeros(objective.size), _BLIND_STEPS
 
     def _minimize(self, objective, watched):
         history = History(self.verbose)
@@ -428,7 +424,7 @@ class CRFTagger(OnlineTagger):
             def curvature(x, out):
                 objective.curvature(x, out, run)
 
-            theta, ask_at = self._start(objective, value_and_gradient)
+            theta, ask_at = self._start(objective)
             if self.l1:
                 iterates = minimize_owlqn(value_and_gradient, theta, self.l1)
             else:

@@ -21,11 +21,12 @@ __all__ = ["Iterate", "minimize_lbfgs"]
 _DECREASE = 1e-4
 _CURVATURE = 0.9
 _MAX_TRIALS = 30
-# The power of the inverse diagonal of the Hessian that scales the coordinates. The features of a
-# token share its error, so the Hessian of a CRF is far from diagonal: its full inverse diagonal is
-# slower than none, and a quarter of its power saves a fifth of the
-# evaluations on CoNLL-2000, the one corpus on which it was chosen.
-_METRIC_POWER = 0.25
+# The inverse diagonal of the Hessian scales the coordinates, but not by its full power: the features
+# of a token share its error, so the Hessian of a CRF is far from diagonal. The first power brings
+# the objective down soonest; with the second one the last digits come sooner.
+_METRIC_POWERS = 0.6, 0.25
+# At which step the one gives way to the other.
+_LONG_RUN = 25
 
 
 class Iterate(NamedTuple):
@@ -73,7 +74,11 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
     for step in count(1):
         if step == ask_at and curvature is not None:
             curvature(current.x, direction)
-            metric[:] = direction**-_METRIC_POWER
+            metric[:] = direction ** -_METRIC_POWERS[step >= _LONG_RUN]
+        elif step == _LONG_RUN and order:
+            metric **= _METRIC_POWERS[1] / _METRIC_POWERS[0]
+            newest = y[order[0]]
+            scale = 1.0 / (rho[order[0]] * dot(newest * metric, newest))
         newest_first = np.array(order, np.int64)
         descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
         slope = dot(current.gradient, direction)

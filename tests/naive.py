@@ -172,23 +172,63 @@ def crf_gradient(x, gold, weights):
     return gradient
 
 
-def crf_stochastic_descent(X, y, sample_weight, weights, orders, *, l2, rate):
-    """Weights after steps against the gradients of single sequences, each with its share of l2.
+def dual_free_share(found, kept, gold, squares, pair_squares, strength, past):
+    """How far dual-free ascent goes from the marginals it has kept of a sequence to those found.
 
-    The steps are ``rate / (1 + rate * l2 / n * steps made)`` long.
+    ``found`` and ``kept`` are node marginals and a list of pair marginals, less those of the gold
+    labels; ``past`` has the divergence at the last visit and the share, and is changed.
     """
-    share, n_steps = l2 / len(X), 0
-    for order in orders:
-        for i in order:
-            if len(X[i]) == 0:
-                continue
-            step = rate / (1 + rate * share * n_steps)
-            gradient = crf_gradient(X[i], y[i], weights)
-            for part, slope in zip(weights, gradient, strict=True):
-                part *= 1 - step * share
-                part -= step * sample_weight[i] * slope
-            n_steps += 1
-    return weights
+    one_hot = np.eye(len(found[0][0]))[list(gold)]
+    p, q = found[0] + one_hot, kept[0] + one_hot
+    both = np.where(p + q > 1e-12, p + q, 1e-12)
+    divergence = np.sum(2 * (p - q) ** 2 / both)
+    square = sum(n * np.sum(d**2) for n, d in zip(squares, p - q, strict=True))
+    square += sum(
+        n * np.sum((a - b) ** 2) for n, a, b in zip(pair_squares, *(found[1], kept[1]), strict=True)
+    )
+    worse = past["divergence"] > 0 and divergence > past["divergence"]
+    past["share"] = max(0.8 * past["share"], 0.05) if worse else min(1.05 * past["share"], 1)
+    past["divergence"] = divergence
+    return past["share"] * divergence / (divergence + strength * square) if divergence > 0 else 0
+
+
+class DualFree:
+    """Dual-free ascent; what it keeps is rounded to single precision."""
+
+    def __init__(self, X, y, strength, weights):
+        self.X, self.y, self.strength, self.weights = X, y, strength, weights
+        k = len(weights.transition)
+        self.node = [np.zeros((len(x), k), np.float32) for x in X]
+        self.pairs = [np.zeros((k, k), np.float32) for _ in X]
+        self.past = [{"divergence": 0.0, "share": 1.0} for _ in X]
+        self.loss = np.zeros(len(X))
+
+    def visit(self, i, fit_intercept=True):
+        x, gold, weights = self.X[i], self.y[i], self.weights
+        if len(x) == 0:
+            return
+        scores = emission_scores(x, weights)
+        log_z, node, pairs = listed_marginals(scores, weights.transition)
+        self.loss[i] = log_z - path_score(scores, weights.transition, gold)
+        gold_node, gold_pairs = gold_marginals(gold, len(weights.transition))
+        found = node - gold_node, pairs.sum(axis=0) - gold_pairs.sum(axis=0)
+        share = dual_free_share(
+            (found[0], [found[1]]),
+            (self.node[i], [self.pairs[i]]),
+            gold,
+            1 + np.sum(x**2, axis=1),
+            [1.0],
+            self.strength[i],
+            self.past[i],
+        )
+        changes = []
+        for new, kept in zip(found, (self.node[i], self.pairs[i]), strict=True):
+            moved = (kept + share * (new - kept.astype(float))).astype(np.float32)
+            changes.append(moved.astype(float) - kept)
+            kept[:] = moved
+        change = expected_features(x, changes[0], changes[1][None], fit_intercept=fit_intercept)
+        for part, addend in zip(weights, change, strict=True):
+            part -= self.strength[i] * addend
 
 
 def crf_weight_masks(X, y, n_labels, *, min_freq, all_states, all_transitions, sample_weight):

@@ -151,7 +151,7 @@ def stochastic_start():
     data = TrainingSet(
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
-    return {"crf-start": CRFObjective(data, 40, 20, l2=0.5).stochastic_start(2)}
+    return {"crf-start": CRFObjective(data, 40, 20, l2=0.5).stochastic_start()}
 
 
 def transition_features():
@@ -186,7 +186,7 @@ def transition_features():
         kept = [i for i, n in enumerate(LENGTHS) if n]
         codes = np.concatenate([y[i] for i in kept]).astype(np.int32)
         data = TrainingSet(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
-        start = CRFObjective(data, 5, 4, 3, l2=0.5).stochastic_start(2)
+        start = CRFObjective(data, 5, 4, 3, l2=0.5).stochastic_start()
         found[f"transitions-{kind}-crf-start"] = start
     return found
 

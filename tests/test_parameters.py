@@ -343,28 +343,3 @@ def test_curvature_of_state_weights_is_the_diagonal_of_the_hessian(problem, l2, 
         # Without penalty a little is added.
         expected = (slopes[0] - slopes[1]) / 2e-5 + (1e-3 if l2 == 0 else 0)
         assert_allclose(curvature[at], expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("l2", [0.0, 2.0])
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2], [3, 0, 2, 0, 1]])
-def test_stochastic_start_is_that_of_plain_steps(lengths, values, l2):
-    rng = np.random.default_rng(0)
-    X, y = random_data(rng, lengths, 3, 4, values)
-    sample_weight = rng.uniform(0.5, 2, len(X))
-    objective = make_objective(
-        training_set(X, y, sample_weight), 4, 3, (0, True, True, True), l2=l2
-    )
-    found = as_weights(objective.unpack(objective.stochastic_start(3)))
-    order = np.random.RandomState(0)
-    expected = naive.crf_stochastic_descent(
-        X,
-        y,
-        sample_weight,
-        naive.zero_weights(3, 4),
-        [order.permutation(len(X)) for _ in range(3)],
-        l2=l2,
-        rate=2 / np.mean(np.sum(np.concatenate(X) ** 2, axis=1)),
-    )
-    for a, b in zip(found, expected, strict=True):
-        assert_allclose(a, b, rtol=1e-9, atol=1e-9)

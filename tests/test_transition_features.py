@@ -6,7 +6,7 @@ model, and learners are twins that know nothing else.
 """
 
 import warnings
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import naive
 import numpy as np
@@ -35,7 +35,7 @@ from skstruct.kernels.forward_backward import forward_backward, prepare_transiti
 from skstruct.kernels.nbest import nbest
 from skstruct.kernels.scores import EdgeChain
 from skstruct.kernels.viterbi import viterbi
-from skstruct.objective import CRFObjective
+from skstruct.objective import CRFObjective, draw_order
 from skstruct.parallel import range_runner
 from skstruct.structure import cut_sequences
 from skstruct.tagger import TrainingSet, batch_rows, zero_edges
@@ -650,27 +650,48 @@ def test_curvature_of_pairs_is_their_expected_count(problem):
 
 
 @given(problems())
-def test_stochastic_start_descends_step_by_step(problem):
+def test_dual_free_epochs_go_step_by_step(problem):
     batch, y, weight, _ = problem
     kept = [i for i, labels in enumerate(y) if labels]
     batch, y, weight = batch[kept], [y[i] for i in kept], weight[kept]
-    objective, model = make_objective((batch, y, weight, None), l2=0.07, every_pair=True)
-    theta = objective.stochastic_start(2)
-    w = np.zeros(model.size)
-    rate = 2.0 / objective._mean_square
-    share, order, n_steps = 0.07 / len(y), np.random.RandomState(0), 0
-    for _ in range(2):
-        for i in order.permutation(len(y)):
+    k = max(map(max, y)) + 1
+    objective, model = make_objective((batch, y, weight, None), l2=0.7, every_pair=True)
+    w, memory, random_state = np.zeros(model.size), objective._memory(), np.random.RandomState(0)
+    kept = [(np.zeros((len(g), k), "f4"), np.zeros((len(g) - 1, k, k), "f4")) for g in y]
+    past = [{"divergence": 0.0, "share": 1.0} for _ in y]
+    order = random_state.permutation(len(y))
+    for theta, *_ in islice(objective.dual_free_epochs(memory), 3):
+        for i in order:
             x, edges = sequences_of(batch)[i]
-            found, features = model.all_features(x, edges)
-            scores, gold = features @ w, found.index(tuple(y[i]))
-            slope = np.exp(scores - logsumexp(scores)) @ features - features[gold]
-            step = rate / (1 + rate * share * n_steps)
-            w = (1 - step * share) * w - step * weight[i] * slope
-            n_steps += 1
+            labellings, features = model.all_features(x, edges)
+            scores, gold = features @ w, y[i]
+            found = [np.zeros(part.shape) for part in kept[i]]
+            share_of = dict(zip(labellings, np.exp(scores - logsumexp(scores)), strict=True))
+            for labels, p in [*share_of.items(), (tuple(gold), -1.0)]:
+                for t, label in enumerate(labels):
+                    found[0][t, label] += p
+                    if t > 0:
+                        found[1][t - 1, labels[t - 1], label] += p
+            squares = 1 + np.sum(x**2, axis=1), 1 + np.sum(edges[1:] ** 2, axis=1)
+            strength = weight[i] / 0.7
+            share = naive.dual_free_share(found, kept[i], gold, *squares, strength, past[i])
+            node, pairs = changes(found, kept[i], share)
+            change = [node.T @ x, pairs.sum(axis=0), node.sum(axis=0), node[0], node[-1]]
+            change.append(np.einsum("tij,tf->ijf", pairs, edges[1:]))
+            w -= strength * np.concatenate([part.ravel() for part in change])
+        found_w = model.from_chain(objective.unpack(theta))
+        # Pairs with features that never occur have none.
         w = model.from_chain(objective.unpack(objective.pack(model.chain(w))))
-    found_w = model.from_chain(objective.unpack(theta))
-    assert_allclose(found_w, w, rtol=1e-7, atol=1e-8)
+        assert_allclose(found_w, w, rtol=1e-4, atol=1e-5)
+        order = draw_order(weight * memory.divergence, random_state)
+
+
+def changes(found, kept, share):
+    """Go from what is kept towards what was found, in single precision."""
+    for new, old in zip(found, kept, strict=True):
+        moved = (old + share * (new - old.astype(float))).astype(np.float32)
+        yield moved.astype(float) - old
+        old[:] = moved
 
 
 def test_the_optimum_of_a_constant_feature_is_that_of_half_the_penalty_on_pairs():

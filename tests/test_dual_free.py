@@ -1,0 +1,232 @@
+"""The dual-free start of a CRF's training, against its plain twin and against the minimum."""
+
+from itertools import islice
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from test_parameters import OPTIONS, as_weights, evaluate, make_objective, problems, training_set
+
+import skstruct.objective
+from skstruct import CRFTagger, SequenceBatch
+from skstruct.lbfgs import minimize_lbfgs
+from skstruct.objective import draw_order
+from skstruct.parallel import range_runner
+
+
+def related_data(lengths, n_labels=4, n_features=6, seed=0):
+    """Labels that depend on the features and on the label before."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(sum(lengths), n_features)) * (rng.random((sum(lengths), n_features)) < 0.6)
+    weights = rng.normal(size=(n_features, n_labels))
+    y = np.argmax(X @ weights + rng.gumbel(size=(len(X), n_labels)), axis=1)
+    follows = rng.random(len(X)) < 0.3
+    for t in range(1, len(X)):
+        y[t] = (y[t - 1] + 1) % n_labels if follows[t] else y[t]
+    cuts = np.cumsum(lengths)[:-1]
+    return np.split(X, cuts), [part.tolist() for part in np.split(y, cuts)]
+
+
+def minimum(objective):
+    with range_runner(objective.offsets, 1) as run:
+        iterates = minimize_lbfgs(
+            lambda x, out: objective.value_and_gradient(x, out, run), np.zeros(objective.size)
+        )
+        return list(islice(iterates, 400))[-1]
+
+
+def epochs(objective, n_epochs):
+    """Parameters after some epochs, what is remembered, and what was said of the last one."""
+    memory = objective._memory()
+    theta, *said = list(islice(objective.dual_free_epochs(memory), n_epochs))[-1]
+    return theta, memory, said
+
+
+@pytest.mark.parametrize("values", ["ones", "real"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2], [3, 0, 2, 0, 1]])
+def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values):
+    X, y = related_data(lengths, 3, 4)
+    if values == "ones":
+        X = [(x > 0).astype(float) for x in X]
+    rng = np.random.default_rng(1)
+    sample_weight = rng.uniform(0.5, 2, len(X))
+    data = training_set(X, y, sample_weight)
+    objective = make_objective(data, 4, 3, (0, True, True, fit_intercept), l2=0.3)
+    twin = naive.DualFree(X, y, sample_weight / 0.3, naive.zero_weights(3, 4))
+    memory, random_state = objective._memory(), np.random.RandomState(0)
+    order = random_state.permutation(len(X))
+    for theta, value, distance in islice(objective.dual_free_epochs(memory), 6):
+        for i in order:
+            twin.visit(i, fit_intercept)
+        for found, part in zip(as_weights(objective.unpack(theta)), twin.weights, strict=True):
+            assert_allclose(found, part, rtol=1e-5, atol=1e-6)
+        divergence = np.array([past["divergence"] for past in twin.past])
+        assert_allclose(memory.divergence, divergence, rtol=1e-4, atol=1e-7)
+        assert_allclose(distance, sample_weight @ divergence, rtol=1e-4)
+        penalty = 0.15 * sum(np.sum(part**2) for part in twin.weights)
+        assert_allclose(value, sample_weight @ twin.loss + penalty, rtol=1e-5)
+        order = draw_order(sample_weight * memory.divergence, random_state)
+    # Some step was too long, some was not.
+    shares = [past["share"] for past in twin.past]
+    assert max(shares) == 1
+    if len(X) == 7:
+        assert min(shares) < 1
+
+
+@given(problems(), st.sampled_from(OPTIONS), st.integers(1, 4))
+def test_weights_are_conjugate_to_what_is_remembered(problem, options, n_epochs):
+    """The weights that the model has, that is; the others are zero."""
+    _, X, y, n_labels, n_features, sample_weight = problem
+    data = training_set(X, y, sample_weight)
+    objective = make_objective(data, n_features, n_labels, options, l2=0.7)
+    theta, memory, _ = epochs(objective, n_epochs)
+    cuts = objective.offsets[1:-1]
+    total = naive.zero_weights(n_labels, n_features)
+    pairs = memory.pairs.astype(float).reshape(-1, 1, n_labels, n_labels)
+    node = np.split(memory.node.astype(float), cuts)
+    for x, s, *kept in zip(X, sample_weight, node, pairs, strict=True):
+        if len(x):
+            for part, addend in zip(total, naive.expected_features(x, *kept), strict=True):
+                part -= s / 0.7 * addend
+    chain = objective.unpack(theta)._replace(weights=total.coef.T, transition=total.transition)
+    chain = chain._replace(intercept=total.intercept, start=total.start, end=total.end)
+    assert_allclose(theta, objective.pack(chain), atol=1e-9)
+
+
+@given(problems(), st.integers(1, 4))
+def test_what_is_remembered_are_marginals(problem, n_epochs):
+    """Their distance from the gold labels sums to zero, and both add up to probabilities."""
+    _, X, y, n_labels, n_features, sample_weight = problem
+    objective = make_objective(training_set(X, y, sample_weight), n_features, n_labels)
+    _, memory, _ = epochs(objective, n_epochs)
+    assert_allclose(memory.node.sum(axis=1), 0, atol=1e-5)
+    assert_allclose(memory.pairs.sum(axis=1), 0, atol=1e-5)
+    marginals = memory.node + np.eye(n_labels)[objective.labels]
+    assert marginals.min() > -1e-6
+    assert marginals.max() < 1 + 1e-6
+    assert np.all((memory.caution >= 0) & (memory.caution <= 0.95))
+
+
+@pytest.mark.parametrize("options", [(0, True, True, True), (0, False, False, False)])
+@pytest.mark.parametrize("l2", [0.2, 1.0, 30.0])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_epochs_come_to_the_minimum(options, l2, scale):
+    X, y = related_data([5, 3, 8, 1, 4, 6] * 10)
+    X = [scale * x for x in X]
+    objective = make_objective(training_set(X, y), 6, 4, options, l2=l2)
+    best = minimum(objective).value
+    found = [
+        (evaluate(objective, theta)[0], value, distance)
+        for theta, value, distance in islice(objective.dual_free_epochs(objective._memory()), 200)
+    ]
+    assert np.all(np.array(found)[:, 0] >= best - 1e-9)
+    reached, last_visited, distance = found[-1]
+    assert reached <= best * (1 + 1e-3)
+    assert_allclose(last_visited, best, rtol=1e-2)
+    # What is said of the distance is little where it is little.
+    assert distance <= 0.1 * best
+
+
+def test_sample_weights_are_repetitions():
+    X, y = related_data([5, 3, 8, 1, 4, 6])
+    weighted = make_objective(training_set(X, y, [1, 2, 1, 3, 1, 1]), 6, 4)
+    repeated = [0, 1, 1, 2, 3, 3, 3, 4, 5]
+    plain = make_objective(training_set([X[i] for i in repeated], [y[i] for i in repeated]), 6, 4)
+    for objective in (weighted, plain):
+        theta, *_ = epochs(objective, 80)
+        assert_allclose(evaluate(objective, theta)[0], minimum(plain).value, rtol=1e-4)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-8])
+def test_a_start_without_penalty_has_some(l2):
+    X, y = related_data([5, 3, 8, 1, 4, 6] * 10)
+    objective = make_objective(training_set(X, y), 6, 4, l2=l2)
+    theta = objective.stochastic_start()
+    value, _ = evaluate(objective, theta)
+    assert value < 0.8 * evaluate(objective, np.zeros(objective.size))[0]
+
+
+def test_no_start_where_it_takes_too_much_memory(monkeypatch):
+    X, y = related_data([5, 3, 8])
+    objective = make_objective(training_set(X, y), 6, 4)
+    needed = sum(part.nbytes for part in objective._memory()[:2])
+    monkeypatch.setattr(skstruct.objective, "_MOST_MEMORY", needed - 1)
+    assert objective.stochastic_start() is None
+    monkeypatch.setattr(skstruct.objective, "_MOST_MEMORY", needed)
+    assert objective.stochastic_start() is not None
+
+
+def test_no_start_that_is_no_better_than_zero(monkeypatch):
+    X, y = related_data([5, 3, 8])
+    objective = make_objective(training_set(X, y), 6, 4)
+    for loss in (1e6, np.nan):
+
+        def epochs(memory, loss=loss):
+            while True:
+                yield np.ones(objective.size), loss, loss
+
+        monkeypatch.setattr(objective, "dual_free_epochs", epochs)
+        assert objective.stochastic_start() is None
+
+
+def test_a_start_ends_where_it_is_near(monkeypatch):
+    X, y = related_data([5, 3, 8, 1, 4, 6] * 10)
+    objective = make_objective(training_set(X, y), 6, 4, l2=10.0)
+    found = [
+        (theta.copy(), distance / value)
+        for theta, value, distance in islice(objective.dual_free_epochs(objective._memory()), 12)
+    ]
+    share = found[4][1]
+    assert min(share_before for _, share_before in found[:4]) > share
+    monkeypatch.setattr(skstruct.objective, "_NEAR", share)
+    assert_array_equal(objective.stochastic_start(), found[4][0])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30))
+def test_drawn_as_often_as_wanted(seed, n):
+    """But for rounding, and an eleventh of the visits or so whatever the priority is."""
+    rng = np.random.default_rng(seed)
+    priority = rng.exponential(size=n) * (rng.random(n) < 0.7)
+    order = draw_order(priority, np.random.RandomState(seed))
+    assert len(order) == n
+    share = priority / priority.sum() if priority.any() else np.full(n, 1 / n)
+    wanted = 0.1 + 0.9 * n * share
+    counts = np.bincount(order, minlength=n)
+    assert np.all(np.abs(counts - wanted) < 1 + 1e-9)
+
+
+@pytest.mark.parametrize("priority", [np.zeros(5), np.full(5, np.nan), np.array([1.0, np.inf])])
+def test_drawn_alike_where_nothing_is_known(priority):
+    order = draw_order(priority, np.random.RandomState(0))
+    assert_array_equal(np.sort(order), np.arange(len(priority)))
+
+
+# ------------------------------------------------------------------------------- inside of a fit
+
+
+@pytest.mark.parametrize("l2", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l2):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
+    batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
+    params = {"l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
+    started = CRFTagger(**params).fit(batch, y)
+    monkeypatch.setattr("skstruct.crf._MANY_SEQUENCES", 10**9)
+    plain = CRFTagger(**params).fit(batch, y)
+    assert started.history_["objective"][0] < plain.history_["objective"][0] / 1.2
+    assert_allclose(
+        started.history_["objective"][-1], plain.history_["objective"][-1], rtol=2e-7
+    )
+    assert_allclose(started.coef_, plain.coef_, atol=0.02)
+
+
+def test_a_fit_from_the_start_has_the_same_bits_again():
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
+    for n_jobs in (1, 2):
+        first, second = (CRFTagger(n_jobs=n_jobs).fit(X, y) for _ in range(2))
+        assert_array_equal(first.coef_, second.coef_)
+        assert_array_equal(first.history_["objective"], second.history_["objective"])
