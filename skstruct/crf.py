@@ -25,8 +25,8 @@ from skstruct.parallel import range_runner
 
 __all__ = ["CRFTagger"]
 
-# With at least so many sequences, some epochs of stochastic ascent come before L-BFGS; few sequences
-# are done before that pays.
+# With at least so many sequences, some epochs of stochastic ascent come before L-BFGS; few
+# sequences are done before that pays.
 _MANY_SEQUENCES = 500
 # Steps of L-BFGS from zero before the curvature says anything.
 _BLIND_STEPS = 15

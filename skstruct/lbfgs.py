@@ -21,9 +21,9 @@ __all__ = ["Iterate", "minimize_lbfgs"]
 _DECREASE = 1e-4
 _CURVATURE = 0.9
 _MAX_TRIALS = 30
-# The inverse diagonal of the Hessian scales the coordinates, but not by its full power: the features
-# of a token share its error, so the Hessian of a CRF is far from diagonal. The first power brings
-# the objective down soonest; with the second one the last digits come sooner.
+# The inverse diagonal of the Hessian scales the coordinates, but not by its full power: the
+# features of a token share its error, so the Hessian of a CRF is far from diagonal. The first power
+# brings the objective down soonest; with the second one the last digits come sooner.
 _METRIC_POWERS = 0.6, 0.25
 # At which step the one gives way to the other.
 _LONG_RUN = 25

@@ -240,7 +240,8 @@ class CRFObjective:
         memory = self._memory()
         if memory is None:
             return None
-        for theta, objective, distance in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
+        for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
+            theta, objective, distance = found
             if not distance > _NEAR * objective:
                 break
         at_zero = self.sample_weight @ np.diff(self.offsets) * np.log(self.n_labels)
