@@ -61,8 +61,9 @@ class CRFTagger(OnlineTagger):
     ----------
     solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
         How the minimum is found. "lbfgs": limited-memory BFGS on the whole objective, computed
-        in `n_jobs` threads; sets of 500 sequences or more are started by six epochs of
-        stochastic gradient descent. With `l1` it is orthant-wise L-BFGS (Andrew and Gao, 2007).
+        in `n_jobs` threads; sets of 500 sequences or more are started by a dozen epochs or fewer
+        of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1` it is orthant-wise L-BFGS
+        (Andrew and Gao, 2007).
         "sag": stochastic average gradient with non-uniform sampling (Schmidt et al., 2015), and
         "oeg": online exponentiated gradient (Collins et al., 2008), two methods that go sequence
         by sequence and yet come to the minimum; they learn no features of transitions. "sgd":

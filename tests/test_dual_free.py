@@ -218,9 +218,7 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l2):
     monkeypatch.setattr("skstruct.crf._MANY_SEQUENCES", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     assert started.history_["objective"][0] < plain.history_["objective"][0] / 1.2
-    assert_allclose(
-        started.history_["objective"][-1], plain.history_["objective"][-1], rtol=2e-7
-    )
+    assert_allclose(started.history_["objective"][-1], plain.history_["objective"][-1], rtol=2e-7)
     assert_allclose(started.coef_, plain.coef_, atol=0.02)
 
 
