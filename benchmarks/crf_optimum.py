@@ -82,11 +82,10 @@ def read_jnlpba():
     from skstruct.datasets import read_conll
 
     folder = Path(os.environ["SKSTRUCT_DATA"]) / "jnlpba"
-    parts = [
+    return [
         read_conll(folder / f"{part}.txt.gz", separator="\t", columns=[0])
         for part in ("train", "test")
     ]
-    return [([[(word,) for word in words] for words in X], y) for X, y in parts]
 
 
 TASKS = {
