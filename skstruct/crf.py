@@ -404,34 +404,46 @@ class CRFTagger(OnlineTagger):
         self.n_weights_ = objective.n_weights
         self._set_chain(objective.unpack(theta))
 
-    def _start(self, objective):
-        """Where to start from, and after how many steps to ask for the curvature."""
+    def _starts(self, objective):
+        """Where to start from, and after how many steps to ask for the curvature; at best first."""
         if self.warm_start and hasattr(self, "coef_"):
-            return objective.pack(self._chain()), 1
+            yield objective.pack(self._chain()), 1
+            return
         many = len(objective.sample_weight) >= _MANY_SEQUENCES
         if many and not (self.l1 or objective.partial):
             theta = objective.stochastic_start()
             if theta is not None:
-                return theta, 1
-        return np.zeros(objective.size), _BLIND_STEPS
+                yield theta, 1
+        yield np.zeros(objective.size), _BLIND_STEPS
 
-    def _minimize(self, objective, watched):
-        history = History(self.verbose)
-        with range_runner(objective.offsets, self.n_jobs) as run:
+    def _iterates(self, objective, run):
+        """Points on the way to the minimum, from the first start that is no worse than zero."""
 
-            def value_and_gradient(x, out):
-                return objective.value_and_gradient(x, out, run)
+        def value_and_gradient(x, out):
+            return objective.value_and_gradient(x, out, run)
 
-            def curvature(x, out):
-                objective.curvature(x, out, run)
+        def curvature(x, out):
+            objective.curvature(x, out, run)
 
-            theta, ask_at = self._start(objective)
+        for theta, ask_at in self._starts(objective):
             if self.l1:
                 iterates = minimize_owlqn(value_and_gradient, theta, self.l1)
             else:
                 iterates = minimize_lbfgs(
                     value_and_gradient, theta, curvature=curvature, ask_at=ask_at
                 )
+            first = next(iterates)
+            # A stochastic start may be worse where features are of such different scale, or so few,
+            # that it has not settled.
+            if first.value <= objective.most_at_zero:
+                break
+        yield first
+        yield from iterates
+
+    def _minimize(self, objective, watched):
+        history = History(self.verbose)
+        with range_runner(objective.offsets, self.n_jobs) as run:
+            iterates = self._iterates(objective, run)
             for iteration, point in enumerate(iterates):
                 bound = objective.suboptimality_bound(point.gradient)
                 history.add(

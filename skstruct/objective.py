@@ -235,7 +235,7 @@ class CRFObjective:
         Returns
         -------
         theta : ndarray of shape (size,) or None
-            None where it would take too much memory, or is no better than zero.
+            None where it would take too much memory.
         """
         memory = self._memory()
         if memory is None:
@@ -244,8 +244,12 @@ class CRFObjective:
             theta, objective, distance = found
             if not distance > _NEAR * objective:
                 break
-        at_zero = self.sample_weight @ np.diff(self.offsets) * np.log(self.n_labels)
-        return theta if objective < at_zero else None
+        return theta
+
+    @property
+    def most_at_zero(self):
+        """What the objective is at zero, or more where some labellings are impossible."""
+        return self.sample_weight @ np.diff(self.offsets) * np.log(self.n_labels)
 
     def dual_free_epochs(self, memory):
         """Weights after each epoch of coordinate ascent (see `skstruct.kernels.dual_free`).

@@ -13,7 +13,7 @@ from test_parameters import OPTIONS, as_weights, evaluate, make_objective, probl
 import skstruct.objective
 from skstruct import CRFTagger, SequenceBatch
 from skstruct.lbfgs import minimize_lbfgs
-from skstruct.objective import draw_order
+from skstruct.objective import CRFObjective, draw_order
 from skstruct.parallel import range_runner
 
 
@@ -160,17 +160,32 @@ def test_no_start_where_it_takes_too_much_memory(monkeypatch):
     assert objective.stochastic_start() is not None
 
 
-def test_no_start_that_is_no_better_than_zero(monkeypatch):
-    X, y = related_data([5, 3, 8])
-    objective = make_objective(training_set(X, y), 6, 4)
-    for loss in (1e6, np.nan):
+@pytest.mark.parametrize("sample_weight", [None, [2.0, 0.5, 3.0]])
+def test_the_value_at_zero_is_known(sample_weight):
+    X, y = related_data([5, 0, 8])
+    objective = make_objective(training_set(X, y, sample_weight), 6, 4)
+    value, _ = evaluate(objective, np.zeros(objective.size))
+    assert_allclose(objective.most_at_zero, value)
 
-        def epochs(memory, loss=loss):
-            while True:
-                yield np.ones(objective.size), loss, loss
 
-        monkeypatch.setattr(objective, "dual_free_epochs", epochs)
-        assert objective.stochastic_start() is None
+@pytest.mark.parametrize("bad", [1e3, np.nan, np.inf])
+def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, bad):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
+    plain = CRFTagger(tol=1e-6)
+    with monkeypatch.context() as patch:
+        patch.setattr("skstruct.crf._MANY_SEQUENCES", 10**9)
+        plain.fit(X, y)
+    starts = []
+
+    def start(objective):
+        starts.append(np.full(objective.size, bad))
+        return starts[-1]
+
+    monkeypatch.setattr(CRFObjective, "stochastic_start", start)
+    with np.errstate(all="ignore"):
+        tagger = CRFTagger(tol=1e-6).fit(X, y)
+    assert len(starts) == 1
+    assert_array_equal(tagger.coef_, plain.coef_)
 
 
 def test_a_start_ends_where_it_is_near(monkeypatch):
