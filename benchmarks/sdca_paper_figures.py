@@ -1,0 +1,126 @@
+"""Figures of `sdca_paper.py`."""
+
+import matplotlib
+from matplotlib.figure import Figure
+from sdca_paper_plan import GAP, MAIN, PRECISIONS, SCHEMES, SHARES, UNIFORM
+
+matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "skstruct"
+# Letters as text and not as outlines: the files are a third as large.
+matplotlib.rcParams["svg.fonttype"] = "none"
+
+COSTS = {"calls": "oracle calls / n", "updates": "updates / n", "seconds": "seconds"}
+STYLES = {
+    "SDCA, gap": ("#d55e00", "-", 1.9),
+    "SDCA, uniform": ("#e69f00", "--", 1.4),
+    "SAG-NUS": ("#0072b2", "-", 1.4),
+    "OEG": ("#009e73", "-", 1.4),
+    "L-BFGS": ("#777777", ":", 1.4),
+}
+COLORS = ("#d55e00", "#000000", "#0072b2", "#009e73", "#cc79a7")
+# Below this share of the optimum rounding, and what is not known of the optimum, show.
+FLOOR = 1e-8
+
+
+def draw_figures(tasks, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {
+        "methods": draw_methods(tasks, "excess", "objective above the optimum, as a share"),
+        "gaps": draw_methods(tasks, "gap", "duality gap, as a share"),
+        "settings": draw_settings(tasks),
+        "estimates": draw_estimates(tasks),
+    }
+    for name, figure in figures.items():
+        figure.savefig(folder / f"sdca-{name}.svg", metadata={"Date": None})
+
+
+def grid(n_rows, n_columns, width=3.3, height=2.5):
+    figure = Figure(figsize=(width * n_columns, height * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
+    for axis in axes.ravel():
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25)
+        axis.tick_params(labelsize="small")
+    return figure, axes
+
+
+def plot(axis, x, y, **how):
+    """A curve down to the floor, on a logarithmic scale."""
+    kept = y > 0
+    axis.semilogy(x[kept], y[kept], **how)
+
+
+def draw_methods(tasks, column, ylabel):
+    """A row for each task, a column for each measure of cost."""
+    figure, axes = grid(len(tasks), len(COSTS))
+    for row, t in zip(axes, tasks, strict=True):
+        for axis, (cost, xlabel) in zip(row, COSTS.items(), strict=True):
+            ends = []
+            for title, setting in MAIN.items():
+                curve = t.curve(setting)
+                if curve is None or (cost == "updates" and title == "L-BFGS"):
+                    continue
+                color, line, width = STYLES[title]
+                plot(
+                    axis, curve[cost], curve[column], ls=line, color=color, lw=width, label=title
+                )  # fmt: skip
+                ends.append(curve[cost][-1] if title != "L-BFGS" else 0.0)
+            axis.set_xlim(0, max(ends))
+            axis.set_ylim(FLOOR, 3)
+            axis.set_xlabel(xlabel, fontsize="small")
+        row[0].set_title(t.task.title, fontsize="medium", loc="left")
+        row[0].set_ylabel(ylabel, fontsize="x-small")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
+    return figure
+
+
+def draw_settings(tasks):
+    """A row for each experiment on SDCA, a column for each task."""
+    experiments = {
+        "sampling": SCHEMES,
+        "share of gap sampling": SHARES,
+        "precision of the line search": PRECISIONS,
+    }
+    kept = [t for t in tasks if t.curve(SCHEMES["max"])]
+    figure, axes = grid(len(experiments), len(kept) + 1)
+    for row, (title, experiment) in zip(axes, experiments.items(), strict=True):
+        for axis, t in zip(row, kept, strict=False):
+            for (name, setting), color in zip(experiment.items(), COLORS, strict=True):
+                curve = t.curve(setting)
+                if curve is not None:
+                    plot(axis, curve["updates"], curve["excess"], color=color, lw=1.4, label=name)
+            axis.set_ylim(FLOOR, 3)
+            axis.set_xlabel("updates / n", fontsize="small")
+            axis.set_title(t.task.title, fontsize="small")
+        row[0].set_ylabel("objective above the optimum", fontsize="x-small")
+        row[-1].set_axis_off()
+        handles, labels = row[0].get_legend_handles_labels()
+        row[-1].legend(handles, labels, loc="center left", frameon=False, title=title)
+    return figure
+
+
+def draw_estimates(tasks):
+    """The estimated and the true gap."""
+    figure, axes = grid(1, len(tasks), height=2.8)
+    for axis, t in zip(axes[0], tasks, strict=True):
+        for setting, title, color in ((GAP, "gap", "#d55e00"), (UNIFORM, "uniform", "#0072b2")):
+            curve = t.curve(setting)
+            if curve is None:
+                continue
+            plot(axis, curve["updates"], curve["gap"], color=color, lw=1.6, label=f"{title}: true")
+            plot(
+                axis,
+                curve["updates"],
+                curve["estimate"],
+                color=color,
+                ls=":",
+                lw=1.6,
+                label=f"{title}: estimated",
+            )
+        axis.set_ylim(FLOOR, 10)
+        axis.set_xlabel("updates / n", fontsize="small")
+        axis.set_title(t.task.title, fontsize="medium")
+    axes[0, 0].set_ylabel("duality gap, as a share", fontsize="small")
+    axes[0, -1].legend(frameon=False, fontsize="small")
+    return figure

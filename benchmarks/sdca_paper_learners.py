@@ -1,0 +1,147 @@
+"""The learners of `sdca_paper.py`, point by point on their way to the optimum."""
+
+import math
+import time
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.dual import CRFDual
+from skstruct.lbfgs import minimize_lbfgs
+from skstruct.objective import CRFObjective
+from skstruct.oeg import ExponentiatedGradient
+from skstruct.parallel import range_runner
+from skstruct.sag import StochasticAverageGradient
+
+# The penalty that is l2 / n = 1 / n in the paper.
+MODEL = {"l2": 1.0, "fit_intercept": True}
+EVERY = {"all_possible_states": True, "all_possible_transitions": True}
+START_EPOCHS = 6
+
+
+class Point(NamedTuple):
+    """Where a learner is, and what it took to get there."""
+
+    epoch: int
+    updates: int  # of the weights
+    calls: int  # of the oracle, by sequence
+    seconds: float  # of the processor, without what is computed for the curve alone
+    objective: float
+    dual: float  # lower bound of the minimum
+    estimate: float  # of the duality gap, by the learner itself; nan where it has none
+
+
+class Clock:
+    """Time of the processor, so that other work on the machine counts less."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self):
+        start = time.process_time()
+        yield
+        self.seconds += time.process_time() - start
+
+
+def measured(epoch):
+    """Whether the curves have a point after this epoch."""
+    return epoch <= 10 or (epoch <= 30 and epoch % 2 == 0) or epoch % 5 == 0
+
+
+def sdca(problem, seed, epochs, *, sampling, nonuniformity=0.8, line_search_tol=1e-3):
+    """Stochastic dual coordinate ascent."""
+    clock, random_state = Clock(), np.random.RandomState(seed)
+    with range_runner(problem.training_set.offsets, 1) as run:
+        with clock.running():
+            dual = CRFDual(*problem, **MODEL)
+            dual.start(run)
+            scheme = dual.sampling(sampling, nonuniformity)
+        n = dual.n_sequences
+        for epoch in range(1, epochs + 1):
+            with clock.running():
+                if epoch == 1:
+                    dual.visit_all(random_state.permutation(n), scheme, line_search_tol)
+                else:
+                    dual.visit_some(random_state.random_sample(n), scheme, line_search_tol)
+            if not measured(epoch):
+                continue
+            estimate = dual.estimate().gap
+            # What is computed for the curve must not become known to the learner.
+            known = dual._dual.gap.copy()
+            found = dual.certify(run)
+            dual._dual.gap[:] = known
+            updates = dual.n_updates
+            values = found.objective, found.dual, estimate
+            yield Point(epoch, updates, updates, clock.seconds, *values)
+
+
+def sag(problem, seed, epochs):
+    """Stochastic average gradient with non-uniform sampling."""
+    clock = Clock()
+    with clock.running():
+        learner = StochasticAverageGradient(*problem, **MODEL)
+    for epoch, value, bound in visits(problem, learner, seed, epochs, clock):
+        calls, estimate = learner.n_oracle_calls, learner.estimate()
+        yield Point(epoch, learner.n_updates, calls, clock.seconds, value, value - bound, estimate)
+
+
+def oeg(problem, seed, epochs):
+    """Online exponentiated gradient."""
+    clock = Clock()
+    with clock.running():
+        learner = ExponentiatedGradient(*problem, **MODEL)
+    for epoch, value, _ in visits(problem, learner, seed, epochs, clock):
+        calls, dual = learner.n_oracle_calls, learner.dual()
+        yield Point(epoch, learner.n_updates, calls, clock.seconds, value, dual, math.nan)
+
+
+def visits(problem, learner, seed, epochs, clock):
+    """Epochs of a learner, with the objective and the bound by its gradient."""
+    random_state, objective = np.random.RandomState(seed), CRFObjective(*problem, **MODEL, **EVERY)
+    gradient = np.empty(objective.size)
+    with range_runner(objective.offsets, 1) as run:
+        for epoch in range(1, epochs + 1):
+            with clock.running():
+                learner.epoch(random_state)
+            if measured(epoch):
+                theta = objective.pack(learner.chain())
+                value = objective.value_and_gradient(theta, gradient, run)
+                yield epoch, value, objective.suboptimality_bound(gradient)
+
+
+def lbfgs(problem, seed, epochs):
+    """L-BFGS as `CRFTagger` has it, from some epochs of gradient descent; an epoch is a step."""
+    clock, calls = Clock(), 0
+    with clock.running():
+        objective = CRFObjective(*problem, **MODEL, **EVERY)
+    n = len(objective.sample_weight)
+    with range_runner(objective.offsets, 1) as run:
+
+        def value_and_gradient(x, out):
+            nonlocal calls
+            calls += n
+            return objective.value_and_gradient(x, out, run)
+
+        def curvature(x, out):
+            nonlocal calls
+            calls += n
+            objective.curvature(x, out, run)
+
+        with clock.running():
+            start = objective.stochastic_start(START_EPOCHS)
+        calls += START_EPOCHS * n
+        iterates = minimize_lbfgs(value_and_gradient, start, curvature=curvature)
+        for epoch in range(epochs + 1):
+            with clock.running():
+                point = next(iterates, None)
+            if point is None:
+                return
+            bound = objective.suboptimality_bound(point.gradient)
+            updates = START_EPOCHS * n + epoch
+            values = point.value, point.value - bound, math.nan
+            yield Point(epoch, updates, calls, clock.seconds, *values)
+
+
+METHODS = {"sdca": sdca, "sag": sag, "oeg": oeg, "lbfgs": lbfgs}
