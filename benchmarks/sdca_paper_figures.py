@@ -1,6 +1,7 @@
 """Figures of `sdca_paper.py`."""
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 from sdca_paper_plan import GAP, MAIN, PRECISIONS, SCHEMES, SHARES, UNIFORM
 
@@ -45,8 +46,9 @@ def grid(n_rows, n_columns, width=3.3, height=2.5):
 
 
 def plot(axis, x, y, **how):
-    """A curve down to the floor, on a logarithmic scale."""
-    kept = y > 0
+    """A curve down to the floor and a little further, on a logarithmic scale."""
+    above = np.flatnonzero(y > FLOOR)
+    kept = (np.arange(len(y)) < above[-1] + 2) & (y > 0)
     axis.semilogy(x[kept], y[kept], **how)
 
 
@@ -61,10 +63,11 @@ def draw_methods(tasks, column, ylabel):
                 if curve is None or (cost == "updates" and title == "L-BFGS"):
                     continue
                 color, line, width = STYLES[title]
-                plot(
-                    axis, curve[cost], curve[column], ls=line, color=color, lw=width, label=title
-                )  # fmt: skip
+                # The gap of gradients goes up and down; what was certain once remains so.
+                y = np.minimum.accumulate(curve[column]) if column == "gap" else curve[column]
+                plot(axis, curve[cost], y, ls=line, color=color, lw=width, label=title)
                 ends.append(curve[cost][-1] if title != "L-BFGS" else 0.0)
+            # L-BFGS may go on beyond.
             axis.set_xlim(0, max(ends))
             axis.set_ylim(FLOOR, 3)
             axis.set_xlabel(xlabel, fontsize="small")
