@@ -1,6 +1,7 @@
 """Linear structured prediction the scikit-learn way."""
 
 from skstruct.crf import CRFTagger
+from skstruct.embeddings import EmbeddingVectorizer
 from skstruct.features import SequenceVectorizer
 from skstruct.mira import MIRATagger
 from skstruct.perceptron import PerceptronTagger
@@ -16,10 +17,12 @@ from skstruct.sequences import SequenceBatch
 from skstruct.stacking import NBestReranker
 from skstruct.tagger import Labelling
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
+from skstruct.union import SequenceUnion
 
 __all__ = [
     "SDCACRF",
     "CRFTagger",
+    "EmbeddingVectorizer",
     "HashingTemplateVectorizer",
     "Labelling",
     "MIRATagger",
@@ -29,6 +32,7 @@ __all__ = [
     "SAPOTagger",
     "SGDReranker",
     "SequenceBatch",
+    "SequenceUnion",
     "SequenceVectorizer",
     "TemplateVectorizer",
     "TruncatedGradientReranker",

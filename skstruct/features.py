@@ -18,7 +18,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct._array_values import ArrayValues, is_vector
 from skstruct._persistence import Persistent
+from skstruct._row_merge import merge_rows
 from skstruct.sequences import SequenceBatch
 
 __all__ = ["SequenceVectorizer"]
@@ -46,6 +48,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
     ``{"length": 3}``                     ``length`` 3.0
     ``{"shape": ["Xx", "X"]}``            ``shape:Xx`` 1.0, ``shape:X`` 1.0
     ``{"next": {"word": "cat"}}``         ``next:word:cat`` 1.0
+    ``{"vector": np.array([0.5, 2])}``    ``vector:0`` 0.5, ``vector:1`` 2.0
     ``["word=the", "title"]``             ``word=the`` 1.0, ``title`` 1.0
     ====================================  =========================================
 
@@ -161,7 +164,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         """
         first_seen = defaultdict(count().__next__)
         stream = _Stream(self.dtype).read(X, partial(map, first_seen.__getitem__))
-        matrix = stream.to_matrix(len(first_seen))
+        matrix = stream.to_matrix(partial(len, first_seen))
         if matrix.shape[0] == 0:
             raise ValueError("Found no token: every sequence is empty.")
 
@@ -177,6 +180,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         )
         del first_seen
 
+        self._array_lengths = stream.arrays.lengths
         self.vocabulary_ = vocabulary
         self.feature_names_ = np.array(names, dtype=object)
         # In place; "clip" is the mode that does not buffer the output.
@@ -204,8 +208,10 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         """
         check_is_fitted(self)
         get = self.vocabulary_.get
-        stream = _Stream(self.dtype).read(X, lambda names: map(get, names, repeat(_NO_COLUMN)))
-        return stream.to_batch(stream.to_matrix(len(self.vocabulary_)), self.feature_names_)
+        # A copy, because arrays that did not occur in training are noted there as well.
+        stream = _Stream(self.dtype, dict(self._array_lengths))
+        stream.read(X, lambda names: map(get, names, repeat(_NO_COLUMN)))
+        return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
 
     def inverse_transform(self, batch):
         """Attributes and values of each token.
@@ -250,6 +256,8 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         check_is_fitted(self)
         return self.feature_names_.copy()
 
+    # Lengths of features that are arrays; of none in states of earlier versions.
+    _array_lengths: ClassVar[dict] = {}
     # The same as the names, in another shape.
     _derived_state = ("vocabulary_",)
 
@@ -275,7 +283,7 @@ class _Stream:
     Keeps four bytes an attribute while it reads, and the few values that are not 1.
     """
 
-    def __init__(self, dtype):
+    def __init__(self, dtype, array_lengths=None):
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be np.float64 or np.float32, got {dtype!r}.")
@@ -287,12 +295,13 @@ class _Stream:
         self.values = bytearray()
         self.token_lengths = array("q")
         self.sequence_lengths = array("q")
+        self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
 
     def read(self, X, find):
         """Read all sequences of `X`, once; `find` iterates over the columns of names."""
         for i, sequence in enumerate(_iterate(X, "X", "sequences")):
             tokens = list(_iterate(sequence, f"Sequence {i}", "tokens"))
-            names, lengths, positions, values = _read(tokens, self.limit, i)
+            names, lengths, positions, values = _read(tokens, self.limit, i, self._add_array)
             if values:
                 start = len(self.columns) // 4
                 self.positions += (np.array(positions, np.int64) + start).data
@@ -302,10 +311,30 @@ class _Stream:
             self.sequence_lengths.append(len(lengths))
         if not self.sequence_lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
+        self._find = find
+        self._check_arrays()
         return self
 
-    def to_matrix(self, n_columns):
-        """Canonical matrix of all that was read; of type int8 if every value is 1."""
+    def _add_array(self, t, name, vector):
+        self.arrays.add(len(self.token_lengths) + t, name, vector)
+
+    def _check_arrays(self):
+        found = self.arrays.first_too_large()
+        if found is not None:
+            row, name, value = found
+            ends = np.cumsum(self.sequence_lengths)
+            i = int(np.searchsorted(ends, row, side="right"))
+            t = row - (ends[i] - self.sequence_lengths[i])
+            raise ValueError(
+                f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
+                f"finite numbers, {self.limit:.2g} at most."
+            )
+
+    def to_matrix(self, count_columns):
+        """Canonical matrix of all that was read; of type int8 if every value is 1.
+
+        The number of columns is asked for after those of arrays have been looked up.
+        """
         columns = np.frombuffer(self.columns, np.int32)
         if self.values:
             data = np.ones(len(columns), self.dtype)
@@ -313,7 +342,11 @@ class _Stream:
         else:
             data = np.ones(len(columns), np.int8)
         indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
-        return _canonical(data, columns, indptr, n_columns, self.dtype)
+        if self.arrays:
+            blocks = [(data, columns, indptr, 0)]
+            blocks += self.arrays.blocks(len(self.token_lengths), self._find)
+            data, columns, indptr = merge_rows(blocks, self.dtype, 0)
+        return _canonical(data, columns, indptr, count_columns(), self.dtype)
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences read, of which `matrix` holds the tokens."""
@@ -347,11 +380,11 @@ def _iterate(value, what, content):
     raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {_SHAPE}")
 
 
-def _read(tokens, limit, i):
+def _read(tokens, limit, i, add_array):
     """Read the tokens of sequence `i`.
 
     Returns the attribute names of all tokens together, the number of attributes of each token,
-    and positions and values of those attributes that are not 1.
+    and positions and values of those attributes that are not 1. Arrays are given to `add_array`.
     """
     if set(map(type, tokens)) <= _PLAIN_COLLECTIONS:
         names = list(chain.from_iterable(tokens))
@@ -371,6 +404,9 @@ def _read(tokens, limit, i):
                 else:
                     attributes = _attributes(key, value, limit)
                 for name, number in attributes:
+                    if type(number) is np.ndarray:
+                        add_array(t, name, number)
+                        continue
                     if number != 1:
                         positions.append(len(names))
                         values.append(number)
@@ -399,6 +435,8 @@ def _attributes(key, value, limit, prefix=""):
     if not isinstance(key, str):
         raise ValueError(f"feature name {short_repr(key)} is not a string.")
     name = prefix + str.__str__(key)
+    if is_vector(value):
+        return [(name, value)] if value.size else []
     strings = _strings([value] if isinstance(value, str) else value)
     if strings is not None:
         return [(f"{name}:{text}", 1) for text in strings]
@@ -408,7 +446,7 @@ def _attributes(key, value, limit, prefix=""):
     if not isinstance(value, (Real, Decimal, np.bool_)):
         raise ValueError(
             f"feature {name!r} is {short_repr(value)}; expected a string, bool or number, a dict "
-            f"of these, or a list, tuple or set of strings."
+            f"of these, a list, tuple or set of strings, or an array of numbers."
         )
     number = _as_float(value)
     if not abs(number) <= limit:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 
 from skstruct._persistence import check_matrix, pack_strings, unpack_strings
+from skstruct._row_merge import beside
 
 __all__ = ["SequenceBatch"]
 
@@ -197,6 +198,58 @@ default=None
         lengths = np.concatenate([b.lengths for b in batches])
         return cls.from_lengths(X, lengths, feature_names=names, transition_X=transition_X)
 
+    @classmethod
+    def hstack(cls, batches):
+        """Put the columns of batches of the same sequences side by side.
+
+        Parameters
+        ----------
+        batches : iterable of SequenceBatch
+            At least one; dense or sparse. Features of transitions are put side by side, too.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Dense if all are, else sparse. It has feature names if all have.
+
+        Raises
+        ------
+        ValueError
+            If there is no batch, or they differ in the number or the lengths of their sequences.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skstruct import SequenceBatch
+        >>> words = SequenceBatch.from_lengths(np.eye(3), [2, 1], feature_names=["a", "b", "c"])
+        >>> tags = SequenceBatch.from_lengths(np.ones((3, 1)), [2, 1], feature_names=["tag"])
+        >>> SequenceBatch.hstack([words, tags]).feature_names
+        array(['a', 'b', 'c', 'tag'], dtype=object)
+        """
+        batches = list(batches)
+        if not batches:
+            raise ValueError("Nothing to stack: at least one batch is required.")
+        offsets = batches[0].offsets
+        for number, batch in enumerate(batches):
+            if len(batch) != len(batches[0]):
+                raise ValueError(
+                    f"Batch {number} has {len(batch)} sequences, but batch 0 has {len(batches[0])}."
+                )
+            if not np.array_equal(batch.offsets, offsets):
+                i = int(np.flatnonzero(batch.lengths != batches[0].lengths)[0])
+                raise ValueError(
+                    f"Sequence {i} has {batch.lengths[i]} rows in batch {number}, but "
+                    f"{batches[0].lengths[i]} in batch 0."
+                )
+        names = [batch.feature_names for batch in batches]
+        observed = [batch.transition_X for batch in batches if batch.transition_X is not None]
+        return cls(
+            beside([batch.X for batch in batches]),
+            offsets,
+            feature_names=None if any(n is None for n in names) else np.concatenate(names),
+            transition_X=beside(observed) if observed else None,
+        )
+
     @property
     def lengths(self):
         """Rows in each sequence, ndarray of shape (n_sequences,)."""
@@ -232,6 +285,17 @@ default=None
 
     def __iter__(self):
         return (self._rows(i) for i in range(len(self)))
+
+    def __mul__(self, factor):
+        """Multiply all values by a number."""
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return type(self)(
+            self.X * factor,
+            self.offsets,
+            feature_names=self.feature_names,
+            transition_X=None if self.transition_X is None else self.transition_X * factor,
+        )
 
     def __getitem__(self, key):
         """Select sequences: an integer gives one matrix of `X`, anything else a batch."""

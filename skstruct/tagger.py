@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skstruct._persistence import Persistent, check_weights
+from skstruct._row_merge import as_csr
 from skstruct.class_weight import weigh_sequences
 from skstruct.constraints import SCHEMES, check_labelling, minus_infinite, read_constraint
 from skstruct.early_stopping import read_validation_set
@@ -462,7 +463,7 @@ def as_rows(X):
 
     Values that are all one, as features of text are, need no array.
     """
-    X = sp.csr_matrix(X)
+    X = as_csr(X)
     data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
     return Rows(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), data)
 

@@ -410,7 +410,12 @@ BAD_TOKENS = {
     "complex": ({"x": 1j}, "feature 'x' is 1j; expected"),
     "object": ({"x": Thing()}, "feature 'x' is thing; expected"),
     "list of numbers": ({"x": [1, 2]}, "feature 'x' is [1, 2]; expected"),
-    "array of numbers": ({"x": np.array([1.0])}, "feature 'x' is array([1.]); expected"),
+    "array of objects": ({"x": np.array([1, "a"], object)}, "feature 'x' is array([1, 'a'], dtyp"),
+    "matrix": (
+        {"x": np.ones((1, 2))},
+        "feature 'x' is an array of shape (1, 2); expected one axis",
+    ),
+    "array with nan": ({"x": np.array([1, math.nan])}, "feature 'x' has the value nan; " + NUMBER),
     "list of lists": ({"x": [["y"]]}, "feature 'x' is [['y']]; expected"),
     "int key": ({1: "x"}, "feature name 1 is not a string."),
     "int key of a bool": ({1: False}, "feature name 1 is not a string."),

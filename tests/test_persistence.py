@@ -16,10 +16,12 @@ from sklearn.pipeline import make_pipeline
 import skstruct
 from skstruct import (
     CRFTagger,
+    EmbeddingVectorizer,
     HashingTemplateVectorizer,
     NBestReranker,
     PerceptronTagger,
     SequenceBatch,
+    SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
     _persistence,
@@ -58,6 +60,11 @@ def fitted_estimators():
             cases[name] = kind().fit(TOKENS), lambda e: e.transform(TOKENS).X.toarray()
         elif kind is SequenceVectorizer:
             cases[name] = kind().fit(X), lambda e: e.transform(X).X.toarray()
+        elif kind in (EmbeddingVectorizer, SequenceUnion):
+            vectorizer = EmbeddingVectorizer({"time": [0.5, 1.0], "fliés": np.ones(2)})
+            if kind is SequenceUnion:
+                vectorizer = kind([("words", TemplateVectorizer()), ("vectors", vectorizer)])
+            cases[name] = vectorizer.fit(TOKENS), lambda e: [*map(str, e.transform(TOKENS).X)]
         elif kind is NBestReranker:
             cases[name] = kind(CRFTagger(), cv=2).fit(X, Y), predict
         elif name.endswith("Reranker"):

@@ -1,0 +1,429 @@
+"""Dense vectors beside sparse features: in dicts, side by side, looked up, in a pipeline."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skstruct import (
+    CRFTagger,
+    EmbeddingVectorizer,
+    PerceptronTagger,
+    SequenceBatch,
+    SequenceUnion,
+    SequenceVectorizer,
+    TemplateVectorizer,
+)
+from skstruct._row_merge import as_csr, beside
+
+VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
+TOKENS = [["the", "cat", "sat"], [], ["The", "dog"]]
+
+
+def dense(batch):
+    return batch.X.toarray() if sp.issparse(batch.X) else batch.X
+
+
+# ------------------------------------------------------------------------------ arrays in dicts
+
+
+def test_an_array_is_a_column_for_each_place():
+    X = [
+        [{"word": "a", "v": np.array([0.5, 2.0, 0.0])}, {"word": "b"}],
+        [{"v": np.array([1, -1, 3])}, {"nested": {"v": np.array([True, False])}}],
+    ]
+    vectorizer = SequenceVectorizer()
+    batch = vectorizer.fit_transform(X)
+    names = ["nested:v:0", "nested:v:1", "v:0", "v:1", "v:2", "word:a", "word:b"]
+    assert vectorizer.get_feature_names_out().tolist() == names
+    expected = [
+        [0, 0, 0.5, 2, 0, 1, 0],
+        [0, 0, 0, 0, 0, 0, 1],
+        [0, 0, 1, -1, 3, 0, 0],
+        [1, 0, 0, 0, 0, 0, 0],
+    ]
+    assert_array_equal(dense(batch), expected)
+    assert_array_equal(dense(vectorizer.transform(X)), expected)
+    # Zeros are stored, as those of other features are.
+    assert batch.X.nnz == 3 + 3 + 2 + 2
+    assert batch.X.has_canonical_format
+
+
+@given(st.data())
+def test_arrays_are_numbers_by_other_names(data):
+    """The same batch as of dicts that spell every place out."""
+    number = st.sampled_from([0.0, 1.0, -2.5, 7.0])
+    lengths = {"a": data.draw(st.integers(1, 3)), "b": data.draw(st.integers(1, 12))}
+    X = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        sequence = []
+        for _ in range(data.draw(st.integers(0, 3))):
+            token = {"word": data.draw(st.sampled_from("xyz"))}
+            for name, n in lengths.items():
+                if data.draw(st.booleans()):
+                    token[name] = np.array(data.draw(st.lists(number, min_size=n, max_size=n)))
+            if data.draw(st.booleans()):
+                token["a:0"] = data.draw(number)
+            sequence.append(token)
+        X.append(sequence)
+    if not any(X):
+        return
+
+    def spelt_out(token):
+        spelt = [{n: v for n, v in token.items() if not isinstance(v, np.ndarray)}]
+        for name, vector in token.items():
+            if isinstance(vector, np.ndarray):
+                spelt.append({f"{name}:{k}": value for k, value in enumerate(vector.tolist())})
+        total = {}
+        for part in spelt:
+            for name, value in part.items():
+                repeated = name in total and not isinstance(value, str)
+                total[name] = total[name] + value if repeated else value
+        return total
+
+    plain = [[spelt_out(token) for token in sequence] for sequence in X]
+    min_freq = data.draw(st.integers(1, 2))
+    ours, theirs = SequenceVectorizer(min_freq=min_freq), SequenceVectorizer(min_freq=min_freq)
+    try:
+        expected = theirs.fit_transform(plain)
+    except ValueError:
+        return
+    found = ours.fit_transform(X)
+    assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+    assert_array_equal(dense(found), dense(expected))
+    assert_array_equal(found.X.indptr, expected.X.indptr)
+    half = X[: len(X) // 2 + 1]
+    assert_array_equal(dense(ours.transform(half)), dense(theirs.transform(plain[: len(half)])))
+
+
+def test_unseen_arrays_are_ignored():
+    vectorizer = SequenceVectorizer().fit([[{"v": np.ones(2), "word": "a"}]])
+    found = vectorizer.transform([[{"other": np.ones(3), "v": np.array([2.0, 3.0])}]])
+    assert_array_equal(dense(found), [[2, 3, 0]])
+    assert vectorizer.transform([[{"other": np.ones(4)}]]).X.nnz == 0
+    assert_array_equal(dense(vectorizer.transform([[{"v": np.array([])}]])), [[0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.ones(3), "Sequence 1, token 1: feature 'v' is an array of 3 numbers, and elsewhere"),
+        (np.ones((1, 2)), r"Sequence 1, token 1: feature 'v' is an array of shape \(1, 2\)"),
+        (np.array([1, np.nan]), "Sequence 1, token 1: feature 'v' has the value nan"),
+        (np.array([np.inf, 1]), "Sequence 1, token 1: feature 'v' has the value inf"),
+        (np.array(3.0), "Sequence 1, token 1: feature 'v' is array"),
+        (np.array([1j, 2]), "Sequence 1, token 1: feature 'v' is array"),
+        ([1.0, 2.0], "Sequence 1, token 1: feature 'v' is .*or an array of numbers"),
+    ],
+)
+def test_bad_arrays(value, message):
+    X = [[{"v": np.ones(2)}], [{"v": np.ones(2)}, {"v": value}]]
+    with pytest.raises(ValueError, match=message):
+        SequenceVectorizer().fit(X)
+    vectorizer = SequenceVectorizer().fit(X[:1])
+    with pytest.raises(ValueError, match=message):
+        vectorizer.transform(X)
+    with pytest.raises(ValueError, match=message):
+        CRFTagger().fit(X, [["x"], ["x", "y"]])
+    with pytest.raises(ValueError, match="has the value 1e"):
+        SequenceVectorizer(dtype=np.float32).fit([[{"v": np.array([1e300])}]])
+
+
+@pytest.mark.parametrize("tagger", [CRFTagger(l2=0.1, tol=1e-10), PerceptronTagger(random_state=0)])
+def test_a_tagger_of_arrays_is_one_of_a_matrix(tagger):
+    rng = np.random.default_rng(0)
+    matrices = [rng.normal(size=(n, 5)) for n in (3, 1, 4, 2)]
+    y = [rng.integers(2, size=len(m)).tolist() for m in matrices]
+    dicts = [[{"v": row} for row in matrix] for matrix in matrices]
+    of_dicts, of_matrices = clone(tagger).fit(dicts, y), clone(tagger).fit(matrices, y)
+    assert_array_equal(of_dicts.coef_, of_matrices.coef_)
+    for ours, theirs in zip(
+        of_dicts.predict_proba(dicts), of_matrices.predict_proba(matrices), strict=True
+    ):
+        assert_array_equal(ours, theirs)
+
+
+# --------------------------------------------------------------------------------- side by side
+
+
+@pytest.mark.parametrize("density", [1.0, 0.4, 0.0])
+@pytest.mark.parametrize("shape", [(7, 5), (0, 3), (4, 1), (3, 0)])
+def test_dense_matrices_as_sparse_ones(density, shape):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape) * (rng.random(shape) < density)
+    for matrix in (X, np.asfortranarray(X), X.astype(np.float32)):
+        found = as_csr(matrix)
+        assert found.has_canonical_format
+        assert found.nnz == np.count_nonzero(matrix)
+        assert found.dtype == matrix.dtype
+        assert_array_equal(found.toarray(), matrix)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_side_by_side(seed, monkeypatch):
+    monkeypatch.setattr("skstruct._row_merge._AT_A_TIME", 10)
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 9))
+    matrices = [
+        rng.normal(size=(n, width)) * (rng.random((n, width)) < 0.5)
+        for width in rng.integers(0, 5, int(rng.integers(1, 5)))
+    ]
+    expected = np.concatenate(matrices, axis=1)
+    assert_array_equal(beside(matrices), expected)
+    mixed = [sp.csr_matrix(m) if rng.random() < 0.5 else m for m in matrices]
+    mixed[0] = sp.csr_array(matrices[0])
+    found = beside(mixed)
+    assert sp.issparse(found)
+    assert_array_equal(found.toarray(), expected)
+    assert found.has_canonical_format
+    assert sp.csr_matrix((found.data, found.indices, found.indptr), found.shape).has_sorted_indices
+
+
+def test_hstack_keeps_names_and_transitions():
+    a = SequenceBatch.from_lengths(np.eye(3), [2, 1], feature_names=["a", "b", "c"])
+    edges = np.arange(3.0).reshape(3, 1)
+    b = SequenceBatch.from_lengths(
+        sp.csr_matrix(np.ones((3, 1))), [2, 1], feature_names=["d"], transition_X=edges
+    )
+    both = SequenceBatch.hstack([a, b])
+    assert_array_equal(dense(both), np.column_stack([np.eye(3), np.ones(3)]))
+    assert both.feature_names.tolist() == ["a", "b", "c", "d"]
+    assert_array_equal(both.transition_X, edges)
+    twice = SequenceBatch.hstack([b, a, b])
+    assert_array_equal(twice.transition_X, np.column_stack([edges, edges]))
+    assert SequenceBatch.hstack([a, SequenceBatch(a.X, a.offsets)]).feature_names is None
+    assert not sp.issparse(SequenceBatch.hstack([a, a]).X)
+    assert SequenceBatch.hstack(iter([a])).X.shape == (3, 3)
+
+
+def test_hstack_refuses_other_sequences():
+    a = SequenceBatch.from_lengths(np.eye(3), [2, 1])
+    with pytest.raises(ValueError, match="Nothing to stack"):
+        SequenceBatch.hstack([])
+    with pytest.raises(ValueError, match="Batch 1 has 1 sequences, but batch 0 has 2"):
+        SequenceBatch.hstack([a, a[:1]])
+    with pytest.raises(ValueError, match="Sequence 0 has 1 rows in batch 2, but 2 in batch 0"):
+        SequenceBatch.hstack([a, a, SequenceBatch.from_lengths(np.eye(3), [1, 2])])
+
+
+def test_values_times_a_number():
+    edges = np.ones((2, 1))
+    batch = SequenceBatch(sp.eye(2), [0, 2], feature_names=["a", "b"], transition_X=edges) * 2
+    assert_array_equal(dense(batch), 2 * np.eye(2))
+    assert_array_equal(batch.transition_X, 2 * edges)
+    assert batch.feature_names.tolist() == ["a", "b"]
+    with pytest.raises(TypeError):
+        batch * "2"
+
+
+# ------------------------------------------------------------------------------------ looking up
+
+
+def test_words_are_looked_up():
+    vectorizer = EmbeddingVectorizer(VECTORS)
+    batch = vectorizer.fit_transform(TOKENS)
+    expected = np.array([[1, 0.5], [-1, 2], [0, 3], [0, 0], [0, 0]])
+    assert_array_equal(batch.X, expected)
+    assert_array_equal(batch.offsets, [0, 3, 3, 5])
+    assert batch.feature_names.tolist() == ["vector:0", "vector:1"]
+    assert_array_equal(vectorizer.fit(TOKENS).transform(iter(TOKENS)).X, expected)
+    lower = EmbeddingVectorizer(VECTORS, normalize=str.lower, dtype=np.float32)
+    expected[3] = [1, 0.5]
+    assert_array_equal(lower.fit_transform(TOKENS).X, expected)
+    assert lower.fit_transform(TOKENS).dtype == np.float32
+    unknown = vectorizer.transform([["axolotl"], []])
+    assert_array_equal(unknown.X, [[0, 0]])
+
+
+@pytest.mark.parametrize("column", [1, -1, "word"])
+def test_where_the_word_is(column):
+    X = [[("x", word) for word in sequence] for sequence in TOKENS]
+    if column == "word":
+        X = [[{"word": word, "n": 3} for word in sequence] for sequence in TOKENS]
+    found = EmbeddingVectorizer(VECTORS, column=column).fit_transform(X)
+    assert_array_equal(found.X, EmbeddingVectorizer(VECTORS).fit_transform(TOKENS).X)
+
+
+@pytest.mark.parametrize("offsets", [(0,), (-1, 0, 1), (2,), [-5, 1]])
+def test_vectors_of_neighbours(offsets):
+    vectorizer = EmbeddingVectorizer(VECTORS, offsets=offsets)
+    found = vectorizer.fit_transform(TOKENS)
+    expected = []
+    for sequence in TOKENS:
+        for t in range(len(sequence)):
+            row = []
+            for offset in offsets:
+                inside = 0 <= t + offset < len(sequence)
+                word = sequence[t + offset] if inside else None
+                row += list(VECTORS.get(word, [0, 0]))
+            expected.append(row)
+    assert_array_equal(found.X, expected)
+    names = vectorizer.get_feature_names_out().tolist()
+    assert len(set(names)) == 2 * len(offsets)
+    assert [name == "vector:1" for name in names] == [o == 0 and k for o in offsets for k in (0, 1)]
+
+
+class Vectors:
+    """What has no more than a mapping needs to have, and counts its calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __contains__(self, word):
+        return word in VECTORS
+
+    def __getitem__(self, word):
+        self.calls.append(word)
+        return VECTORS[word]
+
+
+def test_each_distinct_word_is_looked_up_once():
+    vectors = Vectors()
+    vectorizer = EmbeddingVectorizer(vectors)
+    vectorizer.fit_transform([["the", "cat"] * 50] * 3)
+    assert sorted(vectors.calls) == ["cat", "the"]
+    assert clone(vectorizer).vectors is vectors
+    assert not hasattr(clone(vectorizer), "n_dimensions_")
+
+
+@pytest.mark.parametrize(
+    ("params", "X", "message"),
+    [
+        ({}, [["axolotl"]], "None of the words has a vector"),
+        ({"vectors": {"the": [1.0], "cat": [1.0, 2.0]}}, TOKENS, "'cat' has 2 numbers, and others"),
+        ({"vectors": {"the": [np.nan]}}, TOKENS, "'the' has a value that is not finite"),
+        ({"vectors": {"the": ["a"]}}, TOKENS, "'the' is no array of numbers"),
+        ({"vectors": {"the": 3.0}}, TOKENS, "'the' is no array of numbers"),
+        ({"vectors": {"the": []}}, TOKENS, "'the' is no array of numbers"),
+        ({"vectors": 3}, TOKENS, "The 'vectors' parameter"),
+        ({"column": 1}, TOKENS, r"column=1, but tokens have 1 column\(s\)"),
+        (
+            {"column": "word"},
+            [[{"word": "a"}, {"word": 3}]],
+            "Sequence 0, token 1: {'word': 3}",
+        ),
+        ({"column": "word"}, TOKENS, "Sequence 0, token 0: 'the' has no string as its 'word'"),
+        ({"column": "word"}, "the", "expected a list of sequences"),
+        ({"offsets": []}, TOKENS, "offsets must be integers"),
+        ({"offsets": [0.5]}, TOKENS, "offsets must be integers"),
+        ({"normalize": "lower"}, TOKENS, "The 'normalize' parameter"),
+        ({"dtype": int}, TOKENS, "dtype must be np.float64 or np.float32"),
+        ({}, [], "Found an empty batch"),
+    ],
+)
+def test_bad_input(params, X, message):
+    vectorizer = EmbeddingVectorizer(**{"vectors": VECTORS, **params})
+    with pytest.raises(ValueError, match=message):
+        vectorizer.fit(X)
+    assert not hasattr(vectorizer, "n_dimensions_")
+
+
+def test_vectors_of_another_length_later():
+    vectorizer = EmbeddingVectorizer(VECTORS).fit(TOKENS).set_params(vectors={"the": [1.0]})
+    with pytest.raises(ValueError, match="'the' has 1 numbers, and others have 2"):
+        vectorizer.transform(TOKENS)
+
+
+# ---------------------------------------------------------------------------------- all together
+
+
+def lengths_of(sequences):
+    return [np.array([[float(len(word))] for word in s]).reshape(-1, 1) for s in sequences]
+
+
+def make_union(**params):
+    return SequenceUnion(
+        [
+            ("words", TemplateVectorizer(["U0:%x[0,0]", "B1:%x[0,0]"])),
+            ("vectors", EmbeddingVectorizer(VECTORS)),
+            ("lengths", FunctionTransformer(lengths_of)),
+        ],
+        **params,
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_union(n_jobs):
+    union = make_union(n_jobs=n_jobs, transformer_weights={"vectors": 10.0})
+    batch = union.fit_transform(TOKENS)
+    words = TemplateVectorizer(["U0:%x[0,0]", "B1:%x[0,0]"]).fit_transform(TOKENS)
+    vectors = EmbeddingVectorizer(VECTORS).fit_transform(TOKENS)
+    expected = np.column_stack([dense(words), 10 * vectors.X, [[3], [3], [3], [3], [3]]])
+    assert_array_equal(dense(batch), expected)
+    assert_array_equal(batch.offsets, words.offsets)
+    assert_array_equal(batch.transition_X.toarray(), words.transition_X.toarray())
+    again = union.transform(TOKENS[::-1])
+    assert_array_equal(dense(again), expected[[3, 4, 0, 1, 2]])
+    union.set_params(lengths="drop")
+    names = union.fit(TOKENS).get_feature_names_out()
+    assert len(names) == dense(union.transform(TOKENS)).shape[1]
+    assert names[-1] == "vectors__vector:1"
+    assert names[0].startswith("words__U0:")
+
+
+def test_union_of_what_is_no_batch():
+    union = SequenceUnion([("vectors", EmbeddingVectorizer(VECTORS)), ("same", "passthrough")])
+    with pytest.raises(ValueError, match=re.escape("Transformer 'same' returned list; expected")):
+        union.fit_transform(TOKENS)
+    with pytest.raises(ValueError, match="Sequence 0 has 1 rows in batch 1, but 3 in batch 0"):
+        SequenceUnion(
+            [
+                ("vectors", EmbeddingVectorizer(VECTORS)),
+                ("short", FunctionTransformer(lambda X: [np.ones((1, 1))] * 3)),
+            ]
+        ).fit_transform(TOKENS)
+
+
+def test_union_of_a_batch_and_itself():
+    batch = SequenceBatch.from_lengths(np.eye(3), [2, 1])
+    union = SequenceUnion([("once", "passthrough"), ("twice", "passthrough")])
+    assert_array_equal(union.fit_transform(batch).X, np.column_stack([np.eye(3), np.eye(3)]))
+
+
+def test_vectors_help_where_words_are_new(addresses):
+    """One vector for every word of a kind: the test words were never seen, but their kinds."""
+    rng = np.random.default_rng(0)
+    kinds = {kind: rng.normal(size=6) for kind in range(4)}
+
+    def sentence(prefix):
+        y = rng.integers(4, size=int(rng.integers(2, 6)))
+        return [f"{prefix}{k}-{rng.integers(30)}" for k in y], [f"kind{k}" for k in y]
+
+    train, test = (zip(*(sentence(p) for _ in range(60)), strict=True) for p in ("a", "b"))
+    (X, y), (X_test, y_test) = map(list, train), map(list, test)
+    words = {word for sequence in [*X, *X_test] for word in sequence}
+    vectors = {word: kinds[int(word[1])] + 0.1 * rng.normal(size=6) for word in words}
+    pipeline = Pipeline(
+        [
+            (
+                "features",
+                SequenceUnion(
+                    [
+                        ("words", TemplateVectorizer("U0:%x[0,0]")),
+                        ("vectors", EmbeddingVectorizer(vectors)),
+                    ]
+                ),
+            ),
+            ("tagger", CRFTagger()),
+        ]
+    )
+    grid = {
+        "features__vectors": ["drop", EmbeddingVectorizer(vectors)],
+        "tagger__l2": [0.1, 1.0],
+    }
+    search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2, error_score="raise").fit(X, y)
+    assert search.best_params_["features__vectors"] != "drop"
+    assert search.score(X_test, y_test) > 0.95
+    without = clone(pipeline).set_params(features__vectors="drop").fit(X, y)
+    assert without.score(X_test, y_test) < 0.6
+    alone = EmbeddingVectorizer(vectors)
+    tagger = CRFTagger().fit(alone.fit_transform(X), y)
+    assert_allclose(tagger.score(alone.transform(X_test), y_test), 1.0, atol=0.05)
