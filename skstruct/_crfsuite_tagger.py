@@ -22,6 +22,10 @@ from skstruct.tagger import as_rows
 __all__ = ["ModelInfo", "Tagger", "as_tokens", "tagger_of"]
 
 
+def _refuse_vector(t, name, vector):
+    raise ValueError(f"feature {name!r} is an array, which models of CRFsuite do not have.")
+
+
 class ModelInfo(NamedTuple):
     """The weights of a model by name, as python-crfsuite's ``Tagger.info()`` gives them.
 
@@ -260,7 +264,7 @@ class Tagger:
             return as_rows(estimator._read_X([xseq])[1].X)
         # Without a batch in between, which for a single sequence would take most of the time.
         vocabulary, limit = estimator.vectorizer_.vocabulary_, np.finfo(np.float64).max
-        names, lengths, positions, values = read_tokens(list(xseq), limit, 0)
+        names, lengths, positions, values = read_tokens(list(xseq), limit, 0, _refuse_vector)
         columns = np.fromiter(map(vocabulary.get, names, repeat(-1)), np.int32, len(names))
         data = np.ones(len(names))
         data[positions] = values

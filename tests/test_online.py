@@ -424,7 +424,9 @@ def test_more_shards_than_sequences(noisy):
         PerceptronTagger(max_iter=2, tol=None, random_state=0, n_jobs=n_jobs).fit(X[:3], y[:3])
         for n_jobs in (3, 50)
     )
-    assert_same_fit(three, many)
+    # Shares of three and of fifty shards round differently.
+    for name in WEIGHTS:
+        assert_allclose(getattr(three, name), getattr(many, name), rtol=1e-14, atol=1e-14)
 
 
 def test_shards_begin_with_the_weights_of_a_warm_start(noisy):
