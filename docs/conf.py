@@ -83,3 +83,6 @@ html_theme_options = {
     "navigation_with_keys": False,
     "pygments_light_style": "tango",
 }
+
+# What `SequenceUnion` inherits from scikit-learn refers to labels and terms of its own pages.
+suppress_warnings = ["ref.ref", "ref.term"]
