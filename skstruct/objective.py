@@ -9,7 +9,7 @@ import numpy as np
 from skstruct.constraints import WEIGHTS, forbid
 from skstruct.kernels.dual_free import Memory, dual_free_epoch
 from skstruct.kernels.lbfgs import dot
-from skstruct.kernels.objective import nll_curvature, nll_gradient
+from skstruct.kernels.objective import nll_gradient
 from skstruct.kernels.parameters import (
     LAST,
     EdgeStateFeatures,
@@ -170,19 +170,13 @@ class CRFObjective:
         value : float
         """
         chain = self._constrained(theta)
-        gradient_of = partial_nll_gradient if self.partial else nll_gradient
+        features, labels, weight = self._features, self.labels, self.sample_weight
 
-        def nll(first, last, gradient):
-            return gradient_of(
-                self._features,
-                self.offsets,
-                first,
-                last,
-                self.labels,
-                self.sample_weight,
-                chain,
-                gradient,
-            )
+        def nll(first, last, out):
+            where = self.offsets, first, last
+            if self.partial:
+                return partial_nll_gradient(features, *where, labels, weight, chain, out)
+            return nll_gradient(features, features, *where, labels, weight, chain, False, out)
 
         value = sum(self._sum_over_ranges(nll, out, run))
         out += self.l2 * theta
@@ -192,19 +186,12 @@ class CRFObjective:
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
         chain = self._constrained(theta)
-        squares = _squared(self._features)
+        features, squares = self._features, _squared(self._features)
+        labels, weight = self.labels, self.sample_weight
 
-        def nll(first, last, diagonal):
-            nll_curvature(
-                self._features,
-                squares,
-                self.offsets,
-                first,
-                last,
-                self.sample_weight,
-                chain,
-                diagonal,
-            )
+        def nll(first, last, out):
+            where = self.offsets, first, last
+            return nll_gradient(features, squares, *where, labels, weight, chain, True, out)
 
         self._sum_over_ranges(nll, out, run)
         # Without penalty a weight may have next to no curvature.

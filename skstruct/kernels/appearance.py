@@ -9,6 +9,9 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.scores import Rows
 
+# Ciura's (2001), and beyond them each 2.25 times the one before.
+GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)
+
 
 @jit
 def by_appearance(rows, n_features):
@@ -26,37 +29,31 @@ def by_appearance(rows, n_features):
         if rank[f] < 0:
             rank[f] = n
             n += 1
-    unit = rows.data.shape[0] == 0
     indices = np.empty(rows.indices.shape[0], np.int32)
-    data = np.empty(rows.data.shape[0])
+    data = rows.data.copy()
+    for k in range(indices.shape[0]):
+        indices[k] = rank[rows.indices[k]]
     for t in range(rows.indptr.shape[0] - 1):
-        first, last = rows.indptr[t], rows.indptr[t + 1]
-        if last - first <= 64:
-            insert_sorted(rows, rank, first, last, indices, data)
-            continue
-        order = np.argsort(rank[rows.indices[first:last]])
-        for k in range(last - first):
-            indices[first + k] = rank[rows.indices[first + order[k]]]
-            if not unit:
-                data[first + k] = rows.data[first + order[k]]
+        sort_row(rows.indptr[t], rows.indptr[t + 1], indices, data)
     return rank, Rows(rows.indptr, indices, data)
 
 
 @jit
-def insert_sorted(rows, rank, first, last, indices, data):
-    """Write the ranks of one row in order, and their values with them."""
+def sort_row(first, last, indices, data):
+    """Sort one row by its indices (Shell's sort, whose last pass is insertion)."""
     unit = data.shape[0] == 0
-    for k in range(first, last):
-        r = rank[rows.indices[k]]
-        m = k
-        while m > first and indices[m - 1] > r:
-            indices[m] = indices[m - 1]
+    for gap in GAPS:
+        for k in range(first + gap, last):
+            index, m = indices[k], k
+            value = 1.0 if unit else data[k]
+            while m >= first + gap and indices[m - gap] > index:
+                indices[m] = indices[m - gap]
+                if not unit:
+                    data[m] = data[m - gap]
+                m -= gap
+            indices[m] = index
             if not unit:
-                data[m] = data[m - 1]
-            m -= 1
-        indices[m] = r
-        if not unit:
-            data[m] = rows.data[k]
+                data[m] = value
 
 
 @jit

@@ -42,14 +42,15 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
     # For every token and rank in the beam, the rank of the prefix that is extended and the label.
     parent = np.zeros((length, width), np.int32)
     label = np.zeros((length, width), np.int32)
-    n_current = 0
+    # For a literal zero, the callee would be compiled anew.
+    n_current = none = np.int64(0)
     for j in range(n_labels):
         n_current = insert_prefix(
-            scores[0, j], 0, j, label[0], n_current, current, parent[0], label[0]
+            scores[0, j], none, j, label[0], n_current, current, parent[0], label[0]
         )
     for t in range(1, length):
         previous, current = current, previous
-        n_previous, n_current = n_current, 0
+        n_previous, n_current = n_current, none
         added = into_token(transition, t)
         limit = safe_limit(scores[t], added, previous[:n_previous], label[t - 1], width)
         for p in range(n_previous):

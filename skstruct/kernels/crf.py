@@ -40,7 +40,7 @@ def crf_rule(rows, sample, scores, transition, gold, settings, difference, pairs
 def as_slabs(pairs):
     """Differences of label pairs, of all tokens or of each, in the form of `forward_backward`."""
     if pairs.ndim == 2:
-        return pairs.reshape((1, *pairs.shape))
+        return pairs.reshape((1, pairs.shape[0], pairs.shape[1]))
     return pairs[1:]
 
 

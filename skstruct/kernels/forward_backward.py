@@ -162,9 +162,17 @@ def scaled_forward(scores, length, transitions, forbids, alpha, scale):
         clear_impossible(kept, scores)
     log_z += forward(scores, length, transitions.linear, alpha, scale)
     if forbids and loses_paths(kept, scores, transitions.linear_t, alpha, scale):
-        scores[:length] = kept
+        restore(kept, scores)
         return log_z, False
     return log_z, True
+
+
+@jit
+def restore(kept, scores):
+    """Write scores back. An assignment to the slice would take seconds to compile."""
+    for t in range(kept.shape[0]):
+        for j in range(kept.shape[1]):
+            scores[t, j] = kept[t, j]
 
 
 @jit

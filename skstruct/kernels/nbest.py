@@ -46,7 +46,8 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
     back = np.empty((length, n_labels, n_best), np.int32)
     current = np.empty((n_labels, n_best))
     previous = np.empty((n_labels, n_best))
-    n_previous = 1
+    # Of a literal number, or an array that is no column, the callee would be compiled anew.
+    n_previous, nothing = np.int64(1), np.zeros((n_labels, 1))[:, 0]
     for j in range(n_labels):
         previous[j, 0] = scores[0, j]
     for t in range(1, length):
@@ -60,7 +61,7 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
         n_previous = n_current
     n_found = min(n_best, n_previous * n_labels)
     last = np.empty(n_found, np.int32)
-    merge_prefixes(previous, n_previous, np.zeros(n_labels), n_found, path_scores, last)
+    merge_prefixes(previous, n_previous, nothing, n_found, path_scores, last)
     while n_found > 1 and path_scores[n_found - 1] == -np.inf:
         n_found -= 1
     for m in range(n_found):

@@ -1,4 +1,4 @@
-"""Negative log-likelihood of a CRF and its gradient."""
+"""Negative log-likelihood of a CRF, its gradient, and the diagonal of its Hessian."""
 
 import numpy as np
 
@@ -63,17 +63,27 @@ def add_edge_gradient(features, first, last, scale, differences, out):
 
 
 @jit
-def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, out):
+def nll_gradient(
+    features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
+):
     """Weighted sum of the negative log-likelihoods of the sequences ``first:last``.
 
     Parameters
     ----------
     features : StateFeatures
         The tokens.
+    counted : StateFeatures
+        What the gradient takes for them: the same, or with values squared for the Hessian.
     chain : Chain
         The weights; ``chain.weights`` is the vector of state weights.
+    labels : ndarray of shape (n_rows,)
+        Gold labels, which the Hessian does not depend on.
+    curved : bool
+        Whether to estimate the diagonal of the Hessian instead of the gradient. It is exact for
+        state weights but for the correlation of a feature's tokens; of pairs, the counts are
+        taken for Poisson.
     out : Chain
-        The gradient is added here.
+        The gradient or the diagonal is added here.
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
@@ -94,18 +104,30 @@ def nll_gradient(features, offsets, first, last, labels, sequence_weight, chain,
         chain_scores(features, chain, 1.0, a, b, scores)
         if len(chain) > N_PLAIN:
             chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
-        gold_score = path_score(scores, b - a, transitions.log, gold)
+        gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
         nll += weight * (log_z - gold_score)
-        subtract_gold(marginals, gold, weight, differences)
+        if curved:
+            to_variances(marginals, b - a, weight)
+        else:
+            subtract_gold(marginals, gold, weight, differences)
         add_biases(marginals, b - a, out)
-        add_state_gradient(features, marginals, n_labels, a, b, out.weights)
+        add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
         if len(chain) > N_PLAIN:
-            add_edge_gradient(features, a, b, 1.0, differences, out)
+            add_edge_gradient(counted, a, b, 1.0, differences, out)
     if len(chain) == N_PLAIN:
         finish_pairs(pairs, transitions)
         add_matrix(pairs[0], out.transition)
     return nll
+
+
+@jit
+def to_variances(marginals, length, weight):
+    """Turn marginals into the variances of the labels, times `weight`."""
+    for t in range(length):
+        for j in range(marginals.shape[1]):
+            p = marginals[t, j]
+            marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
 
 
 @jit
@@ -128,42 +150,3 @@ def add_biases(difference, length, out):
     for j in range(difference.shape[1]):
         out.start[j] += difference[0, j]
         out.end[j] += difference[length - 1, j]
-
-
-@jit
-def nll_curvature(features, squares, offsets, first, last, sequence_weight, chain, out):
-    """Estimate the diagonal of the Hessian of the same sum, and add it to ``out``.
-
-    Exact for state weights but for the correlation of a feature's tokens; of pairs, the counts
-    are taken for Poisson. ``squares`` are the features with their values squared, the other
-    parameters are those of `nll_gradient`.
-    """
-    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
-    scores = np.empty((length, n_labels))
-    marginals = np.empty((length, n_labels))
-    scale = np.empty(length)
-    transitions = prepare_transitions(transition_buffer(chain, length))
-    differences = transition_buffer(out, length)
-    pairs = np.zeros((1, n_labels, n_labels))
-    if len(chain) > N_PLAIN:
-        pairs = differences[1:]
-    for i in range(first, last):
-        a, b = offsets[i], offsets[i + 1]
-        if a == b:
-            continue
-        weight = sequence_weight[i]
-        chain_scores(features, chain, 1.0, a, b, scores)
-        if len(chain) > N_PLAIN:
-            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
-        forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
-        for t in range(b - a):
-            for j in range(n_labels):
-                p = marginals[t, j]
-                marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
-        add_biases(marginals, b - a, out)
-        add_state_gradient(squares, marginals, n_labels, a, b, out.weights)
-        if len(chain) > N_PLAIN:
-            add_edge_gradient(squares, a, b, 1.0, differences, out)
-    if len(chain) == N_PLAIN:
-        finish_pairs(pairs, transitions)
-        add_matrix(pairs[0], out.transition)

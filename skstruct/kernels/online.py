@@ -87,7 +87,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         Updated.
     """
     n_labels = state.chain.transition.shape[0]
-    length = 0
+    length = np.int64(0)
     for s in range(samples.shape[0]):
         length = max(length, samples[s, 1] - samples[s, 0])
     scores = np.empty((length, n_labels))
