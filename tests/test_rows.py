@@ -55,8 +55,9 @@ def test_add_rows_finds_the_two_largest(n, values):
         elif values == "no number":
             x[:, rng.integers(n)] = np.nan
         out = np.full(n + 2, np.nan)
-        found = add_rows(x, 1, y, 2, out[:n])
+        *found, where = add_rows(x, 1, y, 2, out[:n])
         numbers = np.nan_to_num(x[1] + y[2], nan=-np.inf, neginf=-np.inf)
         assert_array_equal(found, np.sort(np.append(numbers, -np.inf))[:-3:-1])
+        assert where == np.argmax(numbers)
         assert_array_equal(out[:n], x[1] + y[2])
         assert np.all(np.isnan(out[n:]))

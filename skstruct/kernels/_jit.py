@@ -9,6 +9,8 @@ import numba
 # and called there, and what is fused in one copy and not in another rounds differently. Which copy
 # runs depends on what was cached, and the same fit would not always give the same bits.
 # No wrapper for C: nothing calls kernels from there, and a tenth of the compile time is spared.
-jit = partial(
-    numba.njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True
-)
+jit = partial(numba.njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# For kernels that neither allocate nor return arrays, nor call what returns some. Otherwise numba
+# counts references wherever they name a row of an array, which takes longer than much of what is
+# done with a row.
+lean_jit = partial(jit, _nrt=False)

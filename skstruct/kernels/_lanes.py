@@ -17,20 +17,20 @@ LANES = 8
 
 if numba.config.DISABLE_JIT:
 
-    def sum_block(initial, matrix, rows, values, first, last, j, out):
+    def sum_blocks(initial, matrix, rows, values, first, last, starts, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        Of a vector in place of a matrix, what begins at ``rows[k]`` counts as a row.
+        For the blocks that start at some columns, all on one pass. Without values they are all
+        one. Of a vector in place of a matrix, what begins at ``rows[k]`` counts as a row.
         """
         width = matrix.shape[1] if matrix.ndim == 2 else 1
-        out[j : j + LANES] = initial[j : j + LANES]
-        for k in range(first, last):
-            place = rows[k] * width + j
-            out[j : j + LANES] += values[k] * matrix.ravel()[place : place + LANES]
-
-    def sum_unit_block(initial, matrix, rows, first, last, j, out):
-        """The same with values that are all one."""
-        sum_block(initial, matrix, rows, np.ones(last), first, last, j, out)
+        for j in starts:
+            block = initial[j : j + LANES].copy()
+            for k in range(first, last):
+                place = rows[k] * width + j
+                x = 1.0 if values is None else values[k]
+                block += x * matrix.ravel()[place : place + LANES]
+            out[j : j + LANES] = block
 
     def scatter_block(x, values, rows, first, last, j, skip, vector):
         """Add ``values[k] * x`` to what begins at ``rows[k]``, but for its first columns."""
@@ -50,10 +50,15 @@ if numba.config.DISABLE_JIT:
         out[j : j + LANES] = np.max(x[:, None] + matrix[:, j : j + LANES], axis=0)
 
     def add_top_two(x, i, y, j, out):
-        """``out = x[i] + y[j]`` for rows of matrices; returns its largest and the next one."""
+        """``out = x[i] + y[j]`` for rows of matrices.
+
+        Returns its largest, the next one, and the first position of the largest. What is no number
+        is none of them.
+        """
         out[:] = x[i] + y[j]
-        second, top = np.sort(out)[-2:]
-        return top, second
+        numbers = np.where(np.isnan(out), -np.inf, out)
+        second, top = np.sort(numbers)[-2:]
+        return top, second, np.argmax(numbers)
 
     def outer_block(weight, x, y, j, skip, out):
         """``out += weight * outer(x, y)``, but for the first ``skip`` columns."""
@@ -104,58 +109,64 @@ else:
             """The larger one in each lane; that of `y` if that of `x` is no number."""
             return self.builder.select(self.builder.fcmp_ordered(">", x, y), x, y)
 
+        def largest_lane(self, block):
+            """The largest of the lanes, in all of them."""
+            for half in (4, 2, 1):
+                order = [(i + half) % LANES for i in range(LANES)]
+                order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), order)
+                block = self.larger(self.builder.shuffle_vector(block, block, order), block)
+            return block
+
         def over_rows(self, initial, first, last, step):
-            """``step`` of a block and every number from ``first`` to ``last``."""
-            register = cgutils.alloca_once(self.builder, _BLOCK)
-            self.builder.store(initial, register)
+            """``step`` of some blocks and every number from ``first`` to ``last``."""
+            registers = [cgutils.alloca_once(self.builder, _BLOCK) for _ in initial]
+
+            def load():
+                return [self.builder.load(register) for register in registers]
+
+            def store(blocks):
+                for block, register in zip(blocks, registers, strict=True):
+                    self.builder.store(block, register)
+
+            store(initial)
             with cgutils.for_range_slice(self.builder, first, last, _INT(1)) as (k, _):
-                self.builder.store(step(self.builder.load(register), k), register)
-            return self.builder.load(register)
+                store(step(load(), k))
+            return load()
 
     @intrinsic
-    def sum_block(typing, initial, matrix, rows, values, first, last, j, out):
-        """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``."""
+    def sum_blocks(typing, initial, matrix, rows, values, first, last, starts, out):
+        """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
+
+        For the blocks that start at some columns, all on one pass. Without values they are all
+        one. Of a vector in place of a matrix, what begins at ``rows[k]`` counts as a row.
+        """
 
         def codegen(context, builder, signature, args):
-            _sum(_Code(context, builder), signature.args, args)
+            code = _Code(context, builder)
+            start, weights, places, target = (
+                code.array(signature.args[i], args[i]) for i in (0, 1, 2, 7)
+            )
+            width = builder.extract_value(weights.shape, 1) if matrix.ndim == 2 else _INT(1)
+            factors = None if values == types.none else code.array(values, args[3])
+            columns = cgutils.unpack_tuple(builder, args[6])
+
+            def step(totals, k):
+                row = builder.mul(builder.sext(code.item(places, k), _INT), width)
+                blocks = [code.block(weights, builder.add(row, j))[1] for j in columns]
+                if factors is None:
+                    return [builder.fadd(*pair) for pair in zip(totals, blocks, strict=True)]
+                x = code.spread(code.item(factors, k))
+                return [code.add_product(t, x, b) for t, b in zip(totals, blocks, strict=True)]
+
+            totals = [code.block(start, j)[1] for j in columns]
+            totals = code.over_rows(totals, args[4], args[5], step)
+            for total, j in zip(totals, columns, strict=True):
+                code.store(total, code.block(target, j)[0])
             return context.get_dummy_value()
 
         return types.void(
-            initial, matrix, rows, values, types.intp, types.intp, types.intp, out
+            initial, matrix, rows, values, types.intp, types.intp, starts, out
         ), codegen
-
-    @intrinsic
-    def sum_unit_block(typing, initial, matrix, rows, first, last, j, out):
-        """The same with values that are all one."""
-
-        def codegen(context, builder, signature, args):
-            kinds = [*signature.args[:3], None, *signature.args[3:]]
-            _sum(_Code(context, builder), kinds, [*args[:3], None, *args[3:]])
-            return context.get_dummy_value()
-
-        return types.void(initial, matrix, rows, types.intp, types.intp, types.intp, out), codegen
-
-    def _sum(code, kinds, args):
-        initial, matrix, rows, values, first, last, j, out = args
-        initial, matrix, rows, out = (
-            code.array(kind, array)
-            for kind, array in zip(kinds[:3] + kinds[7:], (initial, matrix, rows, out), strict=True)
-        )
-        width = code.builder.extract_value(matrix.shape, 1) if kinds[1].ndim == 2 else _INT(1)
-        if values is not None:
-            values = code.array(kinds[3], values)
-
-        def step(total, k):
-            row = code.builder.sext(code.item(rows, k), _INT)
-            place = code.builder.add(code.builder.mul(row, width), j)
-            _, block = code.block(matrix, place)
-            if values is None:
-                return code.builder.fadd(total, block)
-            return code.add_product(total, code.spread(code.item(values, k)), block)
-
-        _, start = code.block(initial, j)
-        address, _ = code.block(out, j)
-        code.store(code.over_rows(start, first, last, step), address)
 
     def _square(initial, combine):
         """Code that combines the rows of a square matrix with the items of a vector."""
@@ -166,14 +177,14 @@ else:
             n_rows = builder.extract_value(matrix.shape, 0)
             width = builder.extract_value(matrix.shape, 1)
 
-            def step(total, i):
+            def step(totals, i):
                 place = builder.add(builder.mul(i, width), args[2])
                 _, block = code.block(matrix, place)
-                return combine(code, total, code.spread(code.item(x, i)), block)
+                return [combine(code, totals[0], code.spread(code.item(x, i)), block)]
 
             address, _ = code.block(out, args[2])
             start = ir.Constant(_BLOCK, [initial] * LANES)
-            code.store(code.over_rows(start, _INT(0), n_rows, step), address)
+            code.store(code.over_rows([start], _INT(0), n_rows, step)[0], address)
             return context.get_dummy_value()
 
         return codegen
@@ -193,53 +204,66 @@ else:
 
     @intrinsic
     def add_top_two(typing, x, i, y, j, out):
-        """``out = x[i] + y[j]`` for rows of matrices; returns its largest and the next one."""
+        """``out = x[i] + y[j]`` for rows of matrices.
+
+        Returns its largest, the next one, and the first position of the largest. What is no number
+        is none of them.
+        """
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
             x, y, out = (code.array(signature.args[k], args[k]) for k in (0, 2, 4))
             n = builder.extract_value(out.shape, 0)
-            rows = ((x, builder.mul(args[1], n)), (y, builder.mul(args[3], n)))
-            top, second = _top_two(code, rows, n, out)
-            for half in (4, 2):
-                order = [(i + half) % LANES for i in range(LANES)]
-                order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), order)
-                others = [builder.shuffle_vector(z, z, order) for z in (top, second)]
-                top, second = _merge_top_two(code, (top, second), others)
-            lanes = [ir.Constant(ir.IntType(32), i) for i in range(2)]
-            pairs = ([builder.extract_element(z, lane) for z in (top, second)] for lane in lanes)
-            found = _merge_top_two(code, *pairs)
+            last = builder.sub(n, _INT(LANES))
+            lowest = ir.Constant(_BLOCK, [-np.inf] * LANES)
+
+            def blocks():
+                """Where each block starts, what it is to skip, and its sums."""
+                with cgutils.for_range_slice(builder, _INT(0), n, _INT(LANES)) as (start, _):
+                    at = builder.select(builder.icmp_signed("<", start, last), start, last)
+                    rows = ((x, builder.mul(args[1], n)), (y, builder.mul(args[3], n)))
+                    yield (
+                        at,
+                        code.spread(builder.sub(start, at), _LANE_NUMBERS.type),
+                        builder.fadd(*(code.block(z, builder.add(row, at))[1] for z, row in rows)),
+                    )
+
+            register = cgutils.alloca_once(builder, _BLOCK)
+            builder.store(lowest, register)
+            for at, _, total in blocks():
+                code.store(total, code.block(out, at)[0])
+                builder.store(code.larger(total, builder.load(register)), register)
+            top = code.largest_lane(builder.load(register))
+            # From the next token on, all waits for where the largest is; so that comes first.
+            builder.store(lowest, register)
+            where = cgutils.alloca_once_value(builder, n)
+            n_largest = cgutils.alloca_once_value(builder, _INT(0))
+            for at, skip, total in blocks():
+                skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
+                total = builder.select(skipped, lowest, total)
+                equal = builder.fcmp_ordered("==", total, top)
+                bits = builder.zext(builder.bitcast(equal, ir.IntType(LANES)), _INT)
+                first = builder.add(at, builder.cttz(bits, ir.Constant(ir.IntType(1), 0)))
+                none = builder.icmp_signed("==", bits, _INT(0))
+                first = builder.select(none, n, first)
+                before = builder.load(where)
+                found = builder.icmp_signed("<", first, before)
+                builder.store(builder.select(found, first, before), where)
+                builder.store(builder.add(builder.load(n_largest), builder.ctpop(bits)), n_largest)
+                rest = code.larger(builder.select(equal, lowest, total), builder.load(register))
+                builder.store(rest, register)
+            zero = ir.Constant(ir.IntType(32), 0)
+            top = builder.extract_element(top, zero)
+            second = builder.extract_element(code.largest_lane(builder.load(register)), zero)
+            tied = builder.icmp_signed(">", builder.load(n_largest), _INT(1))
+            where = builder.load(where)
+            nowhere = builder.icmp_signed("==", where, n)
+            where = builder.select(nowhere, _INT(0), where)
+            found = (top, builder.select(tied, top, second), where)
             return context.make_tuple(builder, signature.return_type, found)
 
-        return types.UniTuple(types.float64, 2)(x, types.intp, y, types.intp, out), codegen
-
-    def _top_two(code, rows, n, out):
-        """Write the sums; the two largest in each lane."""
-        builder, lowest = code.builder, ir.Constant(_BLOCK, [-np.inf] * LANES)
-        registers = [cgutils.alloca_once(builder, _BLOCK) for _ in range(2)]
-        for register in registers:
-            builder.store(lowest, register)
-        last = builder.sub(n, _INT(LANES))
-        with cgutils.for_range_slice(builder, _INT(0), n, _INT(LANES)) as (start, _):
-            at = builder.select(builder.icmp_signed("<", start, last), start, last)
-            total = builder.fadd(*(code.block(x, builder.add(row, at))[1] for x, row in rows))
-            code.store(total, code.block(out, at)[0])
-            skip = code.spread(builder.sub(start, at), _LANE_NUMBERS.type)
-            skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
-            total = builder.select(skipped, lowest, total)
-            best = [builder.load(register) for register in registers]
-            for new, register in zip(
-                _merge_top_two(code, best, (total, lowest)), registers, strict=True
-            ):
-                builder.store(new, register)
-        return [builder.load(register) for register in registers]
-
-    def _merge_top_two(code, a, b):
-        (top_a, second_a), (top_b, second_b) = a, b
-        greater = code.builder.fcmp_ordered(">", top_b, top_a)
-        top = code.builder.select(greater, top_b, top_a)
-        lower = code.builder.select(greater, top_a, top_b)
-        return top, code.larger(lower, code.larger(second_a, second_b))
+        found = types.Tuple((types.float64, types.float64, types.intp))
+        return found(x, types.intp, y, types.intp, out), codegen
 
     def _add_multiples(code, y, kind, j, skip, first, last, factor, place, target):
         """Add ``factor(k) * y`` to the blocks of the target that are at ``place(k)``."""

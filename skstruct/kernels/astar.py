@@ -6,9 +6,11 @@ ever expanded that is not on the way to a result (Soong and Huang, 1991; sapo-20
 with the directions exchanged).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.rows import add_rows
 from skstruct.kernels.viterbi import best_prefixes
 
@@ -41,25 +43,61 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         path_scores[0] = 0.0
         return 1
     best_prefixes(scores, length, transition)
-    waiting = np.empty((n_best, 3), np.int64)  # parent, token and label of a deviation
-    waiting_scores = np.empty(n_best)
     n_labels = transition.shape[-1]
-    alternatives = np.empty(n_labels)
-    lead = np.empty((n_best, length))  # of the label of a token before the second best one
+    # Matrix by matrix, then a row for what comes after the last token.
+    matrices = transition.reshape((-1, n_labels, n_labels))
+    n_rows = matrices.shape[0] * n_labels + 1
+    workspace = Workspace(
+        np.empty((n_best, 3), np.int64),
+        np.empty(n_best),
+        np.empty((n_best, length)),
+        np.empty((n_rows, n_labels)),
+        np.zeros(n_rows, np.bool_),
+        np.empty(n_labels),
+        np.empty(n_best),
+    )
+    return deviate(scores, matrices, labels, path_scores, workspace)
+
+
+class Workspace(NamedTuple):
+    """What the search keeps."""
+
+    waiting: np.ndarray  # (n_best, 3), parent, token and label of a deviation
+    waiting_scores: np.ndarray  # (n_best,)
+    lead: np.ndarray  # (n_best, length), of the label of a token before the second best one
     # For each label the transition scores into it, matrix by matrix, as far as they were needed;
     # and what comes after the last token, where all labels are the same.
-    matrices = transition.reshape((-1, n_labels, n_labels))
-    nothing = matrices.shape[0] * n_labels
-    step_back, ready = np.empty((nothing + 1, n_labels)), np.zeros(nothing + 1, np.bool_)
-    step_back[nothing], ready[nothing] = 0.0, True
+    step_back: np.ndarray
+    ready: np.ndarray
+    alternatives: np.ndarray  # (n_labels,)
+    smallest: np.ndarray  # (n_best,)
+
+
+@lean_jit
+def deviate(scores, matrices, labels, path_scores, workspace):
+    """The search itself, from the best scores of prefixes."""
+    waiting, waiting_scores, lead, step_back, ready, alternatives, smallest = workspace
+    n_best, length = labels.shape
+    n_labels = matrices.shape[1]
+    nothing = step_back.shape[0] - 1
+    for i in range(n_labels):
+        step_back[nothing, i] = 0.0
+    for t in range(length - 1, -1, -1):
+        step = step_after(labels[0], t, matrices, step_back, ready)
+        highest, second, labels[0, t] = add_rows(scores, t, step_back, step, alternatives)
+        lead[0, t] = highest - second
+        if t == length - 1:
+            path_scores[0] = highest
+    # A little less than exact, as sums are rounded.
+    slack = 1e-9 * (1.0 + abs(path_scores[0]))
+    limit = path_scores[0] - nth_smallest(lead[0], n_best - 1, smallest) - slack
     n_waiting = parent = 0
-    path_scores[0] = -np.inf
     for found in range(n_best):
         token = length
         if found > 0:
             if n_waiting == 0:
                 return found
-            parent, token, label = waiting[0]
+            parent, token, label = waiting[0, 0], waiting[0, 1], waiting[0, 2]
             path_scores[found] = waiting_scores[0]
             n_waiting -= 1
             for m in range(n_waiting):
@@ -72,40 +110,28 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         n_waiting = min(n_waiting, capacity)
         path = labels[found]
         for t in range(token - 1, -1, -1):
-            # From where it meets its parent again, the two agree, and so do their leads.
-            met = found > 0 and t + 1 < token and path[t + 1] == labels[parent, t + 1]
+            if n_waiting == capacity:
+                worst = waiting_scores[capacity - 1] if capacity > 0 else np.inf
+                limit = max(limit, worst - slack)
+            # From where it meets its parent again, the two agree, and so do their leads. The first
+            # one is its own parent.
+            met = found == 0 or (t + 1 < token and path[t + 1] == labels[parent, t + 1])
             if met:
                 path[t], lead[found, t] = labels[parent, t], lead[parent, t]
-                if n_waiting == capacity and too_late(
-                    path_scores[found], lead[found, t], waiting_scores, capacity
-                ):
+                if path_scores[found] - lead[found, t] < limit:
                     continue
-            step = nothing
-            if t < length - 1:
-                step = path[t + 1] + ((t + 1) * n_labels if transition.ndim == 3 else 0)
-            if not ready[step]:
-                ready[step] = True
-                for i in range(n_labels):
-                    step_back[step, i] = matrices[step // n_labels, i, step % n_labels]
-            highest, second = add_rows(scores, t, step_back, step, alternatives)
+            step = step_after(path, t, matrices, step_back, ready)
+            highest, second, top = add_rows(scores, t, step_back, step, alternatives)
             if not met:
-                top = 0
-                while top < n_labels - 1 and alternatives[top] != highest:
-                    top += 1
                 path[t], lead[found, t] = top, highest - second
-                if found == 0 and t == length - 1:
-                    path_scores[0] = alternatives[top]
-                if n_waiting == capacity and too_late(
-                    path_scores[found], lead[found, t], waiting_scores, capacity
-                ):
+                if path_scores[found] - lead[found, t] < limit:
                     continue
             rest = path_scores[found] - alternatives[path[t]]
             for label in range(n_labels):
                 score = rest + alternatives[label]
-                full = n_waiting == capacity
-                if label == path[t] or not score > -np.inf:
+                if label == path[t] or score < limit or not score > -np.inf:
                     continue
-                if full and score < waiting_scores[capacity - 1]:
+                if n_waiting == capacity and score < waiting_scores[capacity - 1]:
                     continue
                 deviation = (found, t, label)
                 n_waiting = insert(
@@ -114,17 +140,37 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     return n_best
 
 
-@jit
-def too_late(path_score, lead, waiting_scores, capacity):
-    """Whether no deviation with this lead to make up for comes among those that wait."""
-    if capacity == 0:
-        return True
-    # A little less than exact, as sums are rounded.
-    slack = 1e-9 * (1.0 + abs(path_score))
-    return path_score - lead < waiting_scores[capacity - 1] - slack
+@lean_jit
+def step_after(path, t, matrices, step_back, ready):
+    """The row of ``step_back`` that counts after token ``t`` of a path, filled in if need be."""
+    n_labels = matrices.shape[1]
+    if t == path.shape[0] - 1:
+        return step_back.shape[0] - 1
+    step = path[t + 1] + ((t + 1) * n_labels if matrices.shape[0] > 1 else 0)
+    if not ready[step]:
+        ready[step] = True
+        for i in range(n_labels):
+            step_back[step, i] = matrices[step // n_labels, i, step % n_labels]
+    return step
 
 
-@jit
+@lean_jit
+def nth_smallest(x, n, smallest):
+    """The n-th smallest of some numbers; infinite if they are fewer, or none is asked for."""
+    if n == 0 or x.shape[0] < n:
+        return np.inf
+    for k in range(x.shape[0]):
+        if k >= n and not x[k] < smallest[n - 1]:
+            continue
+        place = min(k, n - 1)
+        while place > 0 and smallest[place - 1] > x[k]:
+            smallest[place] = smallest[place - 1]
+            place -= 1
+        smallest[place] = x[k]
+    return smallest[n - 1]
+
+
+@lean_jit
 def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, labels):
     """Put a deviation into its place among the best so far; return how many there are then."""
     place = n_waiting
@@ -144,7 +190,7 @@ def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, label
     return min(n_waiting + 1, capacity)
 
 
-@jit
+@lean_jit
 def precedes(a, b, labels):
     """Whether deviation ``a`` has the smaller label at the last token where two differ."""
     first = max(a[1], b[1])

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
-from skstruct.kernels.scores import N_PLAIN, Chain, edge_scores, emission_scores, into_token
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels._prefetch import LINE, prefetch
+from skstruct.kernels.scores import N_PLAIN, Chain, edge_scores, emission_scores
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen
@@ -94,6 +95,9 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
     difference = np.empty((length, n_labels))
     pairs = zero_pairs(state.chain, length)
     transition = np.empty(pairs.shape)
+    # Room for the numbers of the labels, or label pairs, that change, and for a sum of each.
+    changed = np.empty(n_labels ** (pairs.ndim - 1), np.int64)
+    both = np.empty(changed.shape[0])
     progress = state.progress
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
@@ -106,7 +110,9 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         )
         if sample_loss > 0.0 or wrong > 0:
             step = sample_weight[s] * progress[RATE] / progress[SCALE]
-            apply_change(rows, samples[s], difference, pairs, step, pace.fit_intercept, state)
+            apply_change(
+                rows, samples[s], difference, pairs, step, pace.fit_intercept, state, changed, both
+            )
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(pace, state)
@@ -121,7 +127,7 @@ def zero_pairs(chain, length):
     return np.zeros((length, *chain.transition.shape))
 
 
-@jit
+@lean_jit
 def sample_scores(rows, sample, state, scores, transition):
     """Write the scores of a sample's labels and label pairs with the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
@@ -144,7 +150,7 @@ def sample_scores(rows, sample, state, scores, transition):
                 transition[i, j] = scale * chain.transition[i, j]
 
 
-@jit
+@lean_jit
 def scaled_edge_scores(rows, sample, chain, scale, out):
     """Write the scores of each token's label pairs, with weights times a scale."""
     edge_scores(rows, sample[0], sample[1], chain, out)
@@ -154,7 +160,7 @@ def scaled_edge_scores(rows, sample, chain, scale, out):
                 out[t, i, j] *= scale
 
 
-@jit
+@lean_jit
 def finish_sample(pace, state):
     """Shrink the weights by the penalty, and count the sample."""
     progress = state.progress
@@ -170,7 +176,7 @@ def finish_sample(pace, state):
         progress[SCALE] = 1.0
 
 
-@jit
+@lean_jit
 def shrink(chain, scale):
     """Multiply all weights with a scale."""
     for j in range(chain.transition.shape[0]):
@@ -187,15 +193,14 @@ def shrink(chain, scale):
                 edge[p] *= scale
 
 
-@jit
-def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
+@lean_jit
+def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, changed, both):
     """Add ``step`` times what a rule filled in to the weights; empty ``pairs`` again."""
     chain, lag = state.chain, state.lag
     n_labels = chain.transition.shape[0]
     first, last = sample[0], sample[1]
     average = lag.weights.shape[0] > 0
     total = state.progress[TOTAL]
-    changed = np.empty(n_labels, np.int64)
     for t in range(first, last):
         d = difference[t - first]
         n_changed = 0
@@ -206,7 +211,7 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
         if n_changed == 0:
             continue
         state.progress[NORM] += change_features(
-            rows, t, d, changed[:n_changed], step, chain.weights, total, lag.weights
+            rows, t, d, changed[:n_changed], step, chain.weights, total, lag.weights, both
         )
         if fit_intercept:
             add_lagged(d, step, total, chain.intercept, average, lag.intercept)
@@ -215,15 +220,16 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state):
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
     if pairs.ndim == 3:
-        change_edges(rows, sample, pairs, step, state)
+        change_edges(rows, sample, pairs, step, state, changed, both)
     else:
         for i in range(n_labels):
             add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
-            pairs[i] = 0.0
+            for j in range(n_labels):
+                pairs[i, j] = 0.0
 
 
-@jit
-def change_edges(rows, sample, pairs, step, state):
+@lean_jit
+def change_edges(rows, sample, pairs, step, state, changed, both):
     """Add ``step`` times the differences of each token's label pairs to the weights; empty them.
 
     What changes the transition matrix changes the weights of the features of the transition, too.
@@ -232,7 +238,6 @@ def change_edges(rows, sample, pairs, step, state):
     average = lag.weights.shape[0] > 0
     n_pairs = chain.transition.size
     weights, behind = chain.transition.reshape(n_pairs), lag.transition.reshape(n_pairs)
-    changed = np.empty(n_pairs, np.int64)
     for t in range(1, sample[1] - sample[0]):
         d = pairs[t].reshape(n_pairs)
         n_changed = 0
@@ -244,44 +249,79 @@ def change_edges(rows, sample, pairs, step, state):
             continue
         row, which = sample[0] + t, changed[:n_changed]
         state.progress[NORM] += change_features(
-            rows.edges, row, d, which, step, chain.edges, total, lag.edges
+            rows.edges, row, d, which, step, chain.edges, total, lag.edges, both
         )
         add_lagged(d, step, total, weights, average, behind)
-        pairs[t] = 0.0
+        for p in range(n_pairs):
+            d[p] = 0.0
 
 
-@jit
-def change_features(rows, t, d, changed, step, weights, total, lag):
+@lean_jit
+def change_features(rows, t, d, changed, step, weights, total, lag, both):
     """Change the weights of the features of a token; return how their squared norm grew."""
-    unit = rows.data.shape[0] == 0
     n_labels = d.shape[0]
     average = lag.shape[0] > 0
-    # A few labels of many: cheaper one by one than at vector speed.
-    few = 8 * changed.shape[0] < n_labels
-    growth = 0.0
-    for k in range(rows.indptr[t], rows.indptr[t + 1]):
-        x = step if unit else step * rows.data[k]
-        w = weights[rows.indices[k]]
-        if few:
-            for j in changed:
-                growth += x * d[j] * (2.0 * w[j] + x * d[j])
-                w[j] += x * d[j]
-        else:
-            for j in range(n_labels):
-                growth += x * d[j] * (2.0 * w[j] + x * d[j])
-                w[j] += x * d[j]
+    first, last = rows.indptr[t], rows.indptr[t + 1]
+    if 8 * changed.shape[0] >= n_labels:
+        growth = change_rows(rows, first, last, d, step, weights, lag, both)
         if average:
-            u = lag[rows.indices[k]]
-            if few:
-                for j in changed:
-                    u[j] += total * (x * d[j])
-            else:
-                for j in range(n_labels):
-                    u[j] += total * (x * d[j])
+            lag_rows(rows, first, last, d, step, total, lag)
+        return growth
+    # A few labels of many: cheaper one by one than at vector speed.
+    growth = 0.0
+    for j in changed:
+        total_of_both = 0.0
+        for k in range(first, last):
+            x = value_of(rows, k) * step
+            if average:
+                prefetch(lag, rows.indices[k] * n_labels + j)
+            before = weights[rows.indices[k], j]
+            weights[rows.indices[k], j] = before + x * d[j]
+            total_of_both += x * (before + weights[rows.indices[k], j])
+        growth += d[j] * total_of_both
+    if average:
+        for j in changed:
+            for k in range(first, last):
+                lag[rows.indices[k], j] += total * (value_of(rows, k) * step * d[j])
     return growth
 
 
-@jit
+@lean_jit
+def value_of(rows, k):
+    """Value of the feature at a place of the rows."""
+    return 1.0 if rows.data.shape[0] == 0 else rows.data[k]
+
+
+@lean_jit
+def change_rows(rows, first, last, d, step, weights, lag, both):
+    """Change the weights of some features for all labels; return how their squared norm grew."""
+    n_labels = d.shape[0]
+    for j in range(n_labels):
+        both[j] = 0.0
+    for k in range(first, last):
+        x, w = value_of(rows, k) * step, weights[rows.indices[k]]
+        for j in range(0, n_labels if lag.shape[0] > 0 else 0, LINE):
+            prefetch(lag, rows.indices[k] * n_labels + j)
+        for j in range(n_labels):
+            before = w[j]
+            w[j] = before + x * d[j]
+            both[j] += x * (before + w[j])
+    growth = 0.0
+    for j in range(n_labels):
+        growth += d[j] * both[j]
+    return growth
+
+
+@lean_jit
+def lag_rows(rows, first, last, d, step, total, lag):
+    """Change what the average lags behind by the same, times the scales so far."""
+    for k in range(first, last):
+        x, u = value_of(rows, k) * step, lag[rows.indices[k]]
+        for j in range(d.shape[0]):
+            u[j] += total * (x * d[j])
+
+
+@lean_jit
 def add_lagged(d, step, total, weights, average, lag):
     """Change a vector of weights, and what its average lags behind."""
     for j in range(d.shape[0]):
@@ -290,7 +330,7 @@ def add_lagged(d, step, total, weights, average, lag):
             lag[j] += total * (step * d[j])
 
 
-@jit
+@lean_jit
 def clear_difference(length, difference):
     """Fill in no change."""
     for t in range(length):
@@ -298,7 +338,7 @@ def clear_difference(length, difference):
             difference[t, j] = 0.0
 
 
-@jit
+@lean_jit
 def add_contrast(gold, labels, weight, difference, pairs):
     """Add ``weight`` times the features of the gold labelling less those of another one.
 
@@ -311,11 +351,20 @@ def add_contrast(gold, labels, weight, difference, pairs):
             difference[t, gold[t]] += weight
             difference[t, labels[t]] -= weight
         if t > 0 and (wrong or labels[t - 1] != gold[t - 1]):
-            into_token(pairs, t)[gold[t - 1], gold[t]] += weight
-            into_token(pairs, t)[labels[t - 1], labels[t]] -= weight
+            add_pair(pairs, t, gold[t - 1], gold[t], weight)
+            add_pair(pairs, t, labels[t - 1], labels[t], -weight)
 
 
-@jit
+@lean_jit
+def add_pair(pairs, t, i, j, weight):
+    """Add to what the transition from label ``i`` to label ``j`` of token ``t`` is to gain."""
+    if pairs.ndim == 2:
+        pairs[i, j] += weight
+    else:
+        pairs[t, i, j] += weight
+
+
+@lean_jit
 def count_wrong(gold, predicted):
     """Number of tokens that are labelled wrongly."""
     wrong = 0
@@ -324,7 +373,7 @@ def count_wrong(gold, predicted):
     return wrong
 
 
-@jit
+@lean_jit
 def combine(weights, factor, lag, lag_factor, out):
     """``out = factor * weights - lag_factor * lag``, without the lag if it is empty."""
     average = lag.shape[0] > 0

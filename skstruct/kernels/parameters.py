@@ -12,14 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels._lanes import (
-    LANES,
-    scatter_block,
-    scatter_unit_block,
-    sum_block,
-    sum_unit_block,
-)
+from skstruct.kernels._lanes import LANES, scatter_block, scatter_unit_block
 from skstruct.kernels._prefetch import AHEAD, prefetch
+from skstruct.kernels.rows import sum_rows
 from skstruct.kernels.scores import longest
 
 # The last label of a short row carries this bit, so there are at most 32,767 labels.
@@ -269,13 +264,10 @@ def state_scores(features, theta, n_labels, first, last, out):
                 score[j] = 0.0
         else:
             c = end_of_full_rows(features, a, b)
-            for j in range(0, n_labels, LANES):
-                # What the last block does twice comes to the same.
-                j = min(j, n_labels - LANES)
-                if unit:
-                    sum_unit_block(zero, theta, places, a, c, j, score)
-                else:
-                    sum_block(zero, theta, places, data, a, c, j, score)
+            if unit:
+                sum_rows(zero, theta, places, None, a, c, score)
+            else:
+                sum_rows(zero, theta, places, data, a, c, score)
             a = c
         for k in range(a, b):
             x = 1.0 if unit else data[k]

@@ -8,7 +8,7 @@ code first and then that of each labelling.
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 
 # Up to so many places are compared each with each, which is fast but quadratic.
 FEW = 64
@@ -35,95 +35,118 @@ def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
     -------
     products : ndarray of shape (n_found, n_found)
     """
-    products = np.zeros((labels.shape[0], labels.shape[0]))
-    tokens = differing_tokens(gold, labels)
-    codes = label_codes(gold, labels, tokens)
-    add_products(rows, sample[0], tokens, codes, slots, products)
-    if fit_intercept and tokens.shape[0] > 0:
-        add_shared(codes, np.ones(tokens.shape[0]), slots, products)
-        if sample[2] and tokens[0] == 0:
-            add_shared(codes[:1], np.ones(1), slots, products)
-        if sample[3] and tokens[-1] == gold.shape[0] - 1:
-            add_shared(codes[-1:], np.ones(1), slots, products)
-    places = differing_pairs(tokens, gold.shape[0])
-    codes = pair_codes(gold, labels, places, pairs.shape[-1])
-    add_shared(codes, np.ones(places.shape[0]), slots, products)
+    length, n_found = gold.shape[0], labels.shape[0]
+    products = np.zeros((n_found, n_found))
+    places = np.empty(2 * length, np.int64)
+    codes = np.empty((2 * length, 1 + n_found), np.int64)
+    n_codes = min(2 * length * (1 + n_found), pairs.shape[-1] ** 2)
+    gathered = np.empty((n_codes, n_found))
+    n = differing_tokens(gold, labels, places)
+    label_codes(gold, labels, places[:n], codes)
+    add_products(rows, sample[0], places[:n], codes[:n], slots, gathered, products)
+    ones = rows.data[:0]
+    if fit_intercept and n > 0:
+        add_shared(codes[:n], ones, slots, gathered, products)
+        if sample[2] and places[0] == 0:
+            add_shared(codes[:1], ones, slots, gathered, products)
+        if sample[3] and places[n - 1] == length - 1:
+            add_shared(codes[n - 1 : n], ones, slots, gathered, products)
+    n = differing_pairs(gold, labels, places)
+    pair_codes(gold, labels, places[:n], pairs.shape[-1], codes)
+    add_shared(codes[:n], ones, slots, gathered, products)
     if pairs.ndim == 3:
-        add_products(rows.edges, sample[0], places, codes, slots, products)
+        add_products(rows.edges, sample[0], places[:n], codes[:n], slots, gathered, products)
     return products
 
 
-@jit
-def differing_tokens(gold, labels):
-    """The tokens that some labelling gives another label than the gold one."""
-    tokens = np.empty(gold.shape[0], np.int64)
+@lean_jit
+def differs(gold, labels, t):
+    """Whether some labelling gives a token another label than the gold one."""
+    found = False
+    for k in range(labels.shape[0]):
+        found |= labels[k, t] != gold[t]
+    return found
+
+
+@lean_jit
+def differing_tokens(gold, labels, tokens):
+    """Write down the tokens that differ; return how many there are."""
     n = 0
     for t in range(gold.shape[0]):
-        for k in range(labels.shape[0]):
-            if labels[k, t] != gold[t]:
-                tokens[n] = t
-                n += 1
-                break
-    return tokens[:n]
+        if differs(gold, labels, t):
+            tokens[n] = t
+            n += 1
+    return n
 
 
-@jit
-def differing_pairs(tokens, length):
-    """The tokens into which pairs can differ: those that differ themselves, and the next ones."""
-    places = np.empty(2 * tokens.shape[0], np.int64)
+@lean_jit
+def differing_pairs(gold, labels, places):
+    """The same for the tokens into which pairs can: those that differ, and the next ones."""
     n = 0
-    for t in tokens:
-        if t > 0 and (n == 0 or places[n - 1] != t):
+    before = gold.shape[0] > 0 and differs(gold, labels, 0)
+    for t in range(1, gold.shape[0]):
+        now = differs(gold, labels, t)
+        if now or before:
             places[n] = t
             n += 1
-        if t + 1 < length:
-            places[n] = t + 1
-            n += 1
-    return places[:n]
+        before = now
+    return n
 
 
-@jit
-def label_codes(gold, labels, tokens):
-    """Codes of tokens: their labels."""
-    codes = np.empty((tokens.shape[0], 1 + labels.shape[0]), np.int64)
+@lean_jit
+def label_codes(gold, labels, tokens, codes):
+    """Write down the codes of tokens: their labels."""
     for i in range(tokens.shape[0]):
         codes[i, 0] = gold[tokens[i]]
         for k in range(labels.shape[0]):
             codes[i, k + 1] = labels[k, tokens[i]]
-    return codes
 
 
-@jit
-def pair_codes(gold, labels, places, n_labels):
-    """Codes of the transitions into tokens."""
-    codes = np.empty((places.shape[0], 1 + labels.shape[0]), np.int64)
+@lean_jit
+def pair_codes(gold, labels, places, n_labels, codes):
+    """Write down the codes of the transitions into tokens."""
     for i in range(places.shape[0]):
         p = places[i]
         codes[i, 0] = gold[p - 1] * n_labels + gold[p]
         for k in range(labels.shape[0]):
             codes[i, k + 1] = labels[k, p - 1] * n_labels + labels[k, p]
-    return codes
 
 
 @jit
-def add_products(rows, offset, places, codes, slots, products):
+def add_products(rows, offset, places, codes, slots, gathered, products):
     """Add the products that come of the features at some places."""
     n = places.shape[0]
     if n > FEW:
         first, place, value = group_features(rows, offset, places, slots)
         for s in range(first.shape[0] - 1):
             group = slice(first[s], first[s + 1])
-            add_shared(codes[place[group]], value[group], slots, products)
+            add_shared(codes[place[group]], value[group], slots, gathered, products)
         return
-    gram = np.zeros((n, n))
-    fill_gram(rows, offset, places, slots, gram)
-    for i in range(n):
+    n_features = count_features(rows, offset, places)
+    gram, links = np.zeros((n, n)), np.empty((2, n_features), np.int32)
+    fill_gram(rows, offset, places, slots, links, np.empty(n_features), gram)
+    add_grams(gram, codes, products)
+
+
+@lean_jit
+def count_features(rows, offset, places):
+    """How many features there are at some places."""
+    n = 0
+    for t in places:
+        n += rows.indptr[offset + t + 1] - rows.indptr[offset + t]
+    return n
+
+
+@lean_jit
+def add_grams(gram, codes, products):
+    """Add the products of the differences at each place with those at each other."""
+    for i in range(gram.shape[0]):
         for j in range(i + 1):
             if gram[i, j] != 0.0:
                 add_contrasts(codes[i], codes[j], gram[i, j], i != j, products)
 
 
-@jit
+@lean_jit
 def add_contrasts(left, right, weight, both, products):
     """Add the products of the differences at one place with those at another, times a weight.
 
@@ -142,17 +165,13 @@ def add_contrasts(left, right, weight, both, products):
                 products[m, k] += weight * (same - other)
 
 
-@jit
-def fill_gram(rows, offset, places, slots, gram):
+@lean_jit
+def fill_gram(rows, offset, places, slots, links, value, gram):
     """Add the inner products of the features of each place with those of each other.
 
     Occurrences of the same feature are linked, the last one first.
     """
-    n = 0
-    for t in places:
-        n += rows.indptr[offset + t + 1] - rows.indptr[offset + t]
-    place, before = np.empty(n, np.int32), np.empty(n, np.int32)
-    value = np.empty(n)
+    place, before = links[0], links[1]
     unit = rows.data.shape[0] == 0
     n = 0
     for i in range(places.shape[0]):
@@ -169,7 +188,7 @@ def fill_gram(rows, offset, places, slots, gram):
     forget(rows, offset, places, slots)
 
 
-@jit
+@lean_jit
 def forget(rows, offset, places, slots):
     """Empty the slots of the features at some places."""
     for t in places:
@@ -190,9 +209,7 @@ def group_features(rows, offset, places, slots):
     value : ndarray
         Its value.
     """
-    n = 0
-    for t in places:
-        n += rows.indptr[offset + t + 1] - rows.indptr[offset + t]
+    n = count_features(rows, offset, places)
     first = np.zeros(n + 2, np.int64)
     n_groups = 0
     for t in places:
@@ -213,19 +230,25 @@ def group_features(rows, offset, places, slots):
     return first[: n_groups + 1], place, value
 
 
-@jit
-def add_shared(codes, values, slots, products):
-    """Add the products that come of one feature, which every place has with some value."""
+@lean_jit
+def add_shared(codes, values, slots, gathered, products):
+    """Add the products that come of one feature, which every place has with some value.
+
+    Without values, it is one. ``gathered`` is workspace.
+    """
     n_found = products.shape[0]
     n_codes = 0
     for p in range(codes.shape[0]):
         for k in range(n_found + 1):
             n_codes = claim_slot(codes[p, k], slots, n_codes)
-    gathered = np.zeros((n_codes, n_found))
-    for p in range(codes.shape[0]):
+    for j in range(n_codes):
         for k in range(n_found):
-            gathered[slots[codes[p, 0]], k] += values[p]
-            gathered[slots[codes[p, k + 1]], k] -= values[p]
+            gathered[j, k] = 0.0
+    for p in range(codes.shape[0]):
+        x = 1.0 if values.shape[0] == 0 else values[p]
+        for k in range(n_found):
+            gathered[slots[codes[p, 0]], k] += x
+            gathered[slots[codes[p, k + 1]], k] -= x
     for p in range(codes.shape[0]):
         for k in range(n_found + 1):
             slots[codes[p, k]] = -1
@@ -235,7 +258,7 @@ def add_shared(codes, values, slots, products):
                 products[k, m] += gathered[j, k] * gathered[j, m]
 
 
-@jit
+@lean_jit
 def claim_slot(key, slots, n):
     """Give the key the next slot unless it has one; return how many are taken."""
     if slots[key] < 0:

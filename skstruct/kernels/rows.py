@@ -6,26 +6,57 @@ comes to the same.
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
-from skstruct.kernels._lanes import LANES, add_top_two, dot_block, max_plus_block, outer_block
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels._lanes import (
+    LANES,
+    add_top_two,
+    dot_block,
+    max_plus_block,
+    outer_block,
+    sum_blocks,
+)
+
+
+@jit(inline="always")
+def sum_rows(initial, matrix, rows, values, first, last, out):
+    """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
+
+    Three blocks at a time, so that one addition does not wait for the one before. For the rest,
+    and what the parameters may be besides, see `sum_blocks`. There must be enough columns for one
+    block.
+    """
+    n = out.shape[0]
+    end = n - LANES
+    for j in range(0, n, 3 * LANES):
+        if j + 2 * LANES < n:
+            starts = (j, j + LANES, min(j + 2 * LANES, end))
+            sum_blocks(initial, matrix, rows, values, first, last, starts, out)
+        elif j + LANES < n:
+            sum_blocks(initial, matrix, rows, values, first, last, (j, end), out)
+        else:
+            sum_blocks(initial, matrix, rows, values, first, last, (end,), out)
 
 
 @jit(inline="always")
 def add_rows(x, i, y, j, out):
-    """``out = x[i] + y[j]``; returns its largest and the next one, or minus infinity."""
+    """``out = x[i] + y[j]``; returns its largest, the next one, and where the largest is first.
+
+    Where there is none, it is minus infinity, and at the first position.
+    """
     if out.shape[0] >= LANES:
         return add_top_two(x, i, y, j, out)
     top = second = -np.inf
+    where = 0
     for k in range(out.shape[0]):
         out[k] = x[i, k] + y[j, k]
         if out[k] > top:
-            top, second = out[k], top
+            top, second, where = out[k], top, k
         elif out[k] > second:
             second = out[k]
-    return top, second
+    return top, second, where
 
 
-@jit
+@lean_jit
 def vector_matrix(x, matrix, out):
     """``out = x @ matrix`` for a square matrix."""
     n = matrix.shape[1]
@@ -40,7 +71,7 @@ def vector_matrix(x, matrix, out):
             out[j] += x[i] * matrix[i, j]
 
 
-@jit
+@lean_jit
 def max_plus(x, matrix, out):
     """``out[j] = max_i x[i] + matrix[i, j]`` for a square matrix."""
     n = matrix.shape[1]
@@ -56,7 +87,7 @@ def max_plus(x, matrix, out):
             out[j] = score if score > out[j] else out[j]
 
 
-@jit
+@lean_jit
 def add_outer(weight, x, y, out):
     """``out += weight * outer(x, y)`` for a square matrix."""
     n = out.shape[1]

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
-from skstruct.kernels._lanes import LANES, sum_block, sum_unit_block
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels._lanes import LANES
 from skstruct.kernels._prefetch import AHEAD, LINE, prefetch
+from skstruct.kernels.rows import sum_rows
 
 
 class Rows(NamedTuple):
@@ -67,6 +68,14 @@ def into_token(transition, t):
     return transition[t]
 
 
+@lean_jit
+def pair_score(transition, t, i, j):
+    """The score of the transition from label ``i`` to label ``j`` of token ``t``."""
+    if transition.ndim == 2:
+        return transition[i, j]
+    return transition[t, i, j]
+
+
 @jit
 def transition_buffer(chain, length):
     """Where the transition scores of a sequence are: the weights themselves if all share them."""
@@ -75,7 +84,7 @@ def transition_buffer(chain, length):
     return np.zeros((length, *chain.transition.shape))
 
 
-@jit
+@lean_jit
 def longest(offsets, first, last):
     """Length of the longest of the sequences ``first:last``."""
     length = 0
@@ -84,13 +93,13 @@ def longest(offsets, first, last):
     return length
 
 
-@jit(inline="always")
+@lean_jit
 def emission_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
     linear_scores(rows, first, last, chain.weights, chain.intercept, out)
 
 
-@jit
+@lean_jit
 def linear_scores(rows, first, last, weights, bias, out):
     """Write the rows ``first:last``, times weights, plus a bias, into ``out``."""
     n_labels = weights.shape[1]
@@ -107,17 +116,13 @@ def linear_scores(rows, first, last, weights, bias, out):
             prefetch(weights, coming * n_labels + n_labels - 1)
         if n_labels < LANES:
             narrow_scores(rows, a, b, weights, bias, score)
-            continue
-        for j in range(0, n_labels, LANES):
-            # What the last block does twice comes to the same.
-            j = min(j, n_labels - LANES)
-            if unit:
-                sum_unit_block(bias, weights, rows.indices, a, b, j, score)
-            else:
-                sum_block(bias, weights, rows.indices, rows.data, a, b, j, score)
+        elif unit:
+            sum_rows(bias, weights, rows.indices, None, a, b, score)
+        else:
+            sum_rows(bias, weights, rows.indices, rows.data, a, b, score)
 
 
-@jit
+@lean_jit
 def narrow_scores(rows, first, last, weights, bias, out):
     """Write the scores of one token, where labels are few."""
     unit = rows.data.shape[0] == 0
@@ -130,14 +135,14 @@ def narrow_scores(rows, first, last, weights, bias, out):
             out[j] += x * weight[j]
 
 
-@jit
+@lean_jit
 def sequence_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
     emission_scores(rows, first, last, chain, out)
     add_boundary(chain.start, chain.end, out, last - first)
 
 
-@jit
+@lean_jit
 def edge_scores(rows, first, last, chain, out):
     """Write the transition scores of one sequence into its `transition_buffer`.
 
@@ -148,7 +153,7 @@ def edge_scores(rows, first, last, chain, out):
     linear_scores(rows.edges, first + 1, last, chain.edges, bias, scores[1:])
 
 
-@jit
+@lean_jit
 def add_boundary(start, end, out, length):
     """Add the biases of a first and a last token to the scores of one sequence."""
     if length > 0:
@@ -157,12 +162,12 @@ def add_boundary(start, end, out, length):
             out[length - 1, j] += end[j]
 
 
-@jit
+@lean_jit
 def path_score(scores, length, transition, labels):
     """Score of one label sequence."""
     score = 0.0
     for t in range(length):
         score += scores[t, labels[t]]
         if t > 0:
-            score += into_token(transition, t)[labels[t - 1], labels[t]]
+            score += pair_score(transition, t, labels[t - 1], labels[t])
     return score

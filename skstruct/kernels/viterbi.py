@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.rows import max_plus
-from skstruct.kernels.scores import into_token
+from skstruct.kernels.scores import pair_score
 
 # Up to so many labels, looking at all of them is faster than choosing.
 FEW_LABELS = 32
 
 
-@jit
+@lean_jit
 def handicaps(transition, out):
     """How far behind the best label another one may be and still matter for the next token.
 
@@ -30,7 +30,7 @@ def handicaps(transition, out):
                 out[i] = max(out[i], transition[i, j] - worst)
 
 
-@jit
+@lean_jit
 def largest(x, n):
     """Largest of the first ``n``; four at a time, so that it is not one chain of comparisons."""
     a = b = c = d = -np.inf
@@ -44,7 +44,7 @@ def largest(x, n):
     return max(max(a, b), max(c, d))
 
 
-@jit
+@lean_jit
 def keep_contenders(scores, handicap, out):
     """Write the labels that may precede a best one into ``out``; return how many there are."""
     n_labels = handicap.shape[0]
@@ -58,7 +58,7 @@ def keep_contenders(scores, handicap, out):
     return n
 
 
-@jit
+@lean_jit
 def best_contenders(previous, transition, contenders, out):
     """``out[j] = max_i previous[i] + transition[i, j]`` with only some labels ``i``."""
     for j in range(transition.shape[0]):
@@ -77,15 +77,20 @@ def best_prefixes(scores, length, transition):
     Where one of many labels is far ahead, few others can be on a best path; the rest is left out.
     """
     n_labels = transition.shape[-1]
-    best = np.empty(n_labels)
-    handicap = np.empty(n_labels)
     contenders = np.empty(n_labels + 1, np.int64)
+    extend_prefixes(scores, length, transition, np.empty((2, n_labels)), contenders)
+
+
+@lean_jit
+def extend_prefixes(scores, length, transition, workspace, contenders):
+    """The same with room for what it needs."""
+    best, handicap = workspace[0], workspace[1]
+    n_labels = transition.shape[-1]
     choose = n_labels > FEW_LABELS and length > 1
     # Where every token has transitions of its own, choosing would cost as much as it spares.
     if transition.ndim == 2 and choose:
         handicaps(transition, handicap)
     for t in range(1, length):
-        # Not by `into_token`: what a call costs shows here.
         if transition.ndim == 3:
             max_plus(scores[t - 1], transition[t], best)
         elif choose:
@@ -116,18 +121,23 @@ def viterbi(scores, length, transition, labels):
     """
     if length == 0:
         return 0.0
-    n_labels = transition.shape[-1]
     best_prefixes(scores, length, transition)
+    return walk_back(scores, length, transition, labels)
+
+
+@lean_jit
+def walk_back(scores, length, transition, labels):
+    """Best label sequence from the best scores of prefixes, and its score."""
+    n_labels = transition.shape[-1]
     label = argmax(scores[length - 1])
     score = scores[length - 1, label]
     labels[length - 1] = label
     for t in range(length - 2, -1, -1):
         nxt = label
         label = 0
-        added = into_token(transition, t + 1)
-        top = scores[t, 0] + added[0, nxt]
+        top = scores[t, 0] + pair_score(transition, t + 1, 0, nxt)
         for i in range(1, n_labels):
-            x = scores[t, i] + added[i, nxt]
+            x = scores[t, i] + pair_score(transition, t + 1, i, nxt)
             if x > top:
                 top = x
                 label = i
@@ -135,7 +145,7 @@ def viterbi(scores, length, transition, labels):
     return score
 
 
-@jit
+@lean_jit
 def argmax(x):
     """First position of the largest of `x`."""
     best = 0
