@@ -41,13 +41,15 @@ if numba.config.DISABLE_JIT:
         """The same with values that are all one."""
         scatter_block(x, np.ones(last), rows, first, last, j, skip, vector)
 
-    def dot_block(x, matrix, j, out):
-        """``out = x @ matrix``."""
-        out[j : j + LANES] = x @ matrix[:, j : j + LANES]
+    def dot_blocks(x, matrix, starts, out):
+        """``out = x @ matrix`` for the blocks that start at some columns."""
+        for j in starts:
+            out[j : j + LANES] = x @ matrix[:, j : j + LANES]
 
-    def max_plus_block(x, matrix, j, out):
-        """``out = max_i x[i] + matrix[i]``."""
-        out[j : j + LANES] = np.max(x[:, None] + matrix[:, j : j + LANES], axis=0)
+    def max_plus_blocks(x, matrix, starts, out):
+        """``out = max_i x[i] + matrix[i]`` for the blocks that start at some columns."""
+        for j in starts:
+            out[j : j + LANES] = np.max(x[:, None] + matrix[:, j : j + LANES], axis=0)
 
     def add_top_two(x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
@@ -176,15 +178,17 @@ else:
             x, matrix, out = (code.array(signature.args[i], args[i]) for i in (0, 1, 3))
             n_rows = builder.extract_value(matrix.shape, 0)
             width = builder.extract_value(matrix.shape, 1)
+            columns = cgutils.unpack_tuple(builder, args[2])
 
             def step(totals, i):
-                place = builder.add(builder.mul(i, width), args[2])
-                _, block = code.block(matrix, place)
-                return [combine(code, totals[0], code.spread(code.item(x, i)), block)]
+                row, item = builder.mul(i, width), code.spread(code.item(x, i))
+                blocks = [code.block(matrix, builder.add(row, j))[1] for j in columns]
+                return [combine(code, t, item, b) for t, b in zip(totals, blocks, strict=True)]
 
-            address, _ = code.block(out, args[2])
             start = ir.Constant(_BLOCK, [initial] * LANES)
-            code.store(code.over_rows([start], _INT(0), n_rows, step)[0], address)
+            totals = code.over_rows([start] * len(columns), _INT(0), n_rows, step)
+            for total, j in zip(totals, columns, strict=True):
+                code.store(total, code.block(out, j)[0])
             return context.get_dummy_value()
 
         return codegen
@@ -193,14 +197,14 @@ else:
         return code.larger(code.builder.fadd(x, block), largest)
 
     @intrinsic
-    def dot_block(typing, x, matrix, j, out):
-        """``out = x @ matrix``."""
-        return types.void(x, matrix, types.intp, out), _square(0.0, _Code.add_product)
+    def dot_blocks(typing, x, matrix, starts, out):
+        """``out = x @ matrix`` for the blocks that start at some columns."""
+        return types.void(x, matrix, starts, out), _square(0.0, _Code.add_product)
 
     @intrinsic
-    def max_plus_block(typing, x, matrix, j, out):
-        """``out = max_i x[i] + matrix[i]``."""
-        return types.void(x, matrix, types.intp, out), _square(-np.inf, _larger_sum)
+    def max_plus_blocks(typing, x, matrix, starts, out):
+        """``out = max_i x[i] + matrix[i]`` for the blocks that start at some columns."""
+        return types.void(x, matrix, starts, out), _square(-np.inf, _larger_sum)
 
     @intrinsic
     def add_top_two(typing, x, i, y, j, out):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.nbest import n_possible
 from skstruct.kernels.scores import into_token
 
@@ -109,7 +109,7 @@ def safe_limit(emission, added, previous, before, width):
     return limit - 1e-9 * (1.0 + abs(limit))
 
 
-@jit
+@lean_jit
 def insert_prefix(score, p, j, before, n, scores, parent, label):
     """Put prefix ``p`` extended by label ``j`` into its place in a beam of ``n``; return the new n.
 

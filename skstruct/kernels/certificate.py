@@ -10,7 +10,7 @@ probability in that chain, although none of the stored marginals is quite zero.
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels._prefetch import AHEAD, prefetch
 from skstruct.kernels.divergence import entropy
 from skstruct.kernels.forward_backward import log_forward_backward, scaled_forward
@@ -34,7 +34,7 @@ def possible_pairs(chain):
     return possible
 
 
-@jit
+@lean_jit
 def read_chain(stored, possible, node, pair):
     """Next token's marginals from this token's, which ``pair`` then joins."""
     n_labels = node.shape[1]
@@ -52,7 +52,7 @@ def read_chain(stored, possible, node, pair):
             node[1, j] += p
 
 
-@jit
+@lean_jit
 def read_first(stored, possible, start, node):
     """Marginals of the first token, up to a factor."""
     n_labels = node.shape[0]
@@ -62,7 +62,7 @@ def read_first(stored, possible, start, node):
             node[y] += possible[y * n_labels + j] * stored[y * n_labels + j]
 
 
-@jit
+@lean_jit
 def normalise(node):
     """Let the marginals of a token sum to one."""
     total = 0.0
@@ -117,7 +117,7 @@ def conjugate_sum(problem, first, last, dual, out):
     return total
 
 
-@jit
+@lean_jit
 def add_outer(pair, factor, out):
     """``out += factor * pair``, where ``pair`` is flat."""
     n = out.shape[0]
@@ -126,7 +126,7 @@ def add_outer(pair, factor, out):
             out[y, j] += factor * pair[y * n + j]
 
 
-@jit
+@lean_jit
 def add_features(problem, a, b, difference, out):
     """Add what the tokens ``a:b`` contribute to state weights and biases."""
     rows = problem.rows
@@ -195,7 +195,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     return total
 
 
-@jit
+@lean_jit
 def inner(pair, transition):
     """Mean of the transition scores under flat pair marginals."""
     n = transition.shape[0]

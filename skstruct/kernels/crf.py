@@ -5,7 +5,7 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
 from skstruct.kernels.online import online_epoch
-from skstruct.kernels.scores import into_token, path_score
+from skstruct.kernels.scores import add_pair, path_score
 from skstruct.kernels.viterbi import argmax
 
 
@@ -31,7 +31,7 @@ def crf_rule(rows, sample, scores, transition, gold, settings, difference, pairs
             difference[t, j] = -difference[t, j]
         difference[t, gold[t]] += 1.0
         if t > 0:
-            into_token(pairs, t)[gold[t - 1], gold[t]] += 1.0
+            add_pair(pairs, t, gold[t - 1], gold[t], 1.0)
     loss = log_z - gold_score
     return wrong, 0.0 if loss < 0.0 else loss
 

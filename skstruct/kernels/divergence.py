@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 
 # Sums may be taken in any order, which lets the compiler vectorise them. There is no infinity and
 # no rounding trick in the functions that are compiled so.
-jit_sums = partial(jit, fastmath={"contract", "reassoc"})
+jit_sums = partial(lean_jit, fastmath={"contract", "reassoc"})
 
 # Marginals are kept above this, so that there is a logarithm and a quotient of all of them. It is
 # a normal number in single precision, too.

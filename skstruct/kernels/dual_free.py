@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.crf import as_slabs
 from skstruct.kernels.divergence import jit_sums
 from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
@@ -100,10 +100,18 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
         if len(chain) > N_PLAIN:
             add_state_gradient(features.edges, found, n_labels * n_labels, a + 1, b, chain.edges)
         add_free(marginals[: b - a], found, chain, free)
-        slabs[:] = 0.0
+        clear(flat)
 
 
-@jit
+@lean_jit
+def clear(pairs):
+    """Empty the slabs of label pairs."""
+    for t in range(pairs.shape[0]):
+        for p in range(pairs.shape[1]):
+            pairs[t, p] = 0.0
+
+
+@lean_jit
 def step_share(features, a, b, i, gold, node, pairs, kept, strength, memory):
     """How far to go from the remembered marginals of sequence ``i`` to the new ones."""
     curvature, square = 0.0, 0.0
@@ -127,7 +135,7 @@ def step_share(features, a, b, i, gold, node, pairs, kept, strength, memory):
     return (1.0 - memory.caution[i]) * curvature / (curvature + strength * square)
 
 
-@jit
+@lean_jit
 def square_norm(features, t):
     """Squared norm of the features of a token."""
     a, b = features.indptr[t], features.indptr[t + 1]
@@ -165,7 +173,7 @@ def squared_distance(x, y):
     return total
 
 
-@jit
+@lean_jit
 def remember(found, kept, share, factor):
     """Move what is kept towards what was found, which becomes the change times a factor."""
     for t in range(found.shape[0]):
@@ -175,7 +183,7 @@ def remember(found, kept, share, factor):
             found[t, j] = factor * (kept[t, j] - old)
 
 
-@jit
+@lean_jit
 def add_free(node, pairs, chain, free):
     """Add changes to the biases and transitions, as far as they may change."""
     n_labels = node.shape[1]

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.rows import add_outer, vector_matrix
-from skstruct.kernels.scores import into_token
+from skstruct.kernels.scores import into_token, pair_score
 from skstruct.kernels.vectormath import exp_nonpositive
 
 MAX_SPREAD = 300.0
@@ -95,7 +95,7 @@ def tabulate(transition, shift, linear, linear_t):
     return scaled, forbids
 
 
-@jit
+@lean_jit
 def tabulate_possible(transition, shift, linear):
     """The same for a matrix that has minus infinity; return whether it has, and is safe."""
     n_labels = transition.shape[0]
@@ -167,7 +167,7 @@ def scaled_forward(scores, length, transitions, forbids, alpha, scale):
     return log_z, True
 
 
-@jit
+@lean_jit
 def restore(kept, scores):
     """Write scores back. An assignment to the slice would take seconds to compile."""
     for t in range(kept.shape[0]):
@@ -175,7 +175,7 @@ def restore(kept, scores):
             scores[t, j] = kept[t, j]
 
 
-@jit
+@lean_jit
 def clear_impossible(scores, factors):
     """Make the factors of scores that are minus infinity exactly zero."""
     for t in range(scores.shape[0]):
@@ -184,7 +184,7 @@ def clear_impossible(scores, factors):
                 factors[t, j] = 0.0
 
 
-@jit
+@lean_jit
 def loses_paths(scores, factors, linear_t, alpha, scale):
     """Whether forward vectors have, or may have lost, something tiny that is not impossible.
 
@@ -200,15 +200,14 @@ def loses_paths(scores, factors, linear_t, alpha, scale):
             if scores[t, j] > -np.inf:
                 if t == 0:
                     return True
-                into = into_token(linear_t, t)[j]
-                for i in range(into.shape[0]):
-                    if alpha[t - 1, i] > 0.0 and into[i] > 0.0:
+                for i in range(scores.shape[1]):
+                    if alpha[t - 1, i] > 0.0 and pair_score(linear_t, t, j, i) > 0.0:
                         return True
             factors[t, j] = 0.0
     return False
 
 
-@jit
+@lean_jit
 def exponentiate(scores, length, shift):
     """Turn scores into factors of at most one, in place; return the logarithm taken out."""
     n_labels = shift.shape[0]
@@ -227,7 +226,7 @@ def exponentiate(scores, length, shift):
     return taken
 
 
-@jit
+@lean_jit
 def forward(factors, length, linear, alpha, scale):
     """Fill the normalised forward vectors and their scales; return the sum of the log scales."""
     n_labels = linear.shape[-1]
@@ -238,7 +237,6 @@ def forward(factors, length, linear, alpha, scale):
             for j in range(n_labels):
                 a[j] = factors[0, j]
         else:
-            # Not by `into_token`: what a call costs shows here.
             if linear.ndim == 2:
                 vector_matrix(alpha[t - 1], linear, a)
             else:
@@ -256,19 +254,19 @@ def forward(factors, length, linear, alpha, scale):
     return log_scale
 
 
-@jit
-def backward(factors, length, linear_t, alpha, scale, weight, pairs):
+@lean_jit
+def backward(factors, length, linear_t, alpha, scale, weight, pairs, room):
     """Turn the forward vectors into node marginals, and collect the pair marginals.
 
     ``pairs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the
     caller multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the
-    sequence; as many slabs as there are pairs of neighbours hold them one by one.
+    sequence; as many slabs as there are pairs of neighbours hold them one by one. ``room`` is for
+    two rows.
     """
     n_labels = linear_t.shape[-1]
-    beta = np.empty(n_labels)
+    beta, q = room[0], room[1]
     for j in range(n_labels):
         beta[j] = 1.0
-    q = np.empty(n_labels)
     n_slabs = pairs.shape[0]
     for t in range(length - 1, 0, -1):
         f = factors[t]
@@ -286,7 +284,7 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs):
         alpha[0, j] *= beta[j]
 
 
-@jit
+@lean_jit
 def finish_pairs(pairs, transitions):
     """Multiply the transition factors into collected pair marginals."""
     if transitions.scaled:
@@ -296,7 +294,7 @@ def finish_pairs(pairs, transitions):
                     slab[i, j] *= transitions.linear[i, j]
 
 
-@jit
+@lean_jit
 def finish_sequence(linear, length, pairs):
     """The same for one sequence whose tokens have transitions of their own."""
     for t in range(1, min(length, pairs.shape[0] + 1)):
@@ -305,7 +303,7 @@ def finish_sequence(linear, length, pairs):
                 pairs[t - 1, i, j] *= linear[t, i, j]
 
 
-@jit
+@lean_jit
 def log_sum_exp(x, n):
     """``log(sum(exp(x[:n])))``, also where all are minus infinity."""
     high = x[0]
@@ -404,7 +402,8 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
     log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
     if not right:
         return log_unfinished(scores, length, transitions, alpha, weight, pairs)
-    backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs)
+    room = np.empty((2, alpha.shape[1]))
+    backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs, room)
     if len(transitions) != N_SHARED:
         finish_sequence(transitions.linear, length, pairs)
     return log_z

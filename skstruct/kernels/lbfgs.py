@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 
 
-@jit
+@lean_jit
 def dot(a, b):
     """Inner product in double precision; four sums, so that it is not one chain of additions."""
     s0 = s1 = s2 = s3 = 0.0
@@ -20,14 +20,14 @@ def dot(a, b):
     return (s0 + s1) + (s2 + s3)
 
 
-@jit
+@lean_jit
 def add_scaled(x, step, d, out):
     """``out = x + step * d``."""
     for k in range(x.shape[0]):
         out[k] = x[k] + step * d[k]
 
 
-@jit
+@lean_jit
 def add_scaled_dot(d, step, v, u):
     """``d += step * v``, and the inner product of the new ``d`` with ``u`` on the same pass."""
     s0 = s1 = s2 = s3 = 0.0
@@ -47,7 +47,7 @@ def add_scaled_dot(d, step, v, u):
     return (s0 + s1) + (s2 + s3)
 
 
-@jit
+@lean_jit
 def remember(x_new, x, g_new, g, metric, s, y):
     """Keep ``s = x_new - x`` and ``y = g_new - g``.
 

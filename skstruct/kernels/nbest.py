@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.scores import into_token
 
 
-@jit
+@lean_jit
 def n_possible(length, n_labels, most):
     """Number of label sequences of a length, or `most` if they are more."""
     n = 1

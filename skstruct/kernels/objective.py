@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.forward_backward import finish_pairs, forward_backward, prepare_transitions
 from skstruct.kernels.parameters import add_state_gradient, state_scores
 from skstruct.kernels.scores import (
     N_PLAIN,
     add_boundary,
-    into_token,
+    add_pair,
     longest,
     path_score,
     transition_buffer,
 )
 
 
-@jit
+@lean_jit
 def add_matrix(matrix, out):
     """``out += matrix``."""
     for i in range(matrix.shape[0]):
@@ -46,7 +46,7 @@ def chain_edge_scores(features, chain, scale, first, last, out):
             scores[t, p] = scale * scores[t, p] + bias[p]
 
 
-@jit
+@lean_jit
 def add_edge_gradient(features, first, last, scale, differences, out):
     """Add the label pairs of each token of one sequence to the gradient, and empty them.
 
@@ -59,7 +59,9 @@ def add_edge_gradient(features, first, last, scale, differences, out):
         for p in range(n_pairs):
             flat[t, p] /= scale
     add_state_gradient(features.edges, flat[1:], n_pairs, first + 1, last, out.edges)
-    flat[: last - first] = 0.0
+    for t in range(last - first):
+        for p in range(n_pairs):
+            flat[t, p] = 0.0
 
 
 @jit
@@ -121,7 +123,7 @@ def nll_gradient(
     return nll
 
 
-@jit
+@lean_jit
 def to_variances(marginals, length, weight):
     """Turn marginals into the variances of the labels, times `weight`."""
     for t in range(length):
@@ -130,7 +132,7 @@ def to_variances(marginals, length, weight):
             marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
 
 
-@jit
+@lean_jit
 def subtract_gold(marginals, gold, weight, pairs):
     """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold pairs."""
     for t in range(gold.shape[0]):
@@ -138,10 +140,10 @@ def subtract_gold(marginals, gold, weight, pairs):
         for j in range(marginals.shape[1]):
             marginals[t, j] *= weight
         if t > 0:
-            into_token(pairs, t)[gold[t - 1], gold[t]] -= weight
+            add_pair(pairs, t, gold[t - 1], gold[t], -weight)
 
 
-@jit
+@lean_jit
 def add_biases(difference, length, out):
     """Add what the tokens of one sequence contribute to the biases."""
     for t in range(length):

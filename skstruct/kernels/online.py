@@ -12,7 +12,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels._prefetch import LINE, prefetch
-from skstruct.kernels.scores import N_PLAIN, Chain, edge_scores, emission_scores
+from skstruct.kernels.scores import N_PLAIN, Chain, add_pair, edge_scores, emission_scores
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen
@@ -353,15 +353,6 @@ def add_contrast(gold, labels, weight, difference, pairs):
         if t > 0 and (wrong or labels[t - 1] != gold[t - 1]):
             add_pair(pairs, t, gold[t - 1], gold[t], weight)
             add_pair(pairs, t, labels[t - 1], labels[t], -weight)
-
-
-@lean_jit
-def add_pair(pairs, t, i, j, weight):
-    """Add to what the transition from label ``i`` to label ``j`` of token ``t`` is to gain."""
-    if pairs.ndim == 2:
-        pairs[i, j] += weight
-    else:
-        pairs[t, i, j] += weight
 
 
 @lean_jit

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels._lanes import LANES, scatter_block, scatter_unit_block
 from skstruct.kernels._prefetch import AHEAD, prefetch
 from skstruct.kernels.rows import sum_rows
@@ -200,7 +200,7 @@ def point_to_rows(rows, place, width):
     return indptr, places, data
 
 
-@jit
+@lean_jit
 def unpack_rows(theta, place, short_labels, weights):
     """Copy the parameter vector into a dense ``weights`` (n_features, n_labels)."""
     n_labels = weights.shape[1]
@@ -219,7 +219,7 @@ def unpack_rows(theta, place, short_labels, weights):
                 p += 1
 
 
-@jit
+@lean_jit
 def pack_rows(weights, place, short_labels, theta):
     """Copy a dense ``weights`` (n_features, n_labels) into the parameter vector."""
     n_labels = weights.shape[1]
@@ -238,7 +238,7 @@ def pack_rows(weights, place, short_labels, theta):
                 p += 1
 
 
-@jit
+@lean_jit
 def end_of_full_rows(features, first, last):
     """Where the first of some occurrences with a short row is."""
     k = first
@@ -283,7 +283,7 @@ def state_scores(features, theta, n_labels, first, last, out):
                     p += 1
 
 
-@jit
+@lean_jit
 def add_state_gradient(features, difference, n_labels, first, last, gradient):
     """Add each token's ``difference`` of label weights to the rows of its features."""
     unit = features.data.shape[0] == 0

@@ -1,7 +1,8 @@
 """Rows of numbers at vector speed: what decoding and marginals consist of.
 
-Where the last columns do not fill a block of their own, it begins earlier, and what it does twice
-comes to the same.
+Three blocks are taken at a time, so that one sum does not wait for the one before. Where the last
+columns do not fill a block of their own, it begins earlier, and what it does twice comes to the
+same.
 """
 
 import numpy as np
@@ -10,8 +11,8 @@ from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels._lanes import (
     LANES,
     add_top_two,
-    dot_block,
-    max_plus_block,
+    dot_blocks,
+    max_plus_blocks,
     outer_block,
     sum_blocks,
 )
@@ -21,8 +22,7 @@ from skstruct.kernels._lanes import (
 def sum_rows(initial, matrix, rows, values, first, last, out):
     """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-    Three blocks at a time, so that one addition does not wait for the one before. For the rest,
-    and what the parameters may be besides, see `sum_blocks`. There must be enough columns for one
+    What the parameters may be besides, see `sum_blocks`. There must be enough columns for one
     block.
     """
     n = out.shape[0]
@@ -61,8 +61,13 @@ def vector_matrix(x, matrix, out):
     """``out = x @ matrix`` for a square matrix."""
     n = matrix.shape[1]
     if n >= LANES:
-        for j in range(0, n, LANES):
-            dot_block(x, matrix, min(j, n - LANES), out)
+        for j in range(0, n, 3 * LANES):
+            if j + 2 * LANES < n:
+                dot_blocks(x, matrix, (j, j + LANES, min(j + 2 * LANES, n - LANES)), out)
+            elif j + LANES < n:
+                dot_blocks(x, matrix, (j, n - LANES), out)
+            else:
+                dot_blocks(x, matrix, (n - LANES,), out)
         return
     for j in range(n):
         out[j] = 0.0
@@ -76,8 +81,13 @@ def max_plus(x, matrix, out):
     """``out[j] = max_i x[i] + matrix[i, j]`` for a square matrix."""
     n = matrix.shape[1]
     if n >= LANES:
-        for j in range(0, n, LANES):
-            max_plus_block(x, matrix, min(j, n - LANES), out)
+        for j in range(0, n, 3 * LANES):
+            if j + 2 * LANES < n:
+                max_plus_blocks(x, matrix, (j, j + LANES, min(j + 2 * LANES, n - LANES)), out)
+            elif j + LANES < n:
+                max_plus_blocks(x, matrix, (j, n - LANES), out)
+            else:
+                max_plus_blocks(x, matrix, (n - LANES,), out)
         return
     for j in range(n):
         out[j] = x[0] + matrix[0, j]

@@ -76,6 +76,15 @@ def pair_score(transition, t, i, j):
     return transition[t, i, j]
 
 
+@lean_jit
+def add_pair(pairs, t, i, j, weight):
+    """Add to what the transition from label ``i`` to label ``j`` of token ``t`` is to gain."""
+    if pairs.ndim == 2:
+        pairs[i, j] += weight
+    else:
+        pairs[t, i, j] += weight
+
+
 @jit
 def transition_buffer(chain, length):
     """Where the transition scores of a sequence are: the weights themselves if all share them."""

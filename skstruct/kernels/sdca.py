@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.divergence import FLOOR, compare, entropy_slopes, jit_sums, move
 from skstruct.kernels.forward_backward import (
     log_forward_backward,
@@ -157,11 +157,12 @@ def ask(problem, chain, transitions, a, b, oracle):
     return transitions.linear.reshape((1, n_labels, n_labels))
 
 
-@jit
+@lean_jit
 def backward_factors(oracle, length, linear_t):
     """Node marginals and right factors of the pairs, from the forward vectors."""
     n_labels = linear_t.shape[0]
-    beta = np.empty(n_labels)
+    # The first token has no pair before it, so this row is free.
+    beta = oracle.right[0]
     for j in range(n_labels):
         beta[j] = 1.0
     for t in range(length - 1, -1, -1):
@@ -175,7 +176,7 @@ def backward_factors(oracle, length, linear_t):
             vector_matrix(q, linear_t, beta)
 
 
-@jit
+@lean_jit
 def compare_sequence(mu_node, mu_pairs, oracle, middle, step):
     """Fill in the step from ``mu`` to ``nu``; return the gap, and the slope at its start."""
     length, n_labels = mu_node.shape
@@ -213,7 +214,7 @@ def node_sign(t, length):
     return 0.0 if t == 0 or t == length - 1 else -1.0
 
 
-@jit
+@lean_jit
 def collect_features(problem, distinct, i, step):
     """Differences of the expected features of sequence ``i``; returns their squared norm."""
     rows = problem.rows
@@ -253,7 +254,7 @@ def square_norm(x):
     return total
 
 
-@jit
+@lean_jit
 def slopes(step, oracle, length, square, gamma):
     """Derivatives of the dual objective along the step, over the weight of the sequence."""
     size = step.pairs.shape[0]
@@ -269,7 +270,7 @@ def slopes(step, oracle, length, square, gamma):
     return first - gamma * square, second - square
 
 
-@jit
+@lean_jit
 def line_search(step, oracle, length, slope, square, tol):
     """Length of the step at which the dual objective is largest.
 
@@ -324,7 +325,7 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
     move_weights(problem, distinct, i, step, -gamma * scale, chain)
 
 
-@jit
+@lean_jit
 def move_weights(problem, distinct, i, step, factor, chain):
     """Add the differences of expected features, times `factor`, to the weights."""
     n_labels = chain.transition.shape[0]
