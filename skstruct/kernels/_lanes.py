@@ -17,20 +17,18 @@ LANES = 8
 
 if numba.config.DISABLE_JIT:
 
-    def sum_blocks(initial, matrix, rows, values, first, last, starts, out):
+    def sum_block(initial, matrix, rows, values, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        For the blocks that start at some columns, all on one pass. Without values they are all
-        one. Of a vector in place of a matrix, what begins at ``rows[k]`` counts as a row.
+        Without values they are all one. Of a vector in place of a matrix, what begins at
+        ``rows[k]`` counts as a row.
         """
         width = matrix.shape[1] if matrix.ndim == 2 else 1
-        for j in starts:
-            block = initial[j : j + LANES].copy()
-            for k in range(first, last):
-                place = rows[k] * width + j
-                x = 1.0 if values is None else values[k]
-                block += x * matrix.ravel()[place : place + LANES]
-            out[j : j + LANES] = block
+        out[j : j + LANES] = initial[j : j + LANES]
+        for k in range(first, last):
+            place = rows[k] * width + j
+            x = 1.0 if values is None else values[k]
+            out[j : j + LANES] += x * matrix.ravel()[place : place + LANES]
 
     def scatter_block(x, values, rows, first, last, j, skip, vector):
         """Add ``values[k] * x`` to what begins at ``rows[k]``, but for its first columns."""
@@ -136,11 +134,11 @@ else:
             return load()
 
     @intrinsic
-    def sum_blocks(typing, initial, matrix, rows, values, first, last, starts, out):
+    def sum_block(typing, initial, matrix, rows, values, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        For the blocks that start at some columns, all on one pass. Without values they are all
-        one. Of a vector in place of a matrix, what begins at ``rows[k]`` counts as a row.
+        Without values they are all one. Of a vector in place of a matrix, what begins at
+        ``rows[k]`` counts as a row.
         """
 
         def codegen(context, builder, signature, args):
@@ -150,24 +148,21 @@ else:
             )
             width = builder.extract_value(weights.shape, 1) if matrix.ndim == 2 else _INT(1)
             factors = None if values == types.none else code.array(values, args[3])
-            columns = cgutils.unpack_tuple(builder, args[6])
 
             def step(totals, k):
                 row = builder.mul(builder.sext(code.item(places, k), _INT), width)
-                blocks = [code.block(weights, builder.add(row, j))[1] for j in columns]
+                _, block = code.block(weights, builder.add(row, args[6]))
                 if factors is None:
-                    return [builder.fadd(*pair) for pair in zip(totals, blocks, strict=True)]
-                x = code.spread(code.item(factors, k))
-                return [code.add_product(t, x, b) for t, b in zip(totals, blocks, strict=True)]
+                    return [builder.fadd(totals[0], block)]
+                return [code.add_product(totals[0], code.spread(code.item(factors, k)), block)]
 
-            totals = [code.block(start, j)[1] for j in columns]
-            totals = code.over_rows(totals, args[4], args[5], step)
-            for total, j in zip(totals, columns, strict=True):
-                code.store(total, code.block(target, j)[0])
+            _, total = code.block(start, args[6])
+            (total,) = code.over_rows([total], args[4], args[5], step)
+            code.store(total, code.block(target, args[6])[0])
             return context.get_dummy_value()
 
         return types.void(
-            initial, matrix, rows, values, types.intp, types.intp, starts, out
+            initial, matrix, rows, values, types.intp, types.intp, types.intp, out
         ), codegen
 
     def _square(initial, combine):

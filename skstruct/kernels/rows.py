@@ -1,8 +1,8 @@
 """Rows of numbers at vector speed: what decoding and marginals consist of.
 
-Three blocks are taken at a time, so that one sum does not wait for the one before. Where the last
-columns do not fill a block of their own, it begins earlier, and what it does twice comes to the
-same.
+Three blocks of a square matrix are taken at a time, so that one sum does not wait for the one
+before. Where the last columns do not fill a block of their own, it begins earlier, and what it does
+twice comes to the same.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from skstruct.kernels._lanes import (
     dot_blocks,
     max_plus_blocks,
     outer_block,
-    sum_blocks,
+    sum_block,
 )
 
 
@@ -22,19 +22,11 @@ from skstruct.kernels._lanes import (
 def sum_rows(initial, matrix, rows, values, first, last, out):
     """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-    What the parameters may be besides, see `sum_blocks`. There must be enough columns for one
-    block.
+    What the parameters may be besides, see `sum_block`. There must be enough columns for one block.
     """
     n = out.shape[0]
-    end = n - LANES
-    for j in range(0, n, 3 * LANES):
-        if j + 2 * LANES < n:
-            starts = (j, j + LANES, min(j + 2 * LANES, end))
-            sum_blocks(initial, matrix, rows, values, first, last, starts, out)
-        elif j + LANES < n:
-            sum_blocks(initial, matrix, rows, values, first, last, (j, end), out)
-        else:
-            sum_blocks(initial, matrix, rows, values, first, last, (end,), out)
+    for j in range(0, n, LANES):
+        sum_block(initial, matrix, rows, values, first, last, min(j, n - LANES), out)
 
 
 @jit(inline="always")
