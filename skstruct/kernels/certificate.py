@@ -164,7 +164,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     scale = np.empty(length)
     pair = np.empty(n_labels * n_labels)
     spare = np.empty((2, n_labels))
-    no_pairs = np.empty((0, n_labels, n_labels))
+    no_pairs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
     possible = possible_pairs(chain)
     # What is impossible has no probability to be multiplied with.
     transition = np.maximum(chain.transition, LOWEST)
@@ -189,7 +189,9 @@ def true_gaps(problem, first, last, dual, chain, transitions):
                 scores, b - a, transitions, transitions.forbids, alpha, scale
             )
         if not right:
-            log_z = log_forward_backward(scores, b - a, transitions.log, alpha, 1.0, no_pairs)
+            log_z = log_forward_backward(
+                scores, b - a, transitions.log, alpha, 1.0, no_pairs, no_factors
+            )
         dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
         total += problem.sample_weight[i] * (log_z - gold_score)
     return total

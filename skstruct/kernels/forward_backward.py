@@ -318,8 +318,12 @@ def log_sum_exp(x, n):
 
 
 @jit
-def log_forward_backward(scores, length, transition, alpha, weight, pairs):
-    """The same as forward and backward over logarithms: slower, and safe for any scores."""
+def log_forward_backward(scores, length, transition, alpha, weight, pairs, factors):
+    """The same as forward and backward over logarithms: slower, and safe for any scores.
+
+    If there are ``factors``, pair marginals are divided by them, for the caller to multiply
+    (`finish_pairs`).
+    """
     n_labels = transition.shape[-1]
     z = np.empty(n_labels)
     beta = np.zeros(n_labels)
@@ -343,7 +347,10 @@ def log_forward_backward(scores, length, transition, alpha, weight, pairs):
             for i in range(n_labels):
                 for j in range(n_labels):
                     log_p = alpha[t - 1, i] + added[i, j] + below[j] - log_z
-                    slab[i, j] += weight * np.exp(log_p)
+                    p = weight * np.exp(log_p)
+                    if factors.shape[0] > 0:
+                        p = p / factors[i, j] if factors[i, j] > 0.0 else 0.0
+                    slab[i, j] += p
         for j in range(n_labels):
             alpha[t, j] = np.exp(alpha[t, j] + beta[j] - log_z)
         if t > 0:
@@ -351,22 +358,6 @@ def log_forward_backward(scores, length, transition, alpha, weight, pairs):
                 for j in range(n_labels):
                     z[j] = added[i, j] + below[j]
                 beta[i] = log_sum_exp(z, n_labels)
-    return log_z
-
-
-@jit
-def log_unfinished(scores, length, transitions, alpha, weight, pairs):
-    """The same, with pair marginals that the caller will multiply with the transition factors."""
-    if len(transitions) != N_SHARED:
-        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
-    linear = transitions.linear
-    finished = np.zeros(pairs.shape)
-    log_z = log_forward_backward(scores, length, transitions.log, alpha, weight, finished)
-    for s in range(pairs.shape[0]):
-        for i in range(linear.shape[0]):
-            for j in range(linear.shape[1]):
-                if linear[i, j] > 0.0:
-                    pairs[s, i, j] += finished[s, i, j] / linear[i, j]
     return log_z
 
 
@@ -395,13 +386,15 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
         return 0.0
     if len(transitions) == N_SHARED:
         scaled, forbids = transitions.scaled, transitions.forbids
+        factors = transitions.linear if scaled else transitions.linear[:0]
     else:
         scaled, forbids = tabulate_sequence(length, transitions)
-    if not scaled:
-        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs)
-    log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
+        factors = transitions.linear[0, :0]
+    log_z, right = 0.0, False
+    if scaled:
+        log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
     if not right:
-        return log_unfinished(scores, length, transitions, alpha, weight, pairs)
+        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs, factors)
     room = np.empty((2, alpha.shape[1]))
     backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs, room)
     if len(transitions) != N_SHARED:

@@ -148,7 +148,10 @@ def ask(problem, chain, transitions, a, b, oracle):
         )
     if not right:
         slabs = np.zeros((max(length - 1, 1), n_labels, n_labels))
-        log_forward_backward(oracle.scores, length, transitions.log, oracle.node, 1.0, slabs)
+        no_factors = np.empty((0, 0))
+        log_forward_backward(
+            oracle.scores, length, transitions.log, oracle.node, 1.0, slabs, no_factors
+        )
         for t in range(length):
             for j in range(n_labels):
                 oracle.left[t, j] = oracle.right[t, j] = 1.0
