@@ -146,15 +146,18 @@ def crf_tagger(n_jobs, library):
     return library.CRFTagger(l2=2 * C2, fit_intercept=False, tol=1e-5, n_jobs=n_jobs)
 
 
-def sdca_crf(library):
-    return library.SDCACRF(l2=2 * C2, fit_intercept=False, tol=CERTIFIED, random_state=0)
+def sdca_crf(n_jobs, library):
+    return library.SDCACRF(
+        l2=2 * C2, fit_intercept=False, tol=CERTIFIED, random_state=0, n_jobs=n_jobs
+    )
 
 
 SYSTEMS = {
     "CRFsuite": run_crfsuite,
     "CRFTagger, 1 thread": partial(run_skstruct, partial(crf_tagger, 1)),
     "CRFTagger, 2 threads": partial(run_skstruct, partial(crf_tagger, 2)),
-    "SDCACRF": partial(run_skstruct, sdca_crf),
+    "SDCACRF, 1 thread": partial(run_skstruct, partial(sdca_crf, 1)),
+    "SDCACRF, 2 threads": partial(run_skstruct, partial(sdca_crf, 2)),
 }
 
 

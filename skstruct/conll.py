@@ -38,7 +38,7 @@ def read_conll(
     columns : int or sequence of int, default=None
         The columns that make up a token, counted from 0, or from the end if negative. None stands
         for all columns but the label. With an int, or with None and only one such column, tokens
-        are str; otherwise they are tuples of str.
+        are str; otherwise they are tuples of str. Equal tokens are one object.
     label : int or None, default=-1
         The column of the label. None if the file has none.
     encoding : str, default="utf-8"
@@ -91,12 +91,13 @@ def read_conll(
     """
     # One flat list of fields, cut into columns at the end: a list a line kept alive would have the
     # garbage collector go through all of them again and again.
-    fields, ends = [], [0]
+    # Equal fields, and equal tokens, are one object: most of them occur many times.
+    fields, ends, same = [], [0], {}
     for sequence in _parsed(
         path_or_file, columns, label, encoding, separator, comment, skip_docstart
     ):
         layout, part = sequence
-        fields += part
+        fields += map(same.setdefault, part, part)
         ends.append(len(fields))
 
     def sequences(items):
@@ -104,6 +105,7 @@ def read_conll(
         return [items[start // width : end // width] for start, end in pairwise(ends)]
 
     tokens, labels = layout.split(fields)
+    tokens = list(map(same.setdefault, tokens, tokens))
     return sequences(tokens), None if labels is None else sequences(labels)
 
 

@@ -19,6 +19,16 @@ EXPECTED = (
 )
 
 
+def test_equal_tokens_and_labels_are_one_object():
+    (X, y), word = read_conll(["a DET O", "cat NOUN B", "", "a DET O"]), "".join(["a"])
+    assert X[0][0] == (word, "DET")
+    assert X[0][0] is X[1][0]
+    assert y[0][0] is y[1][0]
+    (X, y), (words, _) = read_conll(["a x O", "a y O"]), read_conll(["a O", "a O"])
+    assert X[0][0][0] is X[0][1][0]
+    assert words[0][0] is words[0][1]
+
+
 def together(sequences):
     tokens, labels = zip(*sequences, strict=True)
     return list(tokens), list(labels)
