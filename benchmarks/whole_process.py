@@ -126,6 +126,8 @@ def feature_strings(features, sentence):
     ]
 
 
+# With these `tol`, `CRFTagger` stops soon after it has passed CRFsuite's last objective. The page
+# has both objectives.
 TASKS = {
     "conll2000": {
         "title": "Chunking, CoNLL-2000",
@@ -133,7 +135,7 @@ TASKS = {
         "template": CHUNKING_TEMPLATE,
         "functions": None,
         "c2": 1.0,
-        "tol": 3e-5,
+        "tol": 1e-4,
     },
     "conll2002-esp": {
         "title": "Named entities, CoNLL-2002 Spanish",
@@ -141,7 +143,7 @@ TASKS = {
         "template": ENTITY_TEMPLATE,
         "functions": FUNCTIONS,
         "c2": 1.0,
-        "tol": 3e-5,
+        "tol": 3e-4,
     },
 }
 

@@ -1,0 +1,91 @@
+"""Kernels that count no references: none may be owed when all is done."""
+
+import gc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numba.core.registry import CPUDispatcher
+from numba.core.runtime import _nrt_python, rtsys
+from numba.core.types import Array, BaseTuple
+
+import skstruct.kernels.astar
+import skstruct.kernels.forward_backward
+import skstruct.kernels.online
+import skstruct.kernels.products
+import skstruct.kernels.scores
+import skstruct.kernels.sdca
+from skstruct import SDCACRF, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+
+MODULES = [
+    getattr(skstruct.kernels, name)
+    for name in ("astar", "forward_backward", "online", "products", "scores", "sdca")
+]
+LEARNERS = [
+    CRFTagger(max_iter=3, tol=1),
+    CRFTagger(max_iter=3, tol=1, constraint="IOB2"),
+    CRFTagger(solver="sgd", max_iter=2, tol=None),
+    CRFTagger(solver="sag", max_iter=2, tol=1),
+    CRFTagger(solver="oeg", max_iter=2, tol=1),
+    SDCACRF(max_iter=2, tol=1),
+    PerceptronTagger(max_iter=2, tol=None),
+    MIRATagger(n_best=3, max_iter=2, tol=None),
+    SAPOTagger(n_best=3, search="beam", max_iter=2, tol=None),
+    SAPOTagger(n_best=3, search="kbest", max_iter=2, tol=None),
+]
+
+
+@pytest.fixture(autouse=True)
+def counted():
+    """Let numba count what it allocates and frees."""
+    _nrt_python.memsys_enable_stats()
+    yield
+    _nrt_python.memsys_disable_stats()
+
+
+def n_alive():
+    gc.collect()
+    stats = rtsys.get_allocation_stats()
+    return stats.alloc - stats.free, stats.mi_alloc - stats.mi_free
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: repr(learner)[:60])
+@pytest.mark.parametrize("n_labels", [3, 13])
+def test_nothing_is_left_allocated(learner, n_labels):
+    rng = np.random.default_rng(0)
+    offsets = np.array([0, 1, 5, 5, 12, 15])
+    batch = SequenceBatch(rng.normal(size=(15, 4)), offsets)
+    labels = np.array(["O", "B-a", "I-a", *(f"B-{i}" for i in range(10))])[:n_labels]
+    numbers = np.r_[np.arange(15) % n_labels]
+    # Whatever the order, an inside label follows its own kind.
+    numbers[numbers == 2] = 1
+    y = [labels[numbers[a:b]].tolist() for a, b in pairwise(offsets)]
+
+    def work():
+        tagger = learner.fit(batch, y)
+        tagger.predict(batch)
+        tagger.predict_nbest(batch, n_best=2)
+        if hasattr(tagger, "predict_proba"):
+            tagger.predict_proba(batch)
+
+    work()
+    before = n_alive()
+    for _ in range(3):
+        work()
+    assert n_alive() == before
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_lean_kernels_return_no_arrays(module):
+    def holds_an_array(kind):
+        parts = kind.types if isinstance(kind, BaseTuple) else [kind]
+        return any(isinstance(part, Array) for part in parts)
+
+    lean = [
+        kernel
+        for kernel in vars(module).values()
+        if isinstance(kernel, CPUDispatcher) and kernel.targetoptions.get("_nrt") is False
+    ]
+    assert lean
+    for kernel in lean:
+        assert not any(holds_an_array(o.signature.return_type) for o in kernel.overloads.values())
