@@ -20,8 +20,8 @@ EXPECTED = (
 
 
 def test_equal_tokens_and_labels_are_one_object():
-    (X, y), word = read_conll(["a DET O", "cat NOUN B", "", "a DET O"]), "".join(["a"])
-    assert X[0][0] == (word, "DET")
+    X, y = read_conll(["a DET O", "cat NOUN B", "", "a DET O"])
+    assert X[0][0] == ("a", "DET")
     assert X[0][0] is X[1][0]
     assert y[0][0] is y[1][0]
     (X, y), (words, _) = read_conll(["a x O", "a y O"]), read_conll(["a O", "a O"])
