@@ -8,7 +8,7 @@ import os
 import zlib
 from itertools import chain
 
-__all__ = ["GZIP_MAGIC", "open_lines"]
+__all__ = ["GZIP_MAGIC", "open_line_blocks"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 _PIECE = 1 << 16
@@ -16,8 +16,8 @@ _PIECE = 1 << 16
 _GZIP_WINDOW = 31
 
 
-def open_lines(source, encoding):
-    """Name of a source of text for messages, and an iterator over its lines.
+def open_line_blocks(source, encoding):
+    """Name of a source of text for messages, and an iterator over lists of its lines.
 
     Parameters
     ----------
@@ -29,10 +29,11 @@ def open_lines(source, encoding):
     Returns
     -------
     name : str
-    lines : iterator of str
-        Without line ends, which may be of any kind, and without a byte order mark. A file that is
-        given by its path is open until the iterator ends. Raises ValueError where bytes are not
-        in the encoding, or gzipped data is damaged.
+    blocks : iterator of list of str
+        As many lines as are read at a time; of an iterable of lines, one. Without line ends, which
+        may be of any kind, and without a byte order mark. A file that is given by its path is open
+        until the iterator ends. Raises ValueError where bytes are not in the encoding, or gzipped
+        data is damaged.
     """
     if hasattr(source, "read"):
         name = str(getattr(source, "name", "<file object>"))
@@ -41,7 +42,7 @@ def open_lines(source, encoding):
         name, pieces = os.fspath(source), _pieces_of_file(open(source, "rb"))  # noqa: SIM115
     else:
         name, pieces = "<lines>", map(_ended, source)
-    return name, _lines(_texts(pieces, encoding, name))
+    return name, _line_blocks(_texts(pieces, encoding, name))
 
 
 def _pieces_of_file(file):
@@ -113,14 +114,13 @@ def _gunzipped(pieces, name):
         raise ValueError(f"{name}: the gzip data is cut off or damaged (its end is missing)")
 
 
-def _lines(texts):
+def _line_blocks(texts):
     unfinished = []
     for text in texts:
-        first, *rest = text.split("\n")
-        unfinished.append(first)
-        if rest:
-            yield "".join(unfinished)
-            *whole, last = rest
-            yield from whole
-            unfinished = [last]
-    yield "".join(unfinished)
+        lines = text.split("\n")
+        unfinished.append(lines[0])
+        if len(lines) > 1:
+            lines[0] = "".join(unfinished)
+            unfinished = [lines.pop()]
+            yield lines
+    yield ["".join(unfinished)]

@@ -3,16 +3,19 @@
 import gzip
 import re
 import zlib
-from itertools import islice, pairwise
+from functools import partial
+from itertools import chain, islice, takewhile
 from numbers import Integral
-from typing import NamedTuple
+from operator import itemgetter
 
-from skstruct._text_lines import GZIP_MAGIC, open_lines
+from skstruct._text_lines import GZIP_MAGIC, open_line_blocks
 
 __all__ = ["iter_conll", "read_conll"]
 
 # Not str.split: that also splits at no-break spaces and the like, which occur inside tokens.
 _split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
+# Different lines whose meanings a stream keeps: of text, most are among the first ones.
+_REMEMBERED = 1 << 16
 
 
 def read_conll(
@@ -89,24 +92,9 @@ def read_conll(
     >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
     [['He', 'sleeps']]
     """
-    # One flat list of fields, cut into columns at the end: a list a line kept alive would have the
-    # garbage collector go through all of them again and again.
-    # Equal fields, and equal tokens, are one object: most of them occur many times.
-    fields, ends, same = [], [0], {}
-    for sequence in _parsed(
-        path_or_file, columns, label, encoding, separator, comment, skip_docstart
-    ):
-        layout, part = sequence
-        fields += map(same.setdefault, part, part)
-        ends.append(len(fields))
-
-    def sequences(items):
-        width = layout.width
-        return [items[start // width : end // width] for start, end in pairwise(ends)]
-
-    tokens, labels = layout.split(fields)
-    tokens = list(map(same.setdefault, tokens, tokens))
-    return sequences(tokens), None if labels is None else sequences(labels)
+    parsed = _parsed(path_or_file, columns, label, encoding, separator, comment, skip_docstart)
+    tokens, labels = map(list, zip(*parsed, strict=True))
+    return tokens, None if label is None else labels
 
 
 def iter_conll(
@@ -176,8 +164,9 @@ def iter_conll(
     """
     if batch_size is not None and not (isinstance(batch_size, Integral) and batch_size >= 1):
         raise ValueError(f"batch_size must be None or a positive integer, got {batch_size!r}.")
-    parsed = _parsed(path_or_file, columns, label, encoding, separator, comment, skip_docstart)
-    sequences = (layout.split(fields) for layout, fields in parsed)
+    sequences = _parsed(
+        path_or_file, columns, label, encoding, separator, comment, skip_docstart, _REMEMBERED
+    )
     return sequences if batch_size is None else _batched(sequences, batch_size, label is not None)
 
 
@@ -187,51 +176,107 @@ def _batched(sequences, batch_size, labelled):
         yield tokens, labels if labelled else None
 
 
-class _Layout(NamedTuple):
-    """What the columns of a file are."""
-
-    width: int
-    label: int | None
-    tokens: int | list
-
-    def split(self, fields):
-        """Tokens and labels of lines whose fields follow each other."""
-        if isinstance(self.tokens, int):
-            tokens = fields[self.tokens :: self.width]
-        else:
-            tokens = list(zip(*(fields[c :: self.width] for c in self.tokens), strict=True))
-        return tokens, None if self.label is None else fields[self.label :: self.width]
-
-
-def _parsed(source, columns, label, encoding, separator, comment, skip_docstart):
-    """The layout of a file and the fields of all lines of a sequence, for each sequence."""
-    name, lines = open_lines(source, encoding)
-    fields, layout, width = [], None, 0
-    for number, line in enumerate(lines, start=1):
-        if comment is not None and line.startswith(comment):
-            continue
-        row = _split_at_blanks(line) if separator is None else _split_at(separator, line)
-        if not row or (skip_docstart and row[0] == "-DOCSTART-"):
-            if fields:
-                yield layout, fields
-                fields = []
-            continue
-        if layout is None:
-            width, first = len(row), number
-            layout = _Layout(width, *_resolved(columns, label, width, f"{name}, line {first}"))
-            label_column = layout.label
-        if len(row) != width:
-            raise ValueError(
-                f"{name}, line {number}: {_columns(len(row))}, but line {first} has {width}: "
-                f"{line!r}"
-            )
-        if label_column is not None and not row[label_column]:
-            raise ValueError(f"{name}, line {number}: the label is empty: {line!r}")
-        fields += row
-    if layout is None:
+def _parsed(
+    source, columns, label, encoding, separator, comment, skip_docstart, remembered=float("inf")
+):
+    """Tokens and labels of each sequence; not many more lines than that are remembered."""
+    name, blocks = open_line_blocks(source, encoding)
+    tokens = _Tokens(name, columns, label, separator, skip_docstart)
+    before, labels_before = [], []
+    for block in chain(blocks, [[""]]):
+        if len(tokens) > remembered:
+            tokens.forget()
+        tokens.enter(block)
+        lines, error = block, None
+        if comment is not None:
+            lines = [line for line in block if not line.startswith(comment)]
+        try:
+            found = list(map(tokens.__getitem__, lines))
+        except ValueError as bad_line:
+            lines, error = list(takewhile(tokens.__contains__, lines)), bad_line
+            found = list(map(tokens.__getitem__, lines))
+        labels = list(map(tokens.labels.__getitem__, lines))
+        start = 0
+        for end in [i for i, token in enumerate(found) if token is None]:
+            if start < end or before:
+                sequence = before + found[start:end]
+                yield sequence, None if label is None else labels_before + labels[start:end]
+                before, labels_before = [], []
+            start = end + 1
+        before += found[start:]
+        labels_before += labels[start:]
+        if error is not None:
+            raise error
+    if tokens.width is None:
         raise ValueError(f"{name}: there is no token in this file")
-    if fields:
-        yield layout, fields
+
+
+class _Tokens(dict):
+    """The token of each line, None where a sequence ends; the labels are in `labels`.
+
+    Most lines occur many times: they are parsed when they are first asked for. Equal tokens and
+    equal fields are one object.
+    """
+
+    def __init__(self, name, columns, label, separator, skip_docstart):
+        super().__init__()
+        self.labels = {}
+        self.width = None
+        self._name = name
+        self._columns = columns
+        self._label = label
+        self._split = _split_at_blanks if separator is None else partial(_split_at, separator)
+        self._skip_docstart = skip_docstart
+        self._same = {}
+        self._block, self._n_lines = [], 0
+
+    def enter(self, block):
+        """Go on to other lines of the file."""
+        self._n_lines += len(self._block)
+        self._block = block
+
+    def forget(self):
+        """Forget the lines seen before."""
+        self.clear()
+        self.labels.clear()
+        self._same.clear()
+
+    def __missing__(self, line):
+        fields = self._split(line)
+        if not fields or (self._skip_docstart and fields[0] == "-DOCSTART-"):
+            self[line] = self.labels[line] = None
+            return None
+        if self.width is None:
+            self._set_layout(line, len(fields))
+        elif len(fields) != self.width:
+            raise ValueError(
+                f"{self._place(line)}: {_columns(len(fields))}, but line {self._first} has "
+                f"{self.width}: {line!r}"
+            )
+        same = self._same.setdefault
+        fields = list(map(same, fields, fields))
+        label = None if self._label is None else fields[self._label]
+        if label == "":
+            raise ValueError(f"{self._place(line)}: the label is empty: {line!r}")
+        token = self._take(fields)
+        self[line] = token = same(token, token)
+        self.labels[line] = label
+        return token
+
+    def _set_layout(self, line, width):
+        label, columns = _resolved(self._columns, self._label, width, self._place(line))
+        self.width, self._label = width, label
+        self._first = self._number(line)
+        several = isinstance(columns, list)
+        self._take = itemgetter(*columns) if several else itemgetter(columns)
+        if several and len(columns) == 1:
+            self._take = lambda fields: (fields[columns[0]],)
+
+    def _number(self, line):
+        return self._n_lines + self._block.index(line) + 1
+
+    def _place(self, line):
+        return f"{self._name}, line {self._number(line)}"
 
 
 def unpacked(content, name):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skstruct import _text_lines
+from skstruct import _text_lines, conll
 from skstruct.datasets import iter_conll, read_conll
 
 TEXT = "-DOCSTART- X O\n\nHe PRP B-NP\nsleeps VBZ B-VP\n\n\nYes UH O\r\n\nÉté NN B-NP\n# x y\n"
@@ -134,3 +134,10 @@ def test_errors_name_the_line_and_come_when_it_is_read(piece):
     for size in (0, -1, 1.5, "2"):
         with pytest.raises(ValueError, match="batch_size must be None or a positive integer"):
             iter_conll([], batch_size=size)
+
+
+def test_streams_remember_few_lines():
+    lines = [f"word{n % 50} LABEL{n % 3}" if n % 7 else "" for n in range(1000)]
+    with patch.object(conll, "_REMEMBERED", 10):
+        streamed = list(iter_conll(lines))
+    assert streamed == list(zip(*read_conll(lines), strict=True))
