@@ -22,11 +22,12 @@ import json, sys
 from time import perf_counter
 start = perf_counter()
 import skstruct
+kind = getattr(skstruct, sys.argv[1])
 imported = perf_counter()
 from skstruct.datasets import load_addresses
 X, y = load_addresses(return_X_y=True)
 X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in X]
-tagger = getattr(skstruct, sys.argv[1])(max_iter=20)
+tagger = kind(max_iter=20)
 import warnings
 warnings.simplefilter("ignore")
 times = []

@@ -1,42 +1,9 @@
 """Linear structured prediction the scikit-learn way."""
 
-from skstruct.crf import CRFTagger
-from skstruct.embeddings import EmbeddingVectorizer
-from skstruct.features import SequenceVectorizer
-from skstruct.mira import MIRATagger
-from skstruct.perceptron import PerceptronTagger
-from skstruct.rerank import VRDAReranker
-from skstruct.rerank_baselines import (
-    PerceptronReranker,
-    SGDReranker,
-    TruncatedGradientReranker,
-)
-from skstruct.sapo import SAPOTagger
-from skstruct.sdca import SDCACRF
-from skstruct.sequences import SequenceBatch
-from skstruct.stacking import NBestReranker
-from skstruct.tagger import Labelling
-from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
-from skstruct.union import SequenceUnion
+import lazy_loader
 
-__all__ = [
-    "SDCACRF",
-    "CRFTagger",
-    "EmbeddingVectorizer",
-    "HashingTemplateVectorizer",
-    "Labelling",
-    "MIRATagger",
-    "NBestReranker",
-    "PerceptronReranker",
-    "PerceptronTagger",
-    "SAPOTagger",
-    "SGDReranker",
-    "SequenceBatch",
-    "SequenceUnion",
-    "SequenceVectorizer",
-    "TemplateVectorizer",
-    "TruncatedGradientReranker",
-    "VRDAReranker",
-]
+# What there is, `__init__.pyi` lists. Each name is imported when it is first asked for: kernels
+# take time to load, and hardly any program needs all of them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0.dev0"

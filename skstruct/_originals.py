@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pooch
 
 from skstruct.conll import unpacked
 
@@ -204,6 +203,9 @@ def obtained(key, data_home, download_if_missing):
 
 
 def _downloaded(original, advice):
+    # Here, because hardly any process downloads, and pooch loads all that speaks HTTP.
+    import pooch
+
     failures = []
     for url in original.urls:
         buffer = io.BytesIO()

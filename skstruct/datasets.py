@@ -4,7 +4,6 @@ import inspect
 from importlib import resources
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_random_state
 
 from skstruct._originals import obtained, parsed_words
@@ -171,6 +170,9 @@ def load_digit_sequences(
     # A stream of its own for each subset: else the test numbers would be the training numbers.
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(subsets))
     rng = np.random.RandomState(seeds[subsets.index(subset)])
+
+    # Here, because of all that sklearn.datasets imports.
+    from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
     first, last = {"all": (0, None), "train": (0, _N_TRAIN), "test": (_N_TRAIN, None)}[subset]

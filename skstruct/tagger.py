@@ -31,7 +31,6 @@ from skstruct.known import (
     no_labelling,
     without_unlabelled,
 )
-from skstruct.metrics import token_accuracy_score
 from skstruct.parallel import range_runner
 from skstruct.search import check_search, make_search, search_sequences
 from skstruct.sequences import SequenceBatch
@@ -284,6 +283,9 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         score : float
             Between 0 and 1.
         """
+        # Here, because scorers need much of scikit-learn that nothing else does.
+        from skstruct.metrics import token_accuracy_score
+
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
     def _read_training_set(self, X, y, sample_weight, classes, reset):
