@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import compress, repeat
+from itertools import compress
 
 import numpy as np
 
@@ -19,7 +19,15 @@ from skstruct._template_features import (
     order_features,
 )
 from skstruct._template_syntax import parse_template
-from skstruct.kernels.templates import Features, fill_slots, find_template, mark_used
+from skstruct._template_values import Memory, Vocabulary, renumber
+from skstruct.kernels.templates import (
+    NOT_FOUND_YET,
+    Features,
+    fill_slots,
+    find_template,
+    find_values,
+    mark_used,
+)
 
 __all__ = ["LearntFeatures", "learn_features"]
 
@@ -35,7 +43,7 @@ def learn_features(reader, min_freq, dtype):
         Numbers of those that have a column, in the order of the columns.
     matrix : csr_matrix of shape (n_rows, n_columns)
     """
-    features, numbers, doubtful = number_all(reader)
+    features, sources, numbers, doubtful = number_all(reader)
     order = order_features(features, reader.literals, len(reader.values))
     column_of = np.empty(len(order), np.int32)
     if len(doubtful):
@@ -44,7 +52,7 @@ def learn_features(reader, min_freq, dtype):
     column_of[order] = np.arange(len(order), dtype=np.int32)
     if len(doubtful):
         column_of = column_of[same]
-    matrix = gather(reader, numbers, column_of, len(order), dtype)
+    matrix = gather(reader, numbers, len(order), dtype, column_of=column_of, sources=sources)
     matrix, kept = keep_frequent(matrix, min_freq, sure=not reader.of_transitions)
     return features, order[kept], matrix
 
@@ -59,40 +67,59 @@ class LearntFeatures(Persistent):
         codes, values = features.codes[chosen], reader.values
         used = np.zeros(len(values), bool)
         mark_used(codes, used)
-        if not used.all():
-            values = list(compress(values, used.tolist()))
-            # One more, for the -1 that stands for no value.
-            codes = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))[codes]
         self.template_ = reader.lines
         self.n_features_ = len(chosen)
-        self._values = values
-        self._codes = codes
+        self._values = list(compress(values, used.tolist()))
+        self._codes = renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes)
         self._groups = features.groups[chosen]
         self._hashes = features.hashes[chosen]
         self._of_transitions = reader.of_transitions
+        self._memory = reader.memory(used)
         self.__dict__.pop("_lookup", None)
 
     def _find(self, reader, dtype):
         """CSR matrix of these features in a batch."""
-        code_of, features = self._tables()
-        known = np.fromiter(
-            map(code_of.get, reader.values, repeat(-1)), np.int32, len(reader.values)
-        )
+        vocabulary, features, tables = self._tables()
+        if reader.vocabulary is vocabulary:
+            known = np.full(len(reader.pieces.hashes), -1, np.int32)
+            known[: len(self._values)] = np.arange(len(self._values), dtype=np.int32)
+        else:
+            known = vocabulary.codes_of(reader.values)
         numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
         for pattern, row in zip(reader.patterns, numbers, strict=True):
-            if find_template(reader.tokens, pattern, reader.pieces, known, features, row):
+            given = reader.tokens, pattern, reader.pieces, known, features
+            if reader.vocabulary is vocabulary and len(pattern.fields) == 1:
+                n_doubtful = find_values(*given, tables[pattern.group], row)
+            else:
+                n_doubtful = find_template(*given, row)
+            if n_doubtful:
                 self._settle(reader, pattern, row)
-        return gather(reader, numbers, np.empty(0, np.int32), self.n_features_, dtype)
+        return gather(reader, numbers, self.n_features_, dtype)
 
     def _tables(self):
-        """Dict of values and table of features, rebuilt rather than pickled."""
+        """Vocabulary, table of features and tables of values, rebuilt rather than pickled."""
         if not hasattr(self, "_lookup"):
+            vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", Memory({}, {})))
             features = Features(
                 self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
             )
             fill_slots(features, self.n_features_)
-            self._lookup = dict(zip(self._values, range(len(self._values)), strict=True)), features
+            self._lookup = vocabulary, features, self._features_of_values()
         return self._lookup
+
+    def _features_of_values(self):
+        """For each group of templates of one macro, the feature of each value."""
+        tables = {}
+        for group, literals in enumerate(self._literals()):
+            if len(literals) == 2:
+                members = np.flatnonzero(self._groups == group)
+                tables[group] = np.full(len(self._values), NOT_FOUND_YET, np.int32)
+                tables[group][self._codes[members, 0]] = members
+        return tables
+
+    def _literals(self):
+        templates = parse_template(self.template_)
+        return group_literals(templates, of_transitions=self._of_transitions)
 
     def _settle(self, reader, pattern, row):
         """Compare names where a combination only has the hash of a feature."""
@@ -107,8 +134,7 @@ class LearntFeatures(Persistent):
 
     def _names(self, columns):
         """Names of some columns, in any order."""
-        templates = parse_template(self.template_)
-        literals = group_literals(templates, of_transitions=self._of_transitions)
+        literals = self._literals()
         values = np.array(self._values, dtype=object)
         return expand_names(literals, values, self._groups[columns], self._codes[columns])
 
@@ -118,13 +144,12 @@ class LearntFeatures(Persistent):
         return names
 
     # Made anew when it is asked for.
-    _derived_state = ("_lookup",)
+    _derived_state = ("_lookup", "_memory")
 
     def _check_state(self):
         if not hasattr(self, "_codes"):
             return
-        templates = parse_template(self.template_)
-        literals = group_literals(templates, of_transitions=self._of_transitions)
+        literals = self._literals()
         width, n = max(map(len, literals)) - 1, self.n_features_
         check_array_shape(self._codes, (n, width), "the codes of the features", kinds="i")
         check_array_shape(self._groups, (n,), "the groups of the features", kinds="i")

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from copy import copy
-from itertools import accumulate, pairwise, repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 import scipy.sparse as sp
 
 from skstruct._template_syntax import compose, default_lines, parse_template
+from skstruct._template_values import ValueNumbers, hash_pieces, renumber
 from skstruct._token_columns import TokenColumns
 from skstruct.kernels.templates import (
     Features,
     Pattern,
     Pieces,
+    Sources,
     Tokens,
     add_margins,
     count_columns,
     fill_slots,
     gather_rows,
-    hash_strings,
     keep_columns,
     number_template,
+    number_values,
 )
 
 __all__ = [
@@ -38,22 +40,29 @@ __all__ = [
     "order_features",
 ]
 
-# Fixed for good: the columns of the hashing vectoriser follow from it.
-_BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
-    1, 2**64, 256, dtype=np.uint64, endpoint=False
-)
-
 
 class TemplateReader:
     """A batch as the kernels read it: codes of what each macro needs, and the templates.
 
     These are the ones for features of tokens, or, in what `for_transitions` returns, for features
     of transitions.
+
+    Parameters
+    ----------
+    X : iterable of sequences of tokens
+    lines : list of str or None
+        Of the template.
+    functions : dict of str to callable
+        Of the user.
+    vocabulary : Vocabulary, default=None
+        Values that have their numbers already; others are numbered after them.
     """
 
-    def __init__(self, X, lines, functions):
+    def __init__(self, X, lines, functions, vocabulary=None):
         self.lines = lines
         self._functions = functions
+        self.vocabulary = vocabulary
+        self._numbers = ValueNumbers(vocabulary)
         self.of_transitions = False
         self.patterns, self.literals, self._templates = [], [], []
         self._transitions = [], [], []
@@ -108,62 +117,64 @@ class TemplateReader:
         macros = [(m, t.where) for t in templates for m in t.macros]
         reach = max((abs(m.offset) for m, _ in macros), default=0)
         margin = max((abs(m.offset) for m, _ in macros if not m.absolute), default=0)
-        before = [columns.number[f"_B-{i}"] for i in range(1, reach + 1)]
-        after = [columns.number[f"_B+{i}"] for i in range(1, reach + 1)]
-        before, after = np.array(before, np.int32), np.array(after, np.int32)
-        sources, fields = {}, {}
-        for macro, where in macros:
-            if macro.source not in sources:
-                function = compose(macro, self._functions, where)
-                codes = columns.codes[macro.column]
-                sources[macro.source] = (
-                    codes if function is None else columns.derive(macro.column, function)
-                )
-            key = (macro.source, macro.offset if macro.absolute else None)
-            if key not in fields:
-                fields[key] = sources[macro.source]
-                if macro.absolute:
-                    fields[key] = _at_absolute(
-                        fields[key], self.offsets, macro.offset, before, after
-                    )
-        n_places = self.n_rows + 2 * margin * (len(self.offsets) - 1)
-        codes = np.empty((len(fields), n_places), np.int32)
-        for row, field in zip(codes, fields.values(), strict=True):
-            add_margins(field, self.offsets, before, after, margin, row)
-        self.tokens = Tokens(codes, self.offsets, margin)
-        self.values = columns.values
-        self.pieces = _pieces(self.values)
-        numbers = {key: number for number, key in enumerate(fields)}
+        numbers = self._numbers
+        before = numbers.of([f"_B-{i}" for i in range(1, reach + 1)])
+        after = numbers.of([f"_B+{i}" for i in range(1, reach + 1)])
+        keys = dict.fromkeys((m.source, m.offset if m.absolute else None) for m, _ in macros)
+        where = {m.source: (m, where) for m, where in reversed(macros)}
+        made = {
+            source: numbers.of_macro(
+                macro, columns.values[macro.column], compose(macro, self._functions, place)
+            )
+            for source, (macro, place) in where.items()
+        }
+        counts = np.diff(self.offsets)
+        n_places = self.n_rows + 2 * margin * len(counts)
+        fields = np.empty((len(keys), n_places), np.int32)
+        for row, (source, offset) in zip(fields, keys, strict=True):
+            codes = made[source][columns.codes[where[source][0].column]]
+            if offset is not None:
+                codes = _at_absolute(codes, self.offsets, offset, before, after)
+            add_margins(codes, self.offsets, before, after, margin, row)
+        places = np.arange(self.n_rows) + np.repeat(
+            margin * (2 * np.arange(len(counts)) + 1), counts
+        )
+        self.tokens = Tokens(fields, places)
+        self.pieces = numbers.pieces()
+        field_of = {key: number for number, key in enumerate(keys)}
         _, literals, observers = self._transitions
-        self.patterns = [self._pattern(t, numbers, self.literals) for t in self._templates]
-        patterns = [self._pattern(t, numbers, literals) for t in observers]
+        self.patterns = [self._pattern(t, field_of, self.literals) for t in self._templates]
+        patterns = [self._pattern(t, field_of, literals) for t in observers]
         self._transitions = patterns, literals, observers
+
+    @property
+    def values(self):
+        """The values by their numbers."""
+        return self._numbers.values
 
     def _pattern(self, template, numbers, literals):
         keys = [(m.source, m.offset if m.absolute else None) for m in template.macros]
         return Pattern(
             np.array([numbers[key] for key in keys], np.int64),
             np.array([0 if m.absolute else m.offset for m in template.macros], np.int64),
-            _pieces(template.literals),
+            hash_pieces(template.literals),
             literals.index(template.literals),
         )
 
     def sort_values(self):
-        """Number the values in their own order from now on; returns them."""
-        order = sorted(range(len(self.values)), key=self.values.__getitem__)
-        # One more, because no value is number -1.
-        rank = np.full(len(order) + 1, -1, np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        codes = self.tokens.codes
-        np.take(rank, codes, out=codes, mode="wrap")
-        self.values = [self.values[i] for i in order]
+        """Number the values in their own order from now on."""
+        order, rank = self._numbers.sort()
+        for field in self.tokens.codes:
+            field[:] = renumber(rank, field)
         self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
-        return self.values
+
+    def memory(self, kept):
+        """What functions made of values, in the numbers of those values that are kept."""
+        return self._numbers.memory(kept)
 
     def codes_at(self, pattern, rows):
         """Codes of the values that a pattern takes at some rows, (n_rows, n_parts)."""
-        sequence = np.searchsorted(self.offsets, rows, side="right") - 1
-        places = rows + self.tokens.margin * (2 * sequence + 1)
+        places = self.tokens.places[rows]
         return self.tokens.codes[pattern.fields, places[:, None] + pattern.positions]
 
 
@@ -184,15 +195,6 @@ def group_literals(templates, *, of_transitions=False):
 def _by_group(templates, literals):
     # Templates of a group side by side: their features are numbered together.
     return sorted(templates, key=lambda template: literals.index(template.literals))
-
-
-def _pieces(strings):
-    """Hashes and powers of strings."""
-    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
-    ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
-    pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
-    hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
-    return pieces
 
 
 def _at_absolute(codes, offsets, position, before, after):
@@ -217,7 +219,18 @@ def empty_slots(n_features):
 
 
 def number_all(reader):
-    """Number all combinations; returns the features, numbers of each row, and doubtful names."""
+    """Number all combinations.
+
+    Returns
+    -------
+    features : Features
+    sources : Sources
+        Where each template has its numbers.
+    numbers : ndarray of shape (n_templates_with_rows, n_rows)
+        Of the templates that have them row by row.
+    doubtful : ndarray
+        Features that share their hash with others.
+    """
     width = max(len(pattern.fields) for pattern in reader.patterns)
     features = Features(
         np.empty(0, np.uint64),
@@ -226,25 +239,46 @@ def number_all(reader):
         np.empty(0, np.int64),
     )
     doubtful = np.zeros(0, bool)
-    numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
-    n_features = 0
-    for pattern, row in zip(reader.patterns, numbers, strict=True):
-        n_new = min(reader.n_rows, len(reader.values) ** len(pattern.fields))
+    n_values, n_features = len(reader.pieces.hashes), 0
+    known = np.arange(n_values, dtype=np.int32)
+    # A table of values takes less room than a number for each row. But features of transitions
+    # are none at first tokens, whatever the value.
+    tabular = [len(p.fields) == 1 and not reader.of_transitions for p in reader.patterns]
+    sources = _sources(reader, tabular, n_values)
+    numbers = np.empty((len(tabular) - sum(tabular), reader.n_rows), np.int32)
+    for i, (pattern, row) in enumerate(zip(reader.patterns, sources.row, strict=True)):
+        n_new = min(reader.n_rows, n_values ** len(pattern.fields))
         features = _grown(features, n_features, n_features + n_new, width)
         doubtful = np.resize(doubtful, len(features.hashes))
         doubtful[n_features:] = False
-        n_features = number_template(
+        number = number_values if tabular[i] else number_template
+        n_features = number(
             reader.tokens,
             pattern,
             reader.pieces,
-            len(reader.values),
+            known,
             features,
             n_features,
-            row,
+            sources.tables[row] if tabular[i] else numbers[row],
             doubtful,
         )
     features = Features(*(a[:n_features] for a in features[:3]), features.slots)
-    return features, numbers, np.flatnonzero(doubtful[:n_features])
+    return features, sources, numbers, np.flatnonzero(doubtful[:n_features])
+
+
+def _sources(reader, tabular, n_values):
+    """Sources of templates, some of which have tables, which are empty."""
+    row, n_rows = [], [0, 0]
+    for has_table in tabular:
+        row.append(n_rows[has_table])
+        n_rows[has_table] += 1
+    patterns = list(zip(reader.patterns, tabular, strict=True))
+    return Sources(
+        np.array([p.fields[0] if has_table else -1 for p, has_table in patterns], np.int64),
+        np.array([p.positions[0] if has_table else 0 for p, has_table in patterns], np.int64),
+        np.array(row, np.int64),
+        np.full((sum(tabular), n_values), -1, np.int32),
+    )
 
 
 def _grown(features, n_features, capacity, width):
@@ -316,18 +350,37 @@ def expand_group(literals, values, codes):
     return list(map("".join, zip(*pieces, strict=False)))
 
 
-def gather(reader, numbers, column_of, n_columns, dtype):
+def gather(reader, numbers, n_columns, dtype, *, column_of=None, sources=None):
     """CSR matrix of the columns that all templates have at each row.
 
-    No transition leads to the first token of a sequence.
+    Parameters
+    ----------
+    reader : TemplateReader
+    numbers : ndarray of shape (n_templates, n_rows)
+        Features, or -1. No transition leads to the first token of a sequence.
+    n_columns : int
+    dtype : dtype
+        Of the values.
+    column_of : ndarray, default=None
+        Column of each feature. By default, features are their columns.
+    sources : Sources, default=None
+        Where each template has its numbers. By default, all have rows of `numbers`.
+
+    Returns
+    -------
+    matrix : csr_matrix of shape (n_rows, n_columns)
     """
     if reader.of_transitions:
         offsets = reader.offsets
         numbers[:, offsets[:-1][np.diff(offsets) > 0]] = -1
-    size = numbers.size
+    if sources is None:
+        sources = _sources(reader, [False] * len(numbers), 0)
+    if column_of is None:
+        column_of = np.empty(0, np.int32)
+    size = len(sources.row) * reader.n_rows
     indices, data = np.empty(size, np.int32), np.empty(size, dtype)
-    indptr = np.zeros(numbers.shape[1] + 1, np.int32 if size < 2**31 else np.int64)
-    n = gather_rows(numbers, column_of, indptr, indices, data)
+    indptr = np.zeros(reader.n_rows + 1, np.int32 if size < 2**31 else np.int64)
+    n = gather_rows(reader.tokens, sources, numbers, column_of, indptr, indices, data)
     return _as_matrix(data[:n], indices[:n], indptr, n_columns)
 
 

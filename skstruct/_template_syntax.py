@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from functools import cache, lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -160,35 +161,55 @@ def compose(macro, functions, where):
     """
     steps = [_named(name, functions, where) for name in macro.functions]
     if macro.command == "m":
-        steps.append(_Matched(macro.pattern))
+        steps.append(_matched(macro.pattern))
     elif macro.command == "t":
-        steps.append(_Matches(macro.pattern))
+        steps.append(_matches(macro.pattern))
     if macro.lower:
         steps.append(str.lower)
-    return _Steps(steps, where) if steps else None
+    return Steps(steps, where) if steps else None
 
 
-class _Steps:
+_OF_TRUTHS = {True: "True", False: "False", None: None}
+_TRUTHS = {bool, type(None)}
+
+
+class Steps:
+    """Functions that are applied one after the other.
+
+    Attributes
+    ----------
+    steps : list of callable
+    """
+
     def __init__(self, steps, where):
         self.steps = steps
-        self.where = where
+        self._where = where
 
-    def __call__(self, value):
+    def of(self, values):
+        """What becomes of each value: a list of str, with None where there shall be no feature."""
+        values, some_absent = list(values), False
         for step in self.steps:
-            value = step(value)
-            if value is None:
-                return None
-            if type(value) is not str:
-                value = self._as_string(value, step)
-        return value
+            if some_absent:
+                values = [None if value is None else step(value) for value in values]
+            else:
+                values = list(map(step, values))
+            types = set(map(type, values))
+            some_absent = type(None) in types
+            if types <= _TRUTHS:
+                values = list(map(_OF_TRUTHS.__getitem__, values))
+            elif not types <= {str, type(None)}:
+                values = [self._as_string(value, step) for value in values]
+        return values
 
     def _as_string(self, value, step):
+        if value is None or type(value) is str:
+            return value
         if isinstance(value, str):
             return str.__str__(value)
         if isinstance(value, int):
             return str(value)
         raise ValueError(
-            f"{self.where}: {getattr(step, '__name__', step)!r} returned {value!r}; "
+            f"{self._where}: {getattr(step, '__name__', step)!r} returned {value!r}; "
             f"expected a string, an integer, a bool or None."
         )
 
@@ -200,17 +221,15 @@ def _named(name, functions, where):
         return _FUNCTIONS[name]
     sized = re.fullmatch(r"(prefix|suffix)([1-9][0-9]*)", name)
     if sized:
-        return _Affix(sized[1], int(sized[2]))
+        return _affix(sized[1], int(sized[2]))
     known = sorted({*_FUNCTIONS, *functions, "prefixN", "suffixN"})
     raise ValueError(f"{where}: no function {name!r}; there are {', '.join(known)}.")
 
 
-class _Affix:
-    def __init__(self, side, length):
-        self.cut = slice(length) if side == "prefix" else slice(-length, None)
-
-    def __call__(self, value):
-        return value[self.cut]
+# Equal functions are one object, so that it can be told whether they have changed.
+@cache
+def _affix(side, length):
+    return itemgetter(slice(length) if side == "prefix" else slice(-length, None))
 
 
 def _shape(value):
@@ -239,21 +258,25 @@ _FUNCTIONS = {
 }
 
 
-class _Matched:
-    def __init__(self, pattern):
-        self.search = _compiled(pattern).search
+@cache
+def _matched(pattern):
+    search = _compiled(pattern).search
 
-    def __call__(self, value):
-        match = self.search(value)
+    def matched(value):
+        match = search(value)
         return match.group() if match else ""
 
+    return matched
 
-class _Matches:
-    def __init__(self, pattern):
-        self.search = _compiled(pattern).search
 
-    def __call__(self, value):
-        return "true" if self.search(value) else "false"
+@cache
+def _matches(pattern):
+    search = _compiled(pattern).search
+
+    def matches(value):
+        return "true" if search(value) else "false"
+
+    return matches
 
 
 @cache

@@ -23,19 +23,19 @@ _SHAPE = (
 class TokenColumns:
     """Columns of the tokens of a batch, each value a number.
 
-    All columns share one numbering, in the order of first occurrence.
-
     Parameters
     ----------
     X : iterable of sequences
-        Read once; only the distinct values are kept.
+        Read once; only the distinct tokens are kept meanwhile.
     wanted : callable
         Called with the number of columns, once it is known; returns the columns to number.
 
     Attributes
     ----------
+    values : dict of int to list of str
+        For each column wanted, its distinct values in the order of first occurrence.
     codes : dict of int to ndarray of shape (n_rows,), dtype int32
-        For each column wanted, the number of the value at each token.
+        For each column wanted, which of them each token has.
     offsets : ndarray of shape (n_sequences + 1,), dtype int64
         Token at which each sequence starts.
     n_columns : int or None
@@ -43,83 +43,84 @@ class TokenColumns:
     """
 
     def __init__(self, X, wanted):
-        self.number = defaultdict(count().__next__)
         self.n_columns = None
         self._wanted = wanted
-        self._chunks = {}
-        lengths = []
+        self._columns = []
+        self._number = defaultdict(count().__next__)
+        which, lengths = [np.empty(0, np.int32)], []
         sequences = _iterate(X)
         while chunk := list(islice(sequences, _CHUNK)):
-            lengths += self._read(chunk, len(lengths))
+            which.append(self._read(chunk, lengths))
         if not lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
         self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        self.codes = {c: np.concatenate(chunks) for c, chunks in self._chunks.items()}
-        del self._chunks
+        which = np.concatenate(which)
+        self.values, self.codes = {}, {}
+        distinct = list(self._number)
+        for c in self._columns:
+            # Not by zip, whose iterator for each token would set the garbage collector going.
+            column = list(map(itemgetter(c), distinct)) if self.n_columns > 1 else distinct
+            number = defaultdict(count().__next__)
+            self.codes[c] = _look_up(number, column)[which]
+            self.values[c] = list(number)
+        del self._number
 
-    @property
-    def values(self):
-        """The distinct values; their places are their numbers."""
-        return list(self.number)
+    def _read(self, chunk, lengths):
+        """Which of the distinct tokens each token of some sequences is.
 
-    def derive(self, column, function):
-        """Numbers of what a function makes of a column; -1 where it returns None.
-
-        The function is called once for each distinct value.
+        Most tokens occur again and again, and nothing but this look-up is done for all. Where some
+        are not plain strings or tuples of strings, each one needs a closer look, as 1 and True are
+        equal, but not the same.
         """
-        codes = self.codes[column]
-        occurs = np.zeros(len(self.number), bool)
-        occurs[codes] = True
-        values = self.values
-        derived = np.full(len(values), -1, np.int32)
-        for code in np.flatnonzero(occurs).tolist():
-            result = function(values[code])
-            if result is not None:
-                derived[code] = self.number[result]
-        return derived[codes]
-
-    def _read(self, chunk, first):
-        """Number the values of some sequences, the first of which is number `first` of all."""
+        first = len(lengths)
         if not set(map(type, chunk)) <= {list, tuple}:
             chunk = [_as_tokens(sequence, first + i) for i, sequence in enumerate(chunk)]
-        lengths = list(map(len, chunk))
+        chunk_lengths = list(map(len, chunk))
+        lengths += chunk_lengths
         tokens = list(chain.from_iterable(chunk))
-        if tokens:
-            rows, columns = self._split_distinct(tokens)
-            if columns is None:
-                columns = self._split(tokens, lengths, first)
-            for c in self._chunks:
-                values = _as_strings(columns[c], c, lengths, first)
-                codes = np.fromiter(map(self.number.__getitem__, values), np.int32, len(values))
-                self._chunks[c].append(codes if rows is None else codes[rows])
-        return lengths
-
-    def _split_distinct(self, tokens):
-        """Columns of the distinct tokens, and which of them each token is.
-
-        Most tokens occur again and again, and nothing but this look-up is then done for all.
-        None and None where some are not plain strings or tuples of strings, or differ in their
-        number of columns: then each one needs a look, as 1 and True are equal, but not the same.
-        """
-        number = defaultdict(count().__next__)
+        number, n_known = self._number, len(self._number)
         try:
-            rows = np.fromiter(map(number.__getitem__, tokens), np.int32, len(tokens))
+            which = _look_up(number, tokens)
         except TypeError:  # lists cannot be looked up
-            return None, None
-        distinct = list(number)
-        types = set(map(type, distinct))
+            which = None
+        new = list(islice(reversed(number), len(number) - n_known))
+        if which is None or not self._are_plain(new):
+            for token in new:
+                del number[token]
+            number.default_factory = count(n_known).__next__
+            which = _look_up(number, self._as_plain(tokens, chunk_lengths, first))
+        return which
+
+    def _are_plain(self, tokens):
+        """Whether tokens are strings, or tuples of them, with the right number of columns."""
+        if not tokens:
+            return True
+        types = set(map(type, tokens))
         if types == {str}:
-            columns = [distinct]
-        elif types == {tuple} and len(set(map(len, distinct))) == 1:
-            # Not by zip, whose iterator for each token would set the garbage collector going.
-            columns = [list(map(itemgetter(c), distinct)) for c in range(len(distinct[0]))]
+            width = 1
+        elif types == {tuple}:
+            width, *others = set(map(len, tokens))
+            if others or width < 2:
+                return False
         else:
-            return None, None
-        if any(set(map(type, column)) != {str} for column in columns):
-            return None, None
-        if self.n_columns is None and columns:
-            self._set_width(len(columns))
-        return (rows, columns) if len(columns) == self.n_columns else (None, None)
+            return False
+        if self.n_columns is None:
+            self._set_width(width)
+        return width == self.n_columns and (
+            width == 1
+            or all(set(map(type, map(itemgetter(c), tokens))) == {str} for c in self._columns)
+        )
+
+    def _as_plain(self, tokens, lengths, first):
+        """Tokens as strings or tuples of strings; None for the columns that are not wanted."""
+        if not tokens:
+            return tokens
+        columns = self._split(tokens, lengths, first)
+        columns = [
+            _as_strings(column, c, lengths, first) if c in self._columns else [None] * len(tokens)
+            for c, column in enumerate(columns)
+        ]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def _split(self, tokens, lengths, first):
         """Lists of values, one for each column."""
@@ -138,7 +139,7 @@ class TokenColumns:
 
     def _set_width(self, width):
         self.n_columns = width
-        self._chunks = {c: [] for c in self._wanted(width)}
+        self._columns = sorted(self._wanted(width))
 
     def _check_width(self, width, token, i, lengths, first):
         """Check that a token has as many columns as the first of all."""
@@ -151,6 +152,10 @@ class TokenColumns:
                 f"{_place(i, lengths, first)}: the token {short_repr(token)} has {width} "
                 f"column(s), but the first token of all has {self.n_columns}."
             )
+
+
+def _look_up(number, items):
+    return np.fromiter(map(number.__getitem__, items), np.int32, len(items))
 
 
 def _iterate(X):

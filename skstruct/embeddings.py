@@ -201,7 +201,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
 
         columns = TokenColumns(X, wanted)
         codes = next(iter(columns.codes.values()), np.empty(0, np.int32))
-        return columns.values, codes, columns.offsets
+        return next(iter(columns.values.values()), []), codes, columns.offsets
 
     def _look_up(self, words, n_dimensions, dtype):
         """Matrix of the vectors of words; zeros for those that have none."""

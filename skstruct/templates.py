@@ -33,9 +33,9 @@ class _BaseTemplateVectorizer(
         "dtype": "no_validation",
     }
 
-    def _read(self, X, lines):
+    def _read(self, X, lines, vocabulary=None):
         """Number the columns of X that the template needs."""
-        return TemplateReader(X, lines, self.functions or {})
+        return TemplateReader(X, lines, self.functions or {}, vocabulary)
 
     def _given_lines(self):
         return None if self.template is None else template_lines(self.template)
@@ -78,8 +78,8 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
     ``#``                              starts a comment
     =================================  =============================================================
 
-    Nothing is done for each token in Python but looking up its columns in a dict: functions see
-    every distinct value once, combinations are numbered and counted in compiled code, and names
+    Nothing is done for each token in Python but looking it up in a dict: functions see every
+    distinct value once, and after that only values that are new, combinations are numbered and counted in compiled code, and names
     are made only when they are asked for.
 
     Parameters
@@ -247,7 +247,7 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
             columns.
         """
         check_is_fitted(self)
-        reader = self._read(X, self.template_)
+        reader = self._read(X, self.template_, self._tables()[0])
         if reader.n_columns not in (None, self.n_columns_):
             raise ValueError(
                 f"Tokens have {reader.n_columns} column(s), but {type(self).__name__} was fitted "
@@ -448,7 +448,7 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
         numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
         for pattern, row in zip(reader.patterns, numbers, strict=True):
             hash_template(reader.tokens, pattern, reader.pieces, n_columns, row)
-        return gather(reader, numbers, np.empty(0, np.int32), n_columns, self._checked_dtype())
+        return gather(reader, numbers, n_columns, self._checked_dtype())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -24,7 +24,7 @@ from skstruct import (
     PerceptronTagger,
     SequenceBatch,
     SequenceVectorizer,
-    _template_features,
+    _template_values,
 )
 from skstruct.datasets import load_addresses, read_conll
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
@@ -122,13 +122,13 @@ def test_matches_the_naive_twin(lines, X_train, X_test, min_freq):
 @settings(max_examples=100, deadline=None)
 def test_features_whose_hashes_collide_are_told_apart(lines, X_train, X_test):
     assume(any(X_train))
-    hashes = _template_features._BYTE_HASHES
+    hashes = _template_values._BYTE_HASHES
     try:
         # All names of one length have the same hash.
-        _template_features._BYTE_HASHES = np.full(256, 7, np.uint64)
+        _template_values._BYTE_HASHES = np.full(256, 7, np.uint64)
         check_against_twin(lines, X_train, X_test)
     finally:
-        _template_features._BYTE_HASHES = hashes
+        _template_values._BYTE_HASHES = hashes
 
 
 def test_templates_with_many_parts():
@@ -296,6 +296,48 @@ def test_functions_of_the_user_see_each_value_once():
     # No feature where the function returns None.
     assert found == [["U:True/animal", "U:animal/3", "U:3/True", None, None]] * 3
     assert sorted(seen) == ["cat", "dog", "sat", "the"]
+
+
+def test_functions_are_called_again_only_for_new_values():
+    seen = []
+
+    def last(word):
+        seen.append(word)
+        return word[-1:]
+
+    lines = ["U0:%x[0,0|last]", "U1:%x[-1,0|last|lower]/%x[0,0]", "U2:%x[0,1|suffix1]"]
+    vectorizer = TemplateVectorizer(lines, functions={"last": last}).fit(X_SMALL)
+    seen.clear()
+    X = [[("the", "X"), ("dog", "DT")], [("Cat", "VBD"), ("dog", "NN")]]
+    batch = vectorizer.transform(X)
+    assert sorted(seen) == ["Cat", "Cat", "dog", "dog"]
+    # Stored and loaded, it has forgotten what it called them for.
+    loaded = pickle.loads(pickle.dumps(vectorizer.set_params(functions=None)))
+    loaded.set_params(functions={"last": last})
+    np.testing.assert_array_equal(loaded.transform(X).X.toarray(), batch.X.toarray())
+    # Another function of the same name is not taken for the one before.
+    loaded.set_params(functions={"last": lambda word: "t" if word == "the" else None})
+    vectorizer.set_params(functions=loaded.functions)
+    for v in (loaded, vectorizer):
+        assert v.inverse_transform(v.transform([[("the", "X"), ("cat", "X")]])) == [
+            [{"U0:t": 1.0, "U1:_B-1/the": 1.0}, {}]
+        ]
+
+
+@given(X_train=batches, X_test=batches, min_freq=st.integers(1, 3))
+@settings(max_examples=50, deadline=None)
+def test_what_functions_made_is_remembered_right(X_train, X_test, min_freq):
+    lines = ["U0:%x[0,0|prefix1]", "U1:%x[-1,0|suffix1]/%x[0,0|odd]", "U2:%x[1,1]"]
+    functions = {"odd": lambda value: len(value) if len(value) % 2 else None}
+    vectorizer = TemplateVectorizer(lines, functions=functions, min_freq=min_freq)
+    try:
+        vectorizer.fit(X_train)
+    except ValueError:
+        assume(False)
+    forgetful = TemplateVectorizer(lines, functions=functions, min_freq=min_freq)
+    forgetful.__setstate__({**vectorizer.__getstate__(), "functions": functions})
+    expected = forgetful.transform(X_train + X_test).X.toarray()
+    np.testing.assert_array_equal(vectorizer.transform(X_train + X_test).X.toarray(), expected)
 
 
 def test_functions_of_the_user_come_before_the_ready_ones():
@@ -478,7 +520,7 @@ def naive_column(name, n_features):
     mask = 2**64 - 1
     h = 0
     for byte in name.encode("utf-8"):
-        h = (h * 0x9E3779B97F4A7C55 + int(_template_features._BYTE_HASHES[byte])) & mask
+        h = (h * 0x9E3779B97F4A7C55 + int(_template_values._BYTE_HASHES[byte])) & mask
     for _ in range(2):
         h = ((h ^ (h >> 32)) * 0xD6E8FEB86659FD93) & mask
     h ^= h >> 32

@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels._prefetch import prefetch
 
 _BASE = np.uint64(0x9E3779B97F4A7C55)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _LOW = np.int64(0xFFFFFFFF)
 _BLOCK = 512
+NOT_FOUND_YET = np.int32(-(2**31))
 
 
 class Pieces(NamedTuple):
@@ -30,8 +32,7 @@ class Tokens(NamedTuple):
     """Codes of values, with boundary codes on both sides of every sequence."""
 
     codes: np.ndarray  # (n_fields, n_rows + 2 * margin * n_sequences) int32; -1: no value
-    offsets: np.ndarray  # (n_sequences + 1,) int64, of the sequences without margins
-    margin: int
+    places: np.ndarray  # (n_rows,) int64, where each token is among them
 
 
 class Pattern(NamedTuple):
@@ -50,6 +51,22 @@ class Features(NamedTuple):
     codes: np.ndarray  # (capacity, max_parts) int32; -1 past the parts
     groups: np.ndarray  # (capacity,) int32
     slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
+
+
+class Sources(NamedTuple):
+    """Where each template has the numbers of its features: in a table of values, or row by row."""
+
+    field: np.ndarray  # (n_templates,) int64, of the values; -1: row by row
+    position: np.ndarray  # (n_templates,) int64, from the current token
+    row: np.ndarray  # (n_templates,) int64, of `tables` or of the numbers
+    tables: np.ndarray  # (n_tables, n_values) int32; -1: no feature
+
+
+class Recent(NamedTuple):
+    """Combinations seen last."""
+
+    keys: np.ndarray  # (power of two,) int64, packed codes; -1: free
+    numbers: np.ndarray  # (power of two,) int32
 
 
 @jit
@@ -94,17 +111,17 @@ def _packed(tokens, pattern, n_values, place):
 
 
 @jit
-def _recent_slots(pattern, n_values, n_rows):
+def _recent(pattern, n_values, n_rows):
     """Slots for the combinations seen last; none if they cannot be packed without overflow.
 
     Most text repeats itself: this spares most of the look-ups in the large table of features.
     """
     if np.float64(n_values) ** len(pattern.fields) >= 2.0**62:
-        return np.empty(0, np.int64), np.empty(0, np.int32)
+        return Recent(np.empty(0, np.int64), np.empty(0, np.int32))
     size = 16
     while size < min(2 * n_rows, 1 << 15):
         size *= 2
-    return np.full(size, -1, np.int64), np.empty(size, np.int32)
+    return Recent(np.full(size, -1, np.int64), np.empty(size, np.int32))
 
 
 @jit
@@ -185,44 +202,146 @@ def fill_slots(features, n_features):
 
 
 @jit
-def number_template(tokens, pattern, values, n_values, features, n_features, numbers, doubtful):
+def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
+    """Number a combination, as a new feature if it is not among them; returns it and how many."""
+    feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
+    if feature < 0:
+        feature = n_features
+        n_features += 1
+        features.hashes[feature] = h
+        features.groups[feature] = pattern.group
+        n_parts = len(pattern.fields)
+        for j in range(n_parts):
+            c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+            features.codes[feature, j] = c
+        for j in range(n_parts, features.codes.shape[1]):
+            features.codes[feature, j] = -1
+        features.slots[slot] = _entry(h, feature)
+        if namesake >= 0:
+            doubtful[feature] = True
+            doubtful[namesake] = True
+    return feature, n_features
+
+
+@jit
+def number_values(tokens, pattern, values, known, features, n_features, table, doubtful):
+    """Number the values that a template of one macro meets, and add new ones to the features.
+
+    `table` gets the number of each value, -1 for those that are not met. As for
+    `number_template`, room must be there, and the new number of features is returned.
+    """
+    codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
+    for r in range(len(tokens.places)):
+        place = tokens.places[r]
+        c = codes[place + position]
+        if c >= 0 and table[c] < 0:
+            h = _hash_at(tokens, pattern, values, place)
+            table[c], n_features = _enter(
+                h, tokens, pattern, known, place, features, n_features, doubtful
+            )
+    return n_features
+
+
+@jit
+def find_values(tokens, pattern, values, known, features, table, numbers):
+    """Do as `find_template` for a template of one macro.
+
+    `table` has the features of the first values, -1 where that is not known.
+    """
+    n_doubtful, n_known = 0, len(table)
+    codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
+    fresh = np.full(len(known) - n_known, NOT_FOUND_YET, np.int32)
+    for r in range(len(numbers)):
+        place = tokens.places[r]
+        c = codes[place + position]
+        found = np.int32(-1)
+        if c >= 0:
+            found = table[c] if c < n_known else fresh[c - n_known]
+            if found == NOT_FOUND_YET:
+                h = _hash_at(tokens, pattern, values, place)
+                feature, _, namesake = _probe(h, tokens, pattern, known, place, features)
+                found = np.int32(-2 - namesake if feature < 0 and namesake >= 0 else feature)
+                if c >= n_known:
+                    fresh[c - n_known] = found
+        numbers[r] = found
+        n_doubtful += found <= -2
+    return n_doubtful
+
+
+@jit
+def _hash_new(tokens, pattern, values, first, last, slots, recent, numbers, pending):
+    """Number what was seen lately, and hash the rest, for which memory is asked for.
+
+    Returns how many rows are pending: their numbers, hashes and packed codes.
+    """
+    n = 0
+    rows, hashes, keys = pending
+    for r in range(first, last):
+        place = tokens.places[r]
+        key, present = _packed(tokens, pattern, len(values.hashes), place)
+        if not present:
+            numbers[r] = -1
+            continue
+        if len(recent.keys):
+            i = _recent_slot(key, recent.keys)
+            if recent.keys[i] == key:
+                numbers[r] = recent.numbers[i]
+                continue
+        h = _hash_at(tokens, pattern, values, place)
+        rows[n], hashes[n], keys[n] = r, h, key
+        prefetch(slots, np.int64(_mixed(h) & np.uint64(len(slots) - 1)))
+        n += 1
+    return n
+
+
+@jit
+def _ask_for_codes(features, hashes, n):
+    """Ask for the codes of the features that combinations probably are."""
+    slots, width = features.slots, features.codes.shape[1]
+    for i in range(n):
+        entry = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
+        if entry >= 0:
+            prefetch(features.codes, (entry & _LOW) * width)
+
+
+@jit
+def _pending():
+    return np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)
+
+
+@jit
+def _note(recent, key, number):
+    if len(recent.keys):
+        i = _recent_slot(key, recent.keys)
+        recent.keys[i], recent.numbers[i] = key, number
+
+
+@jit
+def number_template(tokens, pattern, values, known, features, n_features, numbers, doubtful):
     """Number the combinations at all rows, and add new ones to the features.
 
     Room for as many new features as there are rows must be there. In `doubtful`, features that
     share their hash with another one are marked. Returns the new number of features.
     """
-    known = np.arange(n_values).astype(np.int32)
-    recent_keys, recent = _recent_slots(pattern, n_values, len(numbers))
-    for s in range(len(tokens.offsets) - 1):
-        shift = tokens.margin * (2 * s + 1)
-        for r in range(tokens.offsets[s], tokens.offsets[s + 1]):
-            place = r + shift
-            key, present = _packed(tokens, pattern, n_values, place)
-            if not present:
-                numbers[r] = -1
-                continue
-            i = _recent_slot(key, recent_keys)
-            if len(recent) and recent_keys[i] == key:
-                numbers[r] = recent[i]
-                continue
-            h = _hash_at(tokens, pattern, values, place)
-            feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
-            if feature < 0:
-                feature = n_features
-                n_features += 1
-                features.hashes[feature] = h
-                features.groups[feature] = pattern.group
-                for j in range(len(pattern.fields)):
-                    c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
-                    features.codes[feature, j] = c
-                features.codes[feature, len(pattern.fields) :] = -1
-                features.slots[slot] = _entry(h, feature)
-                if namesake >= 0:
-                    doubtful[feature] = True
-                    doubtful[namesake] = True
-            numbers[r] = feature
-            if len(recent):
-                recent_keys[i], recent[i] = key, feature
+    recent = _recent(pattern, len(known), len(numbers))
+    pending = _pending()
+    rows, hashes, keys = pending
+    for start in range(0, len(numbers), _BLOCK):
+        end = min(start + _BLOCK, len(numbers))
+        n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
+        _ask_for_codes(features, hashes, n)
+        for i in range(n):
+            numbers[rows[i]], n_features = _enter(
+                hashes[i],
+                tokens,
+                pattern,
+                known,
+                tokens.places[rows[i]],
+                features,
+                n_features,
+                doubtful,
+            )
+            _note(recent, keys[i], numbers[rows[i]])
     return n_features
 
 
@@ -234,25 +353,21 @@ def find_template(tokens, pattern, values, known, features, numbers):
     tell, -2 less the number of the feature with the same hash. Returns how many these are.
     """
     n_doubtful = 0
-    n_values = len(known)
-    recent_keys, recent = _recent_slots(pattern, n_values, len(numbers))
-    for s in range(len(tokens.offsets) - 1):
-        shift = tokens.margin * (2 * s + 1)
-        for r in range(tokens.offsets[s], tokens.offsets[s + 1]):
-            place = r + shift
-            key, present = _packed(tokens, pattern, n_values, place)
-            if not present:
-                numbers[r] = -1
-                continue
-            i = _recent_slot(key, recent_keys)
-            if len(recent) and recent_keys[i] == key:
-                numbers[r] = recent[i]
-            else:
-                h = _hash_at(tokens, pattern, values, place)
-                feature, _, namesake = _probe(h, tokens, pattern, known, place, features)
-                numbers[r] = -2 - namesake if feature < 0 and namesake >= 0 else feature
-                if len(recent):
-                    recent_keys[i], recent[i] = key, numbers[r]
+    recent = _recent(pattern, len(known), len(numbers))
+    pending = _pending()
+    rows, hashes, keys = pending
+    for start in range(0, len(numbers), _BLOCK):
+        end = min(start + _BLOCK, len(numbers))
+        n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
+        _ask_for_codes(features, hashes, n)
+        for i in range(n):
+            r = rows[i]
+            feature, _, namesake = _probe(
+                hashes[i], tokens, pattern, known, tokens.places[r], features
+            )
+            numbers[r] = -2 - namesake if feature < 0 and namesake >= 0 else feature
+            _note(recent, keys[i], numbers[r])
+        for r in range(start, end):
             n_doubtful += numbers[r] <= -2
     return n_doubtful
 
@@ -260,13 +375,12 @@ def find_template(tokens, pattern, values, known, features, numbers):
 @jit
 def hash_template(tokens, pattern, values, n_columns, numbers):
     """Take the hash of the combination at each row for its column."""
-    for s in range(len(tokens.offsets) - 1):
-        shift = tokens.margin * (2 * s + 1)
-        for r in range(tokens.offsets[s], tokens.offsets[s + 1]):
-            numbers[r] = -1
-            if _packed(tokens, pattern, 0, r + shift)[1]:
-                h = _mixed(_hash_at(tokens, pattern, values, r + shift))
-                numbers[r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)
+    for r in range(len(numbers)):
+        place = tokens.places[r]
+        numbers[r] = -1
+        if _packed(tokens, pattern, 0, place)[1]:
+            h = _mixed(_hash_at(tokens, pattern, values, place))
+            numbers[r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)
 
 
 @jit
@@ -285,20 +399,26 @@ def _insert(c, first, n, indices, data):
 
 
 @jit
-def gather_rows(numbers, column_of, indptr, indices, data):
+def gather_rows(tokens, sources, numbers, column_of, indptr, indices, data):
     """Bring the columns of all templates together, sorted and counted row by row.
 
     An empty `column_of` leaves the numbers as they are. Returns the number of entries.
     """
-    n_templates, n_rows = numbers.shape
+    n_templates, n_rows = len(sources.row), len(tokens.places)
     # Template by template within a block: the columns of one template are close together.
     block = np.empty((_BLOCK, n_templates), np.int32)
     n = 0
     for start in range(0, n_rows, _BLOCK):
         end = min(start + _BLOCK, n_rows)
         for m in range(n_templates):
+            i = sources.row[m]
             for r in range(start, end):
-                c = numbers[m, r]
+                if sources.field[m] >= 0:
+                    c = tokens.codes[sources.field[m], tokens.places[r] + sources.position[m]]
+                    if c >= 0:
+                        c = sources.tables[i, c]
+                else:
+                    c = numbers[i, r]
                 if c >= 0 and len(column_of):
                     c = column_of[c]
                 block[r - start, m] = c
