@@ -79,8 +79,8 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
     =================================  =============================================================
 
     Nothing is done for each token in Python but looking it up in a dict: functions see every
-    distinct value once, and after that only values that are new, combinations are numbered and counted in compiled code, and names
-    are made only when they are asked for.
+    distinct value once, and after the fit only values that are new to them; combinations are
+    numbered and counted in compiled code; and names are made only when they are asked for.
 
     Parameters
     ----------
