@@ -13,17 +13,13 @@ import numpy as np
 
 from skstruct._crfsuite_file import decode_model, describe_header
 from skstruct._crfsuite_model import read_bytes, tagger_from_model, tagger_to_bytes
-from skstruct.features import _read as read_tokens
+from skstruct.features import read_tokens
 from skstruct.kernels.decode import decode_best, decode_marginals
 from skstruct.kernels.forward_backward import prepare_transitions
 from skstruct.kernels.scores import Rows, path_score, sequence_scores
 from skstruct.tagger import as_rows
 
 __all__ = ["ModelInfo", "Tagger", "as_tokens", "tagger_of"]
-
-
-def _refuse_vector(t, name, vector):
-    raise ValueError(f"feature {name!r} is an array, which models of CRFsuite do not have.")
 
 
 class ModelInfo(NamedTuple):
@@ -143,7 +139,8 @@ class Tagger:
         Parameters
         ----------
         xseq : list of tokens
-            Feature dicts or lists of attribute strings, or an ``ItemSequence`` of python-crfsuite.
+            Feature dicts, also with arrays, or lists of attribute strings, or an ``ItemSequence``
+            of python-crfsuite.
         """
         self._rows = self._read(self._opened(), as_tokens(xseq))
         self._found = None
@@ -264,7 +261,12 @@ class Tagger:
             return as_rows(estimator._read_X([xseq])[1].X)
         # Without a batch in between, which for a single sequence would take most of the time.
         vocabulary, limit = estimator.vectorizer_.vocabulary_, np.finfo(np.float64).max
-        names, lengths, positions, values = read_tokens(list(xseq), limit, 0, _refuse_vector)
+        xseq, arrays = list(xseq), []
+        names, lengths, positions, values = read_tokens(
+            xseq, limit, 0, lambda *array: arrays.append(array)
+        )
+        if arrays:
+            return as_rows(estimator._read_X([xseq])[1].X)
         columns = np.fromiter(map(vocabulary.get, names, repeat(-1)), np.int32, len(names))
         data = np.ones(len(names))
         data[positions] = values

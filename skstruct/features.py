@@ -23,7 +23,7 @@ from skstruct._persistence import Persistent
 from skstruct._row_merge import merge_rows
 from skstruct.sequences import SequenceBatch
 
-__all__ = ["SequenceVectorizer"]
+__all__ = ["SequenceVectorizer", "read_tokens"]
 
 # Stands for an attribute that has no column, until its entry is dropped.
 _NO_COLUMN = -1
@@ -301,7 +301,7 @@ class _Stream:
         """Read all sequences of `X`, once; `find` iterates over the columns of names."""
         for i, sequence in enumerate(_iterate(X, "X", "sequences")):
             tokens = list(_iterate(sequence, f"Sequence {i}", "tokens"))
-            names, lengths, positions, values = _read(tokens, self.limit, i, self._add_array)
+            names, lengths, positions, values = read_tokens(tokens, self.limit, i, self._add_array)
             if values:
                 start = len(self.columns) // 4
                 self.positions += (np.array(positions, np.int64) + start).data
@@ -380,8 +380,8 @@ def _iterate(value, what, content):
     raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {_SHAPE}")
 
 
-def _read(tokens, limit, i, add_array):
-    """Read the tokens of sequence `i`.
+def read_tokens(tokens, limit, i, add_array):
+    """Read the tokens of sequence `i`, feature dicts or lists of attribute strings.
 
     Returns the attribute names of all tokens together, the number of attributes of each token,
     and positions and values of those attributes that are not 1. Arrays are given to `add_array`.

@@ -701,3 +701,18 @@ def test_kept_files(small, tmp_path):
     assert crf.modelfile.name == str(path)
     del crf
     assert path.exists()
+
+
+def test_arrays_in_feature_dicts():
+    rng = np.random.default_rng(0)
+    X = [[{"word": w, "vector": rng.normal(size=3)} for w in rng.choice(["a", "b"], 4)]
+         for _ in range(20)]  # fmt: skip
+    y = [[("+" if t["vector"][0] > 0 else "-") + t["word"] for t in tokens] for tokens in X]
+    crf = crfsuite.CRF().fit(X, y)
+    opened = crfsuite.Tagger()
+    with opened.open(crf.modelfile.name):
+        for tagger in (crf.tagger_, opened):
+            for tokens, marginals in zip(X, crf.predict_marginals(X), strict=True):
+                assert tagger.tag(tokens) == crf.predict_single(tokens)
+                found = [tagger.marginal(label, 2) for label in crf.classes_]
+                np.testing.assert_allclose(found, [marginals[2][k] for k in crf.classes_])
