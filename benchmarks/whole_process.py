@@ -198,23 +198,19 @@ def run_python_crfsuite(task, folder, clock):
 
 
 def run_skstruct(estimator, task, folder, clock):
-    import skstruct
+    from skstruct import CRFTagger, MIRATagger, TemplateVectorizer
     from skstruct.datasets import read_conll
 
     clock.lap("import")
     (X, y), (X_test, y_test) = (read_conll(folder / part) for part in ("train", "test"))
     clock.lap("read")
-    vectorizer = skstruct.TemplateVectorizer(
-        task["template"], functions=task["functions"], dtype="float32"
-    )
+    vectorizer = TemplateVectorizer(task["template"], functions=task["functions"], dtype="float32")
     batch = vectorizer.fit_transform(X)
     clock.lap("features")
     if estimator == "CRFTagger":
-        tagger = skstruct.CRFTagger(
-            l2=2 * task["c2"], fit_intercept=False, tol=task["tol"], n_jobs=2
-        )
+        tagger = CRFTagger(l2=2 * task["c2"], fit_intercept=False, tol=task["tol"], n_jobs=2)
     else:
-        tagger = skstruct.MIRATagger(max_iter=task["epochs"], tol=None, random_state=0)
+        tagger = MIRATagger(max_iter=task["epochs"], tol=None, random_state=0)
     tagger.fit(batch, y)
     clock.lap("train")
 

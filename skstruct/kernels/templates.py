@@ -302,6 +302,7 @@ def _ask_for_codes(features, hashes, n):
         entry = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
         if entry >= 0:
             prefetch(features.codes, (entry & _LOW) * width)
+            prefetch(features.groups, entry & _LOW)
 
 
 @jit
