@@ -204,11 +204,16 @@ def run_skstruct(estimator, task, folder, clock):
     clock.lap("import")
     (X, y), (X_test, y_test) = (read_conll(folder / part) for part in ("train", "test"))
     clock.lap("read")
-    vectorizer = TemplateVectorizer(task["template"], functions=task["functions"], dtype="float32")
+    n_threads = 2 if estimator == "CRFTagger" else 1
+    vectorizer = TemplateVectorizer(
+        task["template"], functions=task["functions"], dtype="float32", n_jobs=n_threads
+    )
     batch = vectorizer.fit_transform(X)
     clock.lap("features")
     if estimator == "CRFTagger":
-        tagger = CRFTagger(l2=2 * task["c2"], fit_intercept=False, tol=task["tol"], n_jobs=2)
+        tagger = CRFTagger(
+            l2=2 * task["c2"], fit_intercept=False, tol=task["tol"], n_jobs=n_threads
+        )
     else:
         tagger = MIRATagger(max_iter=task["epochs"], tol=None, random_state=0)
     tagger.fit(batch, y)

@@ -17,6 +17,7 @@ from skstruct._template_features import (
     keep_frequent,
     number_all,
     order_features,
+    run_for_patterns,
 )
 from skstruct._template_syntax import parse_template
 from skstruct._template_values import Memory, Vocabulary, renumber
@@ -77,23 +78,27 @@ class LearntFeatures(Persistent):
         self._memory = reader.memory(used)
         self.__dict__.pop("_lookup", None)
 
-    def _find(self, reader, dtype):
+    def _find(self, reader, dtype, n_jobs):
         """CSR matrix of these features in a batch."""
         vocabulary, features, tables = self._tables()
-        if reader.vocabulary is vocabulary:
+        shared = reader.vocabulary is vocabulary
+        if shared:
             known = np.full(len(reader.pieces.hashes), -1, np.int32)
             known[: len(self._values)] = np.arange(len(self._values), dtype=np.int32)
         else:
             known = vocabulary.codes_of(reader.values)
         numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
-        for pattern, row in zip(reader.patterns, numbers, strict=True):
+
+        def find(i):
+            pattern, row = reader.patterns[i], numbers[i]
             given = reader.tokens, pattern, reader.pieces, known, features
-            if reader.vocabulary is vocabulary and len(pattern.fields) == 1:
-                n_doubtful = find_values(*given, tables[pattern.group], row)
-            else:
-                n_doubtful = find_template(*given, row)
+            if shared and len(pattern.fields) == 1:
+                return find_values(*given, tables[pattern.group], row)
+            return find_template(*given, row)
+
+        for i, n_doubtful in enumerate(run_for_patterns(find, reader, n_jobs)):
             if n_doubtful:
-                self._settle(reader, pattern, row)
+                self._settle(reader, reader.patterns[i], numbers[i])
         return gather(reader, numbers, self.n_features_, dtype)
 
     def _tables(self):

@@ -25,6 +25,7 @@ from skstruct.kernels.templates import (
     number_template,
     number_values,
 )
+from skstruct.parallel import run_tasks
 
 __all__ = [
     "TemplateReader",
@@ -38,7 +39,11 @@ __all__ = [
     "keep_frequent",
     "number_all",
     "order_features",
+    "run_for_patterns",
 ]
+
+# With fewer tokens, it takes longer to start threads than to do without them.
+_ROWS_FOR_THREADS = 5000
 
 
 class TemplateReader:
@@ -348,6 +353,12 @@ def expand_group(literals, values, codes):
     for j, literal in enumerate(literals[1:]):
         pieces += [values[codes[:, j]].tolist(), repeat(literal)]
     return list(map("".join, zip(*pieces, strict=False)))
+
+
+def run_for_patterns(function, reader, n_jobs):
+    """Call a function with the number of each pattern, in threads if there is enough to do."""
+    enough = reader.n_rows >= _ROWS_FOR_THREADS
+    return run_tasks(function, len(reader.patterns), n_jobs if enough else 1)
 
 
 def gather(reader, numbers, n_columns, dtype, *, column_of=None, sources=None):

@@ -31,7 +31,7 @@ def count_shards(n_jobs):
 def run_tasks(function, n_tasks, n_jobs):
     """Call ``function(number)`` for each of some tasks, in threads; results in order."""
     n_threads = min(n_tasks, effective_n_jobs(n_jobs))
-    if n_threads == 1:
+    if n_threads <= 1:
         return [function(number) for number in range(n_tasks)]
     # Imported where it is needed: a single job never pays for it.
     from concurrent.futures import ThreadPoolExecutor

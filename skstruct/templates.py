@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct._learnt_features import LearntFeatures, learn_features
 from skstruct._persistence import Persistent
-from skstruct._template_features import TemplateReader, check_templates, gather
+from skstruct._template_features import TemplateReader, check_templates, gather, run_for_patterns
 from skstruct._template_syntax import parse_template, template_lines
 from skstruct.kernels.templates import hash_template
 from skstruct.sequences import SequenceBatch
@@ -31,6 +31,7 @@ class _BaseTemplateVectorizer(
         "template": "no_validation",
         "functions": [dict, None],
         "dtype": "no_validation",
+        "n_jobs": [Integral, None],
     }
 
     def _read(self, X, lines, vocabulary=None):
@@ -98,6 +99,10 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
         Least number of tokens of the training data that a feature must occur in to get a column.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
+    n_jobs : int, default=None
+        Number of threads in which `transform` looks features up, -1 means all processors. The
+        result is the same for any number. None means 1 unless in a `joblib.parallel_config`
+        context.
 
     Attributes
     ----------
@@ -157,11 +162,12 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
         "min_freq": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, template=None, *, functions=None, min_freq=1, dtype=np.float64):
+    def __init__(self, template=None, *, functions=None, min_freq=1, dtype=np.float64, n_jobs=None):
         self.template = template
         self.functions = functions
         self.min_freq = min_freq
         self.dtype = dtype
+        self.n_jobs = n_jobs
 
     def fit(self, X, y=None):
         """Learn the features.
@@ -254,10 +260,10 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
                 f"on {self.n_columns_}."
             )
         dtype = self._checked_dtype()
-        matrix, transition_matrix = self._find(reader, dtype), None
+        matrix, transition_matrix = self._find(reader, dtype, self.n_jobs), None
         transitions = getattr(self, "_transitions", None)
         if transitions is not None:
-            transition_matrix = transitions._find(reader.for_transitions(), dtype)
+            transition_matrix = transitions._find(reader.for_transitions(), dtype, self.n_jobs)
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def get_feature_names_out(self, input_features=None):
@@ -342,6 +348,10 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
         Each takes a weight for every label pair.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
+    n_jobs : int, default=None
+        Number of threads in which `transform` looks features up, -1 means all processors. The
+        result is the same for any number. None means 1 unless in a `joblib.parallel_config`
+        context.
 
     See Also
     --------
@@ -374,12 +384,14 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
         n_features=2**20,
         n_transition_features=2**12,
         dtype=np.float64,
+        n_jobs=None,
     ):
         self.template = template
         self.functions = functions
         self.n_features = n_features
         self.n_transition_features = n_transition_features
         self.dtype = dtype
+        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X=None, y=None):
@@ -446,8 +458,11 @@ class HashingTemplateVectorizer(_BaseTemplateVectorizer):
 
     def _hash(self, reader, n_columns):
         numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
-        for pattern, row in zip(reader.patterns, numbers, strict=True):
-            hash_template(reader.tokens, pattern, reader.pieces, n_columns, row)
+
+        def take_hashes(i):
+            hash_template(reader.tokens, reader.patterns[i], reader.pieces, n_columns, numbers[i])
+
+        run_for_patterns(take_hashes, reader, self.n_jobs)
         return gather(reader, numbers, n_columns, self._checked_dtype())
 
     def __sklearn_tags__(self):

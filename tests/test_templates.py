@@ -150,6 +150,19 @@ def test_conll2000_exactly():
 # Formats of tokens.
 
 
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_threads_change_nothing(n_jobs):
+    words = np.random.default_rng(0).integers(500, size=(300, 20)).astype(str).tolist()
+    template = [*CHUNKING[:7], "B01:%x[0,0]", "U:%x[0,0|suffix1]"]
+    for vectorizer in (TemplateVectorizer(template), HashingTemplateVectorizer(template)):
+        vectorizer.fit(words[:200])
+        expected = vectorizer.transform(words)
+        found = vectorizer.set_params(n_jobs=n_jobs).transform(words)
+        assert (found.X != expected.X).nnz == 0
+        assert (found.transition_X != expected.transition_X).nnz == 0
+        assert vectorizer.transform([[], []]).n_rows == 0
+
+
 def test_forms_of_input_are_the_same():
     lines = ["U0:%x[-1,0]/%x[0,0]", "U1:%x[1,1]"]
     expected = TemplateVectorizer(lines).fit_transform(X_SMALL)
