@@ -13,12 +13,12 @@ from skstruct._template_features import (
     expand_names,
     find_namesakes,
     gather,
-    group_literals,
     keep_frequent,
     number_all,
     order_features,
     run_for_patterns,
 )
+from skstruct._template_reader import group_literals
 from skstruct._template_syntax import parse_template
 from skstruct._template_values import Memory, Vocabulary, renumber
 from skstruct.kernels.templates import (

@@ -8,6 +8,7 @@ from itertools import chain, islice, takewhile
 from numbers import Integral
 from operator import itemgetter
 
+from skstruct._garbage import collector_paused
 from skstruct._text_lines import GZIP_MAGIC, open_line_blocks
 
 __all__ = ["iter_conll", "read_conll"]
@@ -93,7 +94,8 @@ def read_conll(
     [['He', 'sleeps']]
     """
     parsed = _parsed(path_or_file, columns, label, encoding, separator, comment, skip_docstart)
-    tokens, labels = map(list, zip(*parsed, strict=True))
+    with collector_paused():
+        tokens, labels = map(list, zip(*parsed, strict=True))
     return tokens, None if label is None else labels
 
 

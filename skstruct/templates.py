@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct._learnt_features import LearntFeatures, learn_features
 from skstruct._persistence import Persistent
-from skstruct._template_features import TemplateReader, check_templates, gather, run_for_patterns
+from skstruct._template_features import gather, run_for_patterns
+from skstruct._template_reader import TemplateReader, check_templates
 from skstruct._template_syntax import parse_template, template_lines
 from skstruct.kernels.templates import hash_template
 from skstruct.sequences import SequenceBatch

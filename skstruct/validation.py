@@ -314,8 +314,13 @@ def _flatten_sequences(y, offsets, name, partial):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
     y = _as_list(y.to_numpy() if _is_frame(y) else y)
     _check_count(y, offsets, name)
+    lengths = np.diff(offsets).tolist()
+    if set(map(type, y)) <= {list, tuple} and list(map(len, y)) == lengths:
+        labels = list(chain.from_iterable(y))
+        _check_label_types(labels, offsets, partial)
+        return labels, None
     labels = []
-    for i, (sequence, length) in enumerate(zip(y, np.diff(offsets).tolist(), strict=True)):
+    for i, (sequence, length) in enumerate(zip(y, lengths, strict=True)):
         sequence = _as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
             raise ValueError(

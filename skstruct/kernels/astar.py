@@ -15,6 +15,20 @@ from skstruct.kernels.rows import add_rows
 from skstruct.kernels.viterbi import best_prefixes
 
 
+class Workspace(NamedTuple):
+    """What the search keeps."""
+
+    waiting: np.ndarray  # (n_best, 3), parent, token and label of a deviation
+    waiting_scores: np.ndarray  # (n_best,)
+    lead: np.ndarray  # (n_best, length), of the label of a token before the second best one
+    # For each label the transition scores into it, matrix by matrix, as far as they were needed;
+    # and what comes after the last token, where all labels are the same.
+    step_back: np.ndarray
+    ready: np.ndarray
+    alternatives: np.ndarray  # (n_labels,)
+    smallest: np.ndarray  # (n_best,)
+
+
 @jit
 def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     """Best label sequences of one sequence, best first; return how many there are.
@@ -57,20 +71,6 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         np.empty(n_best),
     )
     return deviate(scores, matrices, labels, path_scores, workspace)
-
-
-class Workspace(NamedTuple):
-    """What the search keeps."""
-
-    waiting: np.ndarray  # (n_best, 3), parent, token and label of a deviation
-    waiting_scores: np.ndarray  # (n_best,)
-    lead: np.ndarray  # (n_best, length), of the label of a token before the second best one
-    # For each label the transition scores into it, matrix by matrix, as far as they were needed;
-    # and what comes after the last token, where all labels are the same.
-    step_back: np.ndarray
-    ready: np.ndarray
-    alternatives: np.ndarray  # (n_labels,)
-    smallest: np.ndarray  # (n_best,)
 
 
 @lean_jit
