@@ -170,6 +170,7 @@ def run_skstruct(estimator, params, folder):
     clock = Clock()
     import skstruct
 
+    kind, vectorizer = getattr(skstruct, estimator), skstruct.SequenceVectorizer()
     baseline = peak_memory()
     clock.lap("import")
     (X, y), (X_test, y_test) = read_corpus(folder / "train"), read_corpus(folder / "test")
@@ -184,10 +185,9 @@ def run_skstruct(estimator, params, folder):
             making += perf_counter() - start
             yield strings
 
-    vectorizer = skstruct.SequenceVectorizer()
     batch = vectorizer.fit_transform(stream())
     clock.lap("features")
-    tagger = getattr(skstruct, estimator)(**params).fit(batch, y)
+    tagger = kind(**params).fit(batch, y)
     clock.lap("train")
     batch = vectorizer.transform(map(attributes, X_test))
     clock.lap("test features")

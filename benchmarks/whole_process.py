@@ -284,6 +284,7 @@ def run_all(repeat, folder):
 
 
 ROWS = {
+    "import, s": ("import", "{:.2f}"),
     "read, s": ("read", "{:.2f}"),
     "features, s": ("features", "{:.2f}"),
     "train, s": ("train", "{:.2f}"),
