@@ -21,13 +21,13 @@ from skstruct._template_features import (
 from skstruct._template_reader import group_literals
 from skstruct._template_syntax import parse_template
 from skstruct._template_values import Memory, Vocabulary, renumber
+from skstruct.kernels.gather import mark_used
 from skstruct.kernels.templates import (
     NOT_FOUND_YET,
     Features,
     fill_slots,
     find_template,
     find_values,
-    mark_used,
 )
 
 __all__ = ["LearntFeatures", "learn_features"]

@@ -7,13 +7,10 @@ from itertools import pairwise, repeat
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.kernels.gather import Sources, count_columns, gather_rows, keep_columns
 from skstruct.kernels.templates import (
     Features,
-    Sources,
-    count_columns,
     fill_slots,
-    gather_rows,
-    keep_columns,
     number_template,
     number_values,
 )

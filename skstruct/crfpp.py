@@ -9,9 +9,9 @@ from sklearn.pipeline import Pipeline
 
 from skstruct._crfsuite_model import read_bytes
 from skstruct._learnt_features import LearntFeatures
-from skstruct._template_features import _pieces as hash_pieces
-from skstruct._template_features import group_literals
+from skstruct._template_reader import group_literals
 from skstruct._template_syntax import parse_template
+from skstruct._template_values import hash_pieces
 from skstruct.crf import CRFTagger
 from skstruct.kernels.scores import Chain, EdgeChain
 from skstruct.templates import TemplateVectorizer

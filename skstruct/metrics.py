@@ -12,12 +12,16 @@ go into ``scoring=`` of scikit-learn's model selection tools. For another averag
 your own: ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 """
 
-from itertools import chain
-from operator import eq
-from typing import NamedTuple
-
 import numpy as np
 from sklearn.metrics import make_scorer
+
+from skstruct._chunks import chunks_of, count_chunks
+from skstruct._stacked_labels import (
+    check_choice,
+    check_sample_weight,
+    compare_tokens,
+    weigh_tokens,
+)
 
 __all__ = [
     "chunk_f1_score",
@@ -35,47 +39,7 @@ __all__ = [
     "token_accuracy_scorer",
 ]
 
-_O, _B, _I, _E, _S = range(5)
-_ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
-_PREFIXES = {
-    "conlleval": "BIESLU",
-    "IOB1": "BI",
-    "IOB2": "BI",
-    "IOBES": "BIES",
-    "BIOES": "BIES",
-    "BILOU": "BILU",
-}
 _AVERAGES = ("micro", "macro", "weighted")
-
-
-class _Tokens(NamedTuple):
-    """All labels of a batch, sequence after sequence; one sequence is one slice of ``offsets``."""
-
-    name: str
-    labels: list
-    offsets: np.ndarray
-
-    def fail(self, position, complaint):
-        sequence = np.searchsorted(self.offsets, position, side="right") - 1
-        label = self.labels[position]
-        raise ValueError(f"{self.name}[{sequence}] holds {label!r}: {complaint}")
-
-
-class _Chunks(NamedTuple):
-    """Chunks in order of position; positions count the tokens of the whole batch."""
-
-    starts: np.ndarray
-    stops: np.ndarray
-    kinds: np.ndarray
-
-
-class _Counts(NamedTuple):
-    """Chunks per type; with sample weights, their weights."""
-
-    types: list
-    correct: np.ndarray
-    predicted: np.ndarray
-    true: np.ndarray
 
 
 def extract_chunks(labels, *, scheme="conlleval"):
@@ -135,15 +99,7 @@ def extract_chunks(labels, *, scheme="conlleval"):
     >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"], scheme="IOB2")
     [(0, 2, 'NP'), (4, 5, 'NP')]
     """
-    _check_choice("scheme", scheme, tuple(_PREFIXES))
-    labels = _as_list(labels)
-    # An offset for every label makes an error name the position in the sequence.
-    tokens = _Tokens("labels", labels, np.arange(len(labels) + 1))
-    _check_types(tokens, str, "chunk labels must be str")
-    types, (coded,) = _encode([tokens], scheme)
-    chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
-    names = [types[kind] for kind in chunks.kinds]
-    return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
+    return chunks_of(labels, scheme)
 
 
 def chunk_precision_score(
@@ -193,7 +149,7 @@ def chunk_precision_score(
     >>> chunk_precision_score(y_true, y_pred)
     0.5
     """
-    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)[0]
 
 
@@ -231,7 +187,7 @@ def chunk_recall_score(
     >>> chunk_recall_score(y_true, y_pred, average=None)
     array([0.5, 1. ])
     """
-    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)[1]
 
 
@@ -269,7 +225,7 @@ def chunk_f1_score(
     >>> chunk_f1_score(y_true, y_pred, labels=["NP"])
     0.5
     """
-    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)[2]
 
 
@@ -312,7 +268,7 @@ def chunk_precision_recall_fscore_support(
     >>> chunk_precision_recall_fscore_support(y_true, y_pred)
     (array([0.5, 0.5]), array([0.5, 1. ]), array([0.5       , 0.66666667]), array([2, 1]))
     """
-    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)
 
 
@@ -365,7 +321,7 @@ def chunk_report(
     weighted avg       0.50      0.67      0.56         3
     <BLANKLINE>
     """
-    counts = _count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     columns = (column.tolist() for column in _summarise(counts, None, zero_division))
     types = list(zip(counts.types, *columns, strict=True))
     averages = [(f"{name} avg", *_summarise(counts, name, zero_division)) for name in _AVERAGES]
@@ -406,8 +362,8 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     >>> token_accuracy_score([["DET", "NOUN"], ["VERB", "DET"]], [["DET", "VERB"], ["VERB", "DET"]])
     0.75
     """
-    hit, lengths, known = _compare_tokens(y_true, y_pred, partial=True)
-    weights = _weigh_tokens(sample_weight, lengths)
+    hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
+    weights = weigh_tokens(sample_weight, lengths)
     if not known.all():
         weights = known * (1.0 if weights is None else weights)
         if not known.any():
@@ -440,189 +396,16 @@ def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
     >>> sequence_accuracy_score([[0, 1], [2, 0]], [[0, 2], [2, 0]])
     0.5
     """
-    hit, lengths, _ = _compare_tokens(y_true, y_pred)
-    weights = _check_sample_weight(sample_weight, len(lengths))
+    hit, lengths, _ = compare_tokens(y_true, y_pred)
+    weights = check_sample_weight(sample_weight, len(lengths))
     sequences = np.repeat(np.arange(len(lengths)), lengths)
     mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
     return float(np.average(mistakes == 0, weights=weights))
 
 
-def _as_list(y):
-    return y.tolist() if isinstance(y, np.ndarray) else list(y)
-
-
-def _stack(y, name):
-    if isinstance(y, str) or not hasattr(y, "__len__"):
-        raise ValueError(f"{name} must be a list or array of labels, got {type(y).__name__}")
-    rows = _as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
-    if not any(plain):
-        labels = list(chain.from_iterable(map(_as_list, rows)))
-        lengths = [len(row) for row in rows]
-    elif all(plain):
-        labels = rows
-        lengths = [1] * len(rows)
-    else:
-        odd = plain.index(not plain[0])
-        raise ValueError(
-            f"{name} mixes labels and sequences of labels: {name}[0] is a "
-            f"{type(rows[0]).__name__}, {name}[{odd}] a {type(rows[odd]).__name__}"
-        )
-    if not labels:
-        raise ValueError(f"{name} has no {'labels' if rows else 'sequences'}")
-    return _Tokens(name, labels, np.concatenate(([0], np.cumsum(lengths))))
-
-
-def _stack_pair(y_true, y_pred, allowed, complaint):
-    """Return both sides as tokens with equal offsets and labels of an allowed type."""
-    return _check_pair(_stack(y_true, "y_true"), _stack(y_pred, "y_pred"), allowed, complaint)
-
-
-def _check_pair(y_true, y_pred, allowed, complaint):
-    pair = y_true, y_pred
-    true, pred = (np.diff(tokens.offsets) for tokens in pair)
-    if len(true) != len(pred):
-        raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
-    if (true != pred).any():
-        i = np.argmax(true != pred)
-        raise ValueError(f"y_true[{i}] has {true[i]} labels but y_pred[{i}] has {pred[i]}")
-    for tokens in pair:
-        _check_types(tokens, allowed, complaint)
-    return pair
-
-
-def _check_types(tokens, allowed, complaint):
-    if not all(issubclass(kind, allowed) for kind in set(map(type, tokens.labels))):
-        valid = [isinstance(label, allowed) for label in tokens.labels]
-        tokens.fail(valid.index(False), complaint)
-
-
-def _check_choice(name, value, choices):
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-
-
-def _check_sample_weight(sample_weight, n_sequences):
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=float)
-    if weights.shape != (n_sequences,):
-        raise ValueError(
-            f"sample_weight must have shape ({n_sequences},), one weight a sequence, "
-            f"got {weights.shape}"
-        )
-    return weights
-
-
-def _weigh_tokens(sample_weight, lengths):
-    weights = _check_sample_weight(sample_weight, len(lengths))
-    return None if weights is None else np.repeat(weights, lengths)
-
-
-def _compare_tokens(y_true, y_pred, *, partial=False):
-    """Which tokens are right, the lengths of the sequences, and which correct labels are known."""
-    numbers = (str, int, float, np.generic)
-    pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
-    n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)
-    if partial and type(None) in set(map(type, pair[0].labels)):
-        known = np.fromiter((label is not None for label in pair[0].labels), bool, n)
-        labels = [0 if label is None else label for label in pair[0].labels]
-        pair = pair[0]._replace(labels=labels), pair[1]
-    true, pred = _check_pair(*pair, numbers, "labels must be str or numbers")
-    hit = np.fromiter(map(eq, true.labels, pred.labels), bool, n)
-    return hit, np.diff(true.offsets), known
-
-
-def _encode(batch, scheme):
-    """Give every token a role (one of _O, _B, _I, _E, _S) and the number of its chunk type.
-
-    Returns the sorted types and, for each of the batch, a pair of arrays of shape (n_tokens,).
-    """
-    parsed = {}
-    for tokens in batch:
-        for label in set(tokens.labels).difference(parsed):
-            prefix, _, kind = label.partition("-")
-            if prefix != "O" and (len(prefix) != 1 or prefix not in _PREFIXES[scheme]):
-                letters = ", ".join(_PREFIXES[scheme])
-                expected = f"'O' or one of {letters}, alone or before '-' and a type"
-                tokens.fail(tokens.labels.index(label), f"scheme={scheme!r} knows {expected}")
-            parsed[label] = _ROLES[prefix], "" if prefix == "O" else kind or "_"
-    types = sorted({kind for _, kind in parsed.values()})
-    numbers = {kind: number for number, kind in enumerate(types)}
-    codes = {label: code for code, label in enumerate(parsed)}
-    roles = np.array([role for role, _ in parsed.values()], dtype=np.int8)
-    kinds = np.array([numbers[kind] for _, kind in parsed.values()], dtype=np.intp)
-    coded = []
-    for tokens in batch:
-        lookup = map(codes.__getitem__, tokens.labels)
-        code = np.fromiter(lookup, np.intp, len(tokens.labels))
-        coded.append((roles[code], kinds[code]))
-    return types, coded
-
-
-def _find_chunks(roles, kinds, is_first, scheme):
-    """Find the chunks of the tokens with these roles and types (O has a type of its own).
-
-    Two neighbours are linked or not, by their roles and types alone. Maximal runs of linked tokens
-    part the batch, and the scheme says which of the runs are chunks.
-    """
-    same = np.zeros(len(roles), dtype=bool)
-    same[1:] = (kinds[1:] == kinds[:-1]) & ~is_first[1:]
-    if scheme == "IOB1":
-        roles = np.where((roles == _B) & ~same, _O, roles)
-    linked = same & ((roles == _I) | (roles == _E))
-    linked[1:] &= (roles[:-1] == _B) | (roles[:-1] == _I)
-    starts = np.flatnonzero(~linked)
-    stops = np.append(starts[1:], len(roles))[: len(starts)]
-    head, tail = roles[starts], roles[stops - 1]
-    if scheme in ("conlleval", "IOB1"):
-        valid = head != _O
-    elif scheme == "IOB2":
-        valid = head == _B
-    else:
-        valid = (head == _S) | ((head == _B) & (tail == _E))
-    return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
-
-
-def _count_chunks(y_true, y_pred, labels, scheme, sample_weight):
-    _check_choice("scheme", scheme, tuple(_PREFIXES))
-    if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
-        raise ValueError(f"labels must be a list of distinct chunk types, got {labels!r}")
-    pair = _stack_pair(y_true, y_pred, str, "chunk labels must be str")
-    types, coded = _encode(pair, scheme)
-    lengths = np.diff(pair[0].offsets)
-    weights = _weigh_tokens(sample_weight, lengths)
-    is_first = np.zeros(len(pair[0].labels), dtype=bool)
-    is_first[pair[0].offsets[:-1][lengths > 0]] = True
-    true, pred = (_find_chunks(*roles_and_kinds, is_first, scheme) for roles_and_kinds in coded)
-
-    correct = _match(true, pred, len(is_first))
-
-    def count(chunks):
-        weight = None if weights is None else weights[chunks.starts]
-        return np.bincount(chunks.kinds, weights=weight, minlength=len(types))
-
-    counts = count(correct), count(pred), count(true)
-    if labels is None:
-        rows = np.union1d(true.kinds, pred.kinds)
-        return _Counts([types[row] for row in rows], *(column[rows] for column in counts))
-    # The extra row at the end counts nothing: it stands for types that occur nowhere.
-    rows = [types.index(label) if label in types else len(types) for label in labels]
-    return _Counts(list(labels), *(np.append(column, 0)[rows] for column in counts))
-
-
-def _match(true, pred, n_tokens):
-    """Select the predicted chunks that are true ones; no two chunks of a side share a start."""
-    stop_at = np.zeros(n_tokens, dtype=np.intp)
-    kind_at = np.zeros(n_tokens, dtype=np.intp)
-    stop_at[true.starts], kind_at[true.starts] = true.stops, true.kinds
-    hit = (stop_at[pred.starts] == pred.stops) & (kind_at[pred.starts] == pred.kinds)
-    return _Chunks(*(column[hit] for column in pred))
-
-
 def _summarise(counts, average, zero_division):
     """Return precision, recall, F1 and support: arrays over the types, or numbers if averaged."""
-    _check_choice("average", average, (*_AVERAGES, None))
+    check_choice("average", average, (*_AVERAGES, None))
     correct, predicted, true = counts.correct, counts.predicted, counts.true
     if average == "micro":
         correct, predicted, true = ([column.sum()] for column in (correct, predicted, true))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import pairwise
 from numbers import Integral
 from typing import ClassVar
@@ -12,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct._garbage import collector_paused
 from skstruct._learnt_features import LearntFeatures, learn_features
 from skstruct._persistence import Persistent
 from skstruct._template_features import gather, run_for_patterns
@@ -37,7 +40,9 @@ class _BaseTemplateVectorizer(
 
     def _read(self, X, lines, vocabulary=None):
         """Number the columns of X that the template needs."""
-        return TemplateReader(X, lines, self.functions or {}, vocabulary)
+        # A generator is somebody else's code, which may leave garbage.
+        with nullcontext() if isinstance(X, Iterator) else collector_paused():
+            return TemplateReader(X, lines, self.functions or {}, vocabulary)
 
     def _given_lines(self):
         return None if self.template is None else template_lines(self.template)

@@ -225,6 +225,12 @@ def test_places_that_overlap_are_refused():
         crfpp.read_model("\n".join(lines).encode())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _load_kernels():
+    """What is loaded only once is no memory that a model takes."""
+    crfpp.read_model(TEXT.encode())
+
+
 def read_or_refuse(content):
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Kernels of feature templates: hash, number and gather the combinations of column values.
+"""Kernels of feature templates: hash and number the combinations of column values.
 
 A feature's name is the template's text with values in it. Its hash is made of the hashes of
 these pieces, so that names themselves are never built:
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels._prefetch import prefetch
 
 _BASE = np.uint64(0x9E3779B97F4A7C55)
@@ -53,15 +53,6 @@ class Features(NamedTuple):
     slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
 
 
-class Sources(NamedTuple):
-    """Where each template has the numbers of its features: in a table of values, or row by row."""
-
-    field: np.ndarray  # (n_templates,) int64, of the values; -1: row by row
-    position: np.ndarray  # (n_templates,) int64, from the current token
-    row: np.ndarray  # (n_templates,) int64, of `tables` or of the numbers
-    tables: np.ndarray  # (n_tables, n_values) int32; -1: no feature
-
-
 class Recent(NamedTuple):
     """Combinations seen last."""
 
@@ -69,7 +60,7 @@ class Recent(NamedTuple):
     numbers: np.ndarray  # (power of two,) int32
 
 
-@jit
+@lean_jit
 def hash_strings(text, ends, byte_hashes, hashes, powers):
     """Hash strings that are given as bytes, one after the other."""
     start = 0
@@ -82,7 +73,7 @@ def hash_strings(text, ends, byte_hashes, hashes, powers):
         start = ends[i]
 
 
-@jit
+@lean_jit
 def add_margins(codes, offsets, before, after, margin, out):
     """Copy sequences, with what is `margin` places around them."""
     n = 0
@@ -98,7 +89,7 @@ def add_margins(codes, offsets, before, after, margin, out):
             n += 1
 
 
-@jit
+@lean_jit
 def _packed(tokens, pattern, n_values, place):
     """The codes of a combination as one number, and whether it has all its values."""
     key = np.int64(0)
@@ -124,13 +115,13 @@ def _recent(pattern, n_values, n_rows):
     return Recent(np.full(size, -1, np.int64), np.empty(size, np.int32))
 
 
-@jit
+@lean_jit
 def _recent_slot(key, keys):
     mixed = np.uint64(key) * _BASE
     return np.int64(mixed >> np.uint64(40)) & (len(keys) - 1)
 
 
-@jit
+@lean_jit
 def _hash_at(tokens, pattern, values, place):
     h = pattern.literals.hashes[0]
     for j in range(len(pattern.fields)):
@@ -140,7 +131,7 @@ def _hash_at(tokens, pattern, values, place):
     return h
 
 
-@jit
+@lean_jit
 def _mixed(h):
     # The low bits of a polynomial depend on few bits of the text.
     h = (h ^ (h >> _HALF)) * _SPREAD
@@ -148,7 +139,7 @@ def _mixed(h):
     return h ^ (h >> _HALF)
 
 
-@jit
+@lean_jit
 def _same_codes(tokens, pattern, known, place, features, feature):
     if features.groups[feature] != pattern.group:
         return False
@@ -159,7 +150,7 @@ def _same_codes(tokens, pattern, known, place, features, feature):
     return True
 
 
-@jit
+@lean_jit
 def _probe(h, tokens, pattern, known, place, features):
     """Look a combination up: its number or -1, the free slot, another number with its hash or -1.
 
@@ -184,12 +175,12 @@ def _probe(h, tokens, pattern, known, place, features):
     return np.int64(-1), slot, namesake
 
 
-@jit
+@lean_jit
 def _entry(h, feature):
     return (np.int64(_mixed(h) >> _HALF) >> 1) << 32 | feature
 
 
-@jit
+@lean_jit
 def fill_slots(features, n_features):
     """Enter the first features into the empty slots."""
     mask = np.uint64(len(features.slots) - 1)
@@ -201,7 +192,7 @@ def fill_slots(features, n_features):
         features.slots[slot] = _entry(h, feature)
 
 
-@jit
+@lean_jit
 def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
     """Number a combination, as a new feature if it is not among them; returns it and how many."""
     feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
@@ -223,7 +214,7 @@ def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
     return feature, n_features
 
 
-@jit
+@lean_jit
 def number_values(tokens, pattern, values, known, features, n_features, table, doubtful):
     """Number the values that a template of one macro meets, and add new ones to the features.
 
@@ -248,9 +239,14 @@ def find_values(tokens, pattern, values, known, features, table, numbers):
 
     `table` has the features of the first values, -1 where that is not known.
     """
+    fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
+    return _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers)
+
+
+@lean_jit
+def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers):
     n_doubtful, n_known = 0, len(table)
     codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
-    fresh = np.full(len(known) - n_known, NOT_FOUND_YET, np.int32)
     for r in range(len(numbers)):
         place = tokens.places[r]
         c = codes[place + position]
@@ -268,7 +264,7 @@ def find_values(tokens, pattern, values, known, features, table, numbers):
     return n_doubtful
 
 
-@jit
+@lean_jit
 def _hash_new(tokens, pattern, values, first, last, slots, recent, numbers, pending):
     """Number what was seen lately, and hash the rest, for which memory is asked for.
 
@@ -294,7 +290,7 @@ def _hash_new(tokens, pattern, values, first, last, slots, recent, numbers, pend
     return n
 
 
-@jit
+@lean_jit
 def _ask_for_codes(features, hashes, n):
     """Ask for the codes of the features that combinations probably are."""
     slots, width = features.slots, features.codes.shape[1]
@@ -310,7 +306,7 @@ def _pending():
     return np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)
 
 
-@jit
+@lean_jit
 def _note(recent, key, number):
     if len(recent.keys):
         i = _recent_slot(key, recent.keys)
@@ -325,22 +321,24 @@ def number_template(tokens, pattern, values, known, features, n_features, number
     share their hash with another one are marked. Returns the new number of features.
     """
     recent = _recent(pattern, len(known), len(numbers))
-    pending = _pending()
+    return _number_rows(
+        tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, _pending()
+    )
+
+
+@lean_jit
+def _number_rows(
+    tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, pending
+):
     rows, hashes, keys = pending
     for start in range(0, len(numbers), _BLOCK):
         end = min(start + _BLOCK, len(numbers))
         n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
         _ask_for_codes(features, hashes, n)
         for i in range(n):
+            place = tokens.places[rows[i]]
             numbers[rows[i]], n_features = _enter(
-                hashes[i],
-                tokens,
-                pattern,
-                known,
-                tokens.places[rows[i]],
-                features,
-                n_features,
-                doubtful,
+                hashes[i], tokens, pattern, known, place, features, n_features, doubtful
             )
             _note(recent, keys[i], numbers[rows[i]])
     return n_features
@@ -353,9 +351,13 @@ def find_template(tokens, pattern, values, known, features, numbers):
     `known` has the fitted code of each value, or -1. Not found: -1. Where only the name can
     tell, -2 less the number of the feature with the same hash. Returns how many these are.
     """
-    n_doubtful = 0
     recent = _recent(pattern, len(known), len(numbers))
-    pending = _pending()
+    return _find_rows(tokens, pattern, values, known, features, numbers, recent, _pending())
+
+
+@lean_jit
+def _find_rows(tokens, pattern, values, known, features, numbers, recent, pending):
+    n_doubtful = 0
     rows, hashes, keys = pending
     for start in range(0, len(numbers), _BLOCK):
         end = min(start + _BLOCK, len(numbers))
@@ -373,7 +375,7 @@ def find_template(tokens, pattern, values, known, features, numbers):
     return n_doubtful
 
 
-@jit
+@lean_jit
 def hash_template(tokens, pattern, values, n_columns, numbers):
     """Take the hash of the combination at each row for its column."""
     for r in range(len(numbers)):
@@ -382,89 +384,3 @@ def hash_template(tokens, pattern, values, n_columns, numbers):
         if _packed(tokens, pattern, 0, place)[1]:
             h = _mixed(_hash_at(tokens, pattern, values, place))
             numbers[r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)
-
-
-@jit
-def _insert(c, first, n, indices, data):
-    """Put a column in its place among those of a row, from `first` to `n`; returns the new `n`."""
-    k = n
-    while k > first and indices[k - 1] > c:
-        k -= 1
-    if k > first and indices[k - 1] == c:
-        data[k - 1] += 1
-        return n
-    for i in range(n, k, -1):
-        indices[i], data[i] = indices[i - 1], data[i - 1]
-    indices[k], data[k] = c, 1
-    return n + 1
-
-
-@jit
-def gather_rows(tokens, sources, numbers, column_of, indptr, indices, data):
-    """Bring the columns of all templates together, sorted and counted row by row.
-
-    An empty `column_of` leaves the numbers as they are. Returns the number of entries.
-    """
-    n_templates, n_rows = len(sources.row), len(tokens.places)
-    # Template by template within a block: the columns of one template are close together.
-    block = np.empty((_BLOCK, n_templates), np.int32)
-    n = 0
-    for start in range(0, n_rows, _BLOCK):
-        end = min(start + _BLOCK, n_rows)
-        for m in range(n_templates):
-            i = sources.row[m]
-            for r in range(start, end):
-                if sources.field[m] >= 0:
-                    c = tokens.codes[sources.field[m], tokens.places[r] + sources.position[m]]
-                    if c >= 0:
-                        c = sources.tables[i, c]
-                else:
-                    c = numbers[i, r]
-                if c >= 0 and len(column_of):
-                    c = column_of[c]
-                block[r - start, m] = c
-        for r in range(start, end):
-            first, last = n, -1
-            for m in range(n_templates):
-                c = block[r - start, m]
-                # Templates come in the order of their columns: as a rule, this only appends.
-                if c > last:
-                    indices[n], data[n] = c, 1
-                    n += 1
-                    last = c
-                elif c >= 0:
-                    n = _insert(c, first, n, indices, data)
-            indptr[r + 1] = n
-    return n
-
-
-@jit
-def mark_used(codes, used):
-    """Mark the codes that occur, -1 apart."""
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            if codes[i, j] >= 0:
-                used[codes[i, j]] = True
-
-
-@jit
-def count_columns(indices, counts):
-    """Count the rows that each column occurs in."""
-    for k in range(len(indices)):
-        counts[indices[k]] += 1
-
-
-@jit
-def keep_columns(column_of, indptr, indices, data):
-    """Renumber columns and drop those without a number, in place; returns how many are left."""
-    n, start = 0, 0
-    for r in range(len(indptr) - 1):
-        end = indptr[r + 1]
-        for k in range(start, end):
-            c = column_of[indices[k]]
-            if c >= 0:
-                indices[n], data[n] = c, data[k]
-                n += 1
-        start = end
-        indptr[r + 1] = n
-    return n
