@@ -6,12 +6,14 @@ CoNLL-2000, and those of sklearn-crfsuite's tutorial on the Spanish part of CoNL
 
 - sklearn-crfsuite makes a dict for each token, as its tutorial does;
 - python-crfsuite is given lists of attribute strings;
-- `CRFTagger` and `MIRATagger` are given the matrix of a `TemplateVectorizer`.
+- `CRFTagger` and our quickest learner, the averaged perceptron on the one corpus and MIRA on the
+  other, are given the matrix of a `TemplateVectorizer`.
 
 CRFsuite trains until its own L-BFGS stops, `CRFTagger` until its objective is at least as low, and
-`MIRATagger` for as many epochs as it takes to tag the test set at least as well as CRFsuite's
-model, with each of the seeds 0, 1 and 2. These epochs were counted on the test set: they answer how
-long it takes to come as far as CRFsuite, and say nothing of which of the two is better.
+the quickest learner for as many epochs as it takes to tag the test set at least as well as
+CRFsuite's model does (the median of the seeds 0, 1 and 2; the one that is run is 0). These epochs
+were counted on the test set: they answer how long it takes to come as far as CRFsuite, and say
+nothing of which of the two is better.
 
     python benchmarks/whole_process.py --repeat 3
 
@@ -130,7 +132,7 @@ def feature_strings(features, sentence):
 
 
 # With these `tol`, `CRFTagger` stops soon after it has passed CRFsuite's last objective, and with
-# these `epochs` `MIRATagger` has passed its F1. The page has both.
+# these epochs the quickest learner has passed its F1. The page has both.
 TASKS = {
     "conll2000": {
         "title": "Chunking, CoNLL-2000",
@@ -139,7 +141,7 @@ TASKS = {
         "functions": None,
         "c2": 1.0,
         "tol": 1e-4,
-        "epochs": 8,
+        "quickest": ("PerceptronTagger", 6),
     },
     "conll2002-esp": {
         "title": "Named entities, CoNLL-2002 Spanish",
@@ -148,7 +150,7 @@ TASKS = {
         "functions": FUNCTIONS,
         "c2": 1.0,
         "tol": 3e-4,
-        "epochs": 12,
+        "quickest": ("MIRATagger", 12),
     },
 }
 
@@ -198,24 +200,26 @@ def run_python_crfsuite(task, folder, clock):
 
 
 def run_skstruct(estimator, task, folder, clock):
-    from skstruct import CRFTagger, MIRATagger, TemplateVectorizer
+    import skstruct
     from skstruct.datasets import read_conll
+
+    n_threads, n_epochs = 2, None
+    if estimator is None:
+        n_threads, (estimator, n_epochs) = 1, task["quickest"]
+    kind, vectorizer_kind = getattr(skstruct, estimator), skstruct.TemplateVectorizer
 
     clock.lap("import")
     (X, y), (X_test, y_test) = (read_conll(folder / part) for part in ("train", "test"))
     clock.lap("read")
-    n_threads = 2 if estimator == "CRFTagger" else 1
-    vectorizer = TemplateVectorizer(
+    vectorizer = vectorizer_kind(
         task["template"], functions=task["functions"], dtype="float32", n_jobs=n_threads
     )
     batch = vectorizer.fit_transform(X)
     clock.lap("features")
-    if estimator == "CRFTagger":
-        tagger = CRFTagger(
-            l2=2 * task["c2"], fit_intercept=False, tol=task["tol"], n_jobs=n_threads
-        )
+    if n_epochs is None:
+        tagger = kind(l2=2 * task["c2"], fit_intercept=False, tol=task["tol"], n_jobs=n_threads)
     else:
-        tagger = MIRATagger(max_iter=task["epochs"], tol=None, random_state=0)
+        tagger = kind(max_iter=n_epochs, tol=None, random_state=0)
     tagger.fit(batch, y)
     clock.lap("train")
 
@@ -224,7 +228,7 @@ def run_skstruct(estimator, task, folder, clock):
 
     predicted = tag()
     clock.lap("tag")
-    objective = tagger.history_["objective"][-1] if estimator == "CRFTagger" else None
+    objective = tagger.history_["objective"][-1] if n_epochs is None else None
     return tag, y_test, predicted, objective
 
 
@@ -232,7 +236,7 @@ SYSTEMS = {
     "sklearn-crfsuite": run_sklearn_crfsuite,
     "python-crfsuite": run_python_crfsuite,
     "CRFTagger, 2 threads": partial(run_skstruct, "CRFTagger"),
-    "MIRATagger": partial(run_skstruct, "MIRATagger"),
+    "quickest learner": partial(run_skstruct, None),
 }
 OURS = list(SYSTEMS)[2:]
 
@@ -333,7 +337,9 @@ def write_page(results, path):
         "whose text says what is measured.",
     ]
     for task, result in results.items():
-        lines += ["", f"## {TASKS[task]['title']}", "", *table(result)]
+        kind, n_epochs = TASKS[task]["quickest"]
+        lines += ["", f"## {TASKS[task]['title']}", ""]
+        lines += [f"The quickest learner is `{kind}` with {n_epochs} epochs.", "", *table(result)]
     lines += ["", f"Python {platform.python_version()}, {platform.machine()}, two processors."]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
