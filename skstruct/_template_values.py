@@ -81,8 +81,8 @@ class ValueNumbers:
 
     def __init__(self, vocabulary=None):
         self._vocabulary = vocabulary
-        self._n_known = 0 if vocabulary is None else len(vocabulary.values)
-        self._new = defaultdict(count(self._n_known).__next__)
+        n_known = 0 if vocabulary is None else len(vocabulary.values)
+        self._new = defaultdict(count(n_known).__next__)
         self._memory = Memory({}, {})
         self._places = {}
 
@@ -141,7 +141,15 @@ class ValueNumbers:
         return self._places.get(column)
 
     def sort(self):
-        """Number the values in their own order from now on; returns their numbers before."""
+        """Number the values in their own order from now on.
+
+        Returns
+        -------
+        order : ndarray of shape (n_values,)
+            Number before of each value in its new order.
+        rank : ndarray of shape (n_values,), dtype int32
+            New number of each value in the order before.
+        """
         values = list(self._new)
         order = sorted(range(len(values)), key=values.__getitem__)
         self._new = dict(zip(map(values.__getitem__, order), count()))

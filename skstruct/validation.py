@@ -317,8 +317,14 @@ def _flatten_sequences(y, offsets, name, partial):
     lengths = np.diff(offsets).tolist()
     if set(map(type, y)) <= {list, tuple} and list(map(len, y)) == lengths:
         labels = list(chain.from_iterable(y))
-        _check_label_types(labels, offsets, partial)
-        return labels, None
+    else:
+        labels = _flatten_one_by_one(y, lengths)
+    _check_label_types(labels, offsets, partial)
+    return labels, None
+
+
+def _flatten_one_by_one(y, lengths):
+    """Labels of sequences that need a closer look, of which some may be wrong."""
     labels = []
     for i, (sequence, length) in enumerate(zip(y, lengths, strict=True)):
         sequence = _as_list(sequence)
@@ -330,8 +336,7 @@ def _flatten_sequences(y, offsets, name, partial):
         if len(sequence) != length:
             raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
         labels.extend(sequence)
-    _check_label_types(labels, offsets, partial)
-    return labels, None
+    return labels
 
 
 def _as_list(y):

@@ -237,7 +237,7 @@ def number_values(tokens, pattern, values, known, features, n_features, table, d
 def find_values(tokens, pattern, values, known, features, table, numbers):
     """Do as `find_template` for a template of one macro.
 
-    `table` has the features of the first values, -1 where that is not known.
+    `table` has the features of the first values, NOT_FOUND_YET where only a look-up can tell.
     """
     fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
     return _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers)
