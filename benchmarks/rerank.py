@@ -27,8 +27,8 @@ from rerank_report import write_report
 from rerank_scale import measure_scale
 from rerank_taggers import TAGGER_TASKS
 
-from skstruct.rerank import VRDAReranker
-from skstruct.rerank_baselines import PerceptronReranker, SGDReranker, TruncatedGradientReranker
+from skstruct.rerankers.baselines import PerceptronReranker, SGDReranker, TruncatedGradientReranker
+from skstruct.rerankers.vrda import VRDAReranker
 
 HERE = Path(__file__).parent
 # By name; the folds of a task as "task/fold".

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct import SequenceBatch
-from skstruct.rerank import VRDAReranker
+from skstruct.rerankers.vrda import VRDAReranker
 
 N_ROWS = N_FEATURES = 1_000_000
 GROUP = 50

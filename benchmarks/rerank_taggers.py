@@ -8,9 +8,9 @@ from rerank_data import Builder, split_up
 from sklearn.model_selection import KFold
 
 from skstruct import PerceptronTagger
-from skstruct.conll import read_conll
+from skstruct.datasets.conll import read_conll
 from skstruct.metrics import extract_chunks
-from skstruct.stacking import chunk_cost
+from skstruct.rerankers.stacking import chunk_cost
 
 N_BEST = 20
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.dual import CRFDual
-from skstruct.lbfgs import minimize_lbfgs
-from skstruct.objective import CRFObjective
-from skstruct.oeg import ExponentiatedGradient
-from skstruct.parallel import range_runner
-from skstruct.sag import StochasticAverageGradient
+from skstruct.solvers.dual import CRFDual
+from skstruct.solvers.lbfgs import minimize_lbfgs
+from skstruct.solvers.objective import CRFObjective
+from skstruct.solvers.oeg import ExponentiatedGradient
+from skstruct.solvers.sag import StochasticAverageGradient
+from skstruct.utils.parallel import range_runner
 
 # The penalty that is l2 / n = 1 / n in the paper.
 MODEL = {"l2": 1.0, "fit_intercept": True}

@@ -6,11 +6,11 @@ import time
 import numpy as np
 from search_based_tasks import TASKS, load_task, score, sentence_counts
 
-import skstruct.history
+import skstruct.utils.history
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 
 # Epochs are timed by the time of the processor, so that other work on the machine counts less.
-skstruct.history.perf_counter = time.process_time
+skstruct.utils.history.perf_counter = time.process_time
 
 EPOCHS, TUNING_EPOCHS = 20, 15
 CLASSES = {

@@ -7,11 +7,11 @@ import joblib
 import numpy as np
 
 from skstruct import SequenceBatch, TemplateVectorizer
-from skstruct.conll import read_conll
 from skstruct.datasets import fetch_ocr_letters
-from skstruct.kernels.appearance import by_appearance
+from skstruct.datasets.conll import read_conll
+from skstruct.kernels.online.appearance import by_appearance
 from skstruct.metrics import chunk_f1_score, extract_chunks, token_accuracy_score
-from skstruct.tagger import as_rows
+from skstruct.taggers.base import as_rows
 
 WINDOW, STEP = 64, 32
 # Windows of a sequence, near the mean length of the papers' activity task, 67.9.

@@ -1,22 +1,22 @@
 from . import crfpp, crfsuite, datasets, metrics
-from .crf import CRFTagger
-from .embeddings import EmbeddingVectorizer
-from .features import SequenceVectorizer
-from .mira import MIRATagger
-from .perceptron import PerceptronTagger
-from .rerank import VRDAReranker
-from .rerank_baselines import (
+from .features.dicts import SequenceVectorizer
+from .features.embeddings import EmbeddingVectorizer
+from .features.union import SequenceUnion
+from .rerankers.baselines import (
     PerceptronReranker,
     SGDReranker,
     TruncatedGradientReranker,
 )
-from .sapo import SAPOTagger
-from .sdca import SDCACRF
+from .rerankers.stacking import NBestReranker
+from .rerankers.vrda import VRDAReranker
 from .sequences import SequenceBatch
-from .stacking import NBestReranker
-from .tagger import Labelling
-from .templates import HashingTemplateVectorizer, TemplateVectorizer
-from .union import SequenceUnion
+from .taggers.base import Labelling
+from .taggers.crf import CRFTagger
+from .taggers.mira import MIRATagger
+from .taggers.perceptron import PerceptronTagger
+from .taggers.sapo import SAPOTagger
+from .taggers.sdca import SDCACRF
+from .templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
 
 __all__ = [
     "SDCACRF",

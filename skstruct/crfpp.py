@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from skstruct._crfsuite_model import read_bytes
-from skstruct._learnt_features import LearntFeatures
-from skstruct._template_reader import group_literals
-from skstruct._template_syntax import parse_template
-from skstruct._template_values import hash_pieces
-from skstruct.crf import CRFTagger
-from skstruct.kernels.scores import Chain, EdgeChain
-from skstruct.templates import TemplateVectorizer
+from skstruct.crfsuite.model import read_bytes
+from skstruct.kernels.chain.scores import Chain, EdgeChain
+from skstruct.taggers.crf import CRFTagger
+from skstruct.templates.learnt import LearntFeatures
+from skstruct.templates.reader import group_literals
+from skstruct.templates.syntax import parse_template
+from skstruct.templates.values import hash_pieces
+from skstruct.templates.vectorizers import TemplateVectorizer
 
 __all__ = ["read_model"]
 

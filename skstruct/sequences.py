@@ -7,8 +7,8 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct._persistence import check_matrix, pack_strings, unpack_strings
-from skstruct._row_merge import beside
+from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
+from skstruct.utils.sparse import beside
 
 __all__ = ["SequenceBatch"]
 

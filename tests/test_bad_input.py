@@ -24,7 +24,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.history import History
+from skstruct.utils.history import History
 
 TAGGERS = [
     CRFTagger(l2=0.5),

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skstruct import _text_lines, conll
-from skstruct.datasets import iter_conll, read_conll
+from skstruct.datasets import conll, iter_conll, read_conll, text_lines
 
 TEXT = "-DOCSTART- X O\n\nHe PRP B-NP\nsleeps VBZ B-VP\n\n\nYes UH O\r\n\nÉté NN B-NP\n# x y\n"
 EXPECTED = (
@@ -42,7 +41,7 @@ def test_pieces_may_end_anywhere(tmp_path, packed, piece, encoding):
     content = TEXT.encode(encoding)
     path = tmp_path / "corpus"
     path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
-    with patch.object(_text_lines, "_PIECE", piece):
+    with patch.object(text_lines, "_PIECE", piece):
         for source in (path, str(path), io.BytesIO(path.read_bytes())):
             assert together(iter_conll(source, comment="#", encoding=encoding)) == EXPECTED
         assert read_conll(path, comment="#", encoding=encoding) == EXPECTED
@@ -96,7 +95,7 @@ def test_a_file_is_open_only_while_it_is_read(tmp_path):
     path = tmp_path / "corpus"
     path.write_text(TEXT, encoding="utf-8")
     file = path.open("rb")
-    with patch.object(_text_lines, "open", lambda *_: file, create=True):
+    with patch.object(text_lines, "open", lambda *_: file, create=True):
         sequences = iter_conll(path, comment="#")
         next(sequences)
         assert not file.closed
@@ -110,7 +109,7 @@ def test_members_of_a_gzipped_file():
     parts = [gzip.compress(part.encode(), mtime=0) for part in TEXT.split("sleeps", 1)]
     whole = parts[0] + gzip.compress(b"sleeps", mtime=0) + parts[1] + b"\0" * 5
     for piece in (1, 3, 1 << 16):
-        with patch.object(_text_lines, "_PIECE", piece):
+        with patch.object(text_lines, "_PIECE", piece):
             assert together(iter_conll(io.BytesIO(whole), comment="#")) == EXPECTED
             with pytest.raises(ValueError, match="<file object>: the gzip data is cut off or dam"):
                 list(iter_conll(io.BytesIO(whole + b"rest"), comment="#"))
@@ -120,7 +119,7 @@ def test_members_of_a_gzipped_file():
 
 @pytest.mark.parametrize("piece", [1, 4, 1 << 16])
 def test_errors_name_the_line_and_come_when_it_is_read(piece):
-    with patch.object(_text_lines, "_PIECE", piece):
+    with patch.object(text_lines, "_PIECE", piece):
         sequences = iter_conll(io.BytesIO(b"a x\r\n\nb y\n\nc \xe9 z\n"))
         if piece == 1:
             assert next(sequences) == (["a"], ["x"])

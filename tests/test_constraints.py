@@ -25,14 +25,14 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.constraints import SCHEMES, Constraint, read_constraint
-from skstruct.kernels.beam import beam_nbest, forbid_dead_ends
-from skstruct.kernels.search import search_nbest
+from skstruct.input.constraints import SCHEMES, Constraint, read_constraint
+from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
+from skstruct.kernels.chain.search import search_nbest
 from skstruct.metrics import extract_chunks
-from skstruct.objective import CRFObjective, draw_order
-from skstruct.parallel import range_runner
-from skstruct.search import SEARCHES, make_search
-from skstruct.tagger import TrainingSet, as_rows
+from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.taggers.base import TrainingSet, as_rows
+from skstruct.taggers.nbest import SEARCHES, make_search
+from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -463,7 +463,7 @@ def test_pieces_are_constrained_at_the_ends_of_sequences_only(scheme, mini_lengt
         solver="sgd", constraint=scheme, mini_length=mini_length, learning_rate=1e-12, l2=0,
         max_iter=1, tol=None, shuffle=False, random_state=3,
     ).fit(list(X), list(y))  # fmt: skip
-    from skstruct.structure import cut_sequences
+    from skstruct.taggers.pieces import cut_sequences
 
     offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])])
     pieces, _ = cut_sequences(offsets, np.random.RandomState(3), mini_length=mini_length)

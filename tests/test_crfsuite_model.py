@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SequenceBatch, TemplateVectorizer
-from skstruct._crfsuite_file import (
+from skstruct.crfsuite import CRF, Tagger, read_model, write_model
+from skstruct.crfsuite.file import (
     CRFsuiteModel,
     decode_model,
     describe_header,
     encode_model,
     hash_names,
 )
-from skstruct.crfsuite import CRF, Tagger, read_model, write_model
 from skstruct.datasets import read_conll
 
 HEADER = struct.Struct("<4sI4s9I")

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger, SequenceVectorizer
-from skstruct._crfsuite_trainer import train_with_crfsuite
-from skstruct.kernels.scores import EdgeRows
-from skstruct.tagger import TrainingSet, as_rows
+from skstruct.crfsuite.solver import train_with_crfsuite
+from skstruct.kernels.chain.scores import EdgeRows
+from skstruct.taggers.base import TrainingSet, as_rows
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from skstruct._originals import ORIGINALS, parsed_words
 from skstruct.datasets import (
     fetch_conll2000,
     fetch_conll2002,
@@ -23,6 +22,7 @@ from skstruct.datasets import (
     load_digit_sequences,
     read_conll,
 )
+from skstruct.datasets.originals import ORIGINALS, parsed_words
 
 SHARED = os.environ.get("SKSTRUCT_DATA")
 SMALL = b"He PRP B-NP\nsleeps VBZ B-VP\n\nYes UH O\n\n"

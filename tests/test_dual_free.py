@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from test_parameters import OPTIONS, as_weights, evaluate, make_objective, problems, training_set
 
-import skstruct.objective
+import skstruct.solvers.objective
 from skstruct import CRFTagger, SequenceBatch
-from skstruct.lbfgs import minimize_lbfgs
-from skstruct.objective import CRFObjective, draw_order
-from skstruct.parallel import range_runner
+from skstruct.solvers.lbfgs import minimize_lbfgs
+from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.utils.parallel import range_runner
 
 
 @pytest.fixture(autouse=True)
 def _start_small_sets(monkeypatch):
-    monkeypatch.setattr("skstruct.crf._MANY_TOKENS", 1000)
+    monkeypatch.setattr("skstruct.taggers.crf._MANY_TOKENS", 1000)
 
 
 def related_data(lengths, n_labels=4, n_features=6, seed=0):
@@ -157,9 +157,9 @@ def test_no_start_where_it_takes_too_much_memory(monkeypatch):
     X, y = related_data([5, 3, 8])
     objective = make_objective(training_set(X, y), 6, 4)
     needed = sum(part.nbytes for part in objective._memory()[:2])
-    monkeypatch.setattr(skstruct.objective, "_MOST_MEMORY", needed - 1)
+    monkeypatch.setattr(skstruct.solvers.objective, "_MOST_MEMORY", needed - 1)
     assert objective.stochastic_start() is None
-    monkeypatch.setattr(skstruct.objective, "_MOST_MEMORY", needed)
+    monkeypatch.setattr(skstruct.solvers.objective, "_MOST_MEMORY", needed)
     assert objective.stochastic_start() is not None
 
 
@@ -176,7 +176,7 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
     plain = CRFTagger(tol=1e-6)
     with monkeypatch.context() as patch:
-        patch.setattr("skstruct.crf._MANY_TOKENS", 10**9)
+        patch.setattr("skstruct.taggers.crf._MANY_TOKENS", 10**9)
         plain.fit(X, y)
     starts = []
 
@@ -200,7 +200,7 @@ def test_a_start_ends_where_it_is_near(monkeypatch):
     ]
     share = found[4][1]
     assert min(share_before for _, share_before in found[:4]) > share
-    monkeypatch.setattr(skstruct.objective, "_NEAR", share)
+    monkeypatch.setattr(skstruct.solvers.objective, "_NEAR", share)
     assert_array_equal(objective.stochastic_start(), found[4][0])
 
 
@@ -233,7 +233,7 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l2):
     batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
     params = {"l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
     started = CRFTagger(**params).fit(batch, y)
-    monkeypatch.setattr("skstruct.crf._MANY_TOKENS", 10**9)
+    monkeypatch.setattr("skstruct.taggers.crf._MANY_TOKENS", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     if l2 >= 1:
         assert started.history_["objective"][0] < 0.8 * plain.history_["objective"][0]

@@ -22,7 +22,7 @@ from skstruct import (
     SequenceVectorizer,
     TemplateVectorizer,
 )
-from skstruct._row_merge import as_csr, beside
+from skstruct.utils.sparse import as_csr, beside
 
 VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
 TOKENS = [["the", "cat", "sat"], [], ["The", "dog"]]
@@ -169,7 +169,7 @@ def test_dense_matrices_as_sparse_ones(density, shape):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_columns_side_by_side(seed, monkeypatch):
-    monkeypatch.setattr("skstruct._row_merge._AT_A_TIME", 10)
+    monkeypatch.setattr("skstruct.utils.sparse._AT_A_TIME", 10)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(0, 9))
     matrices = [

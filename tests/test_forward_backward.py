@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
-from skstruct.kernels.forward_backward import (
+from skstruct.kernels.chain.forward_backward import (
     MAX_SPREAD,
     finish_pairs,
     forward_backward,
     log_sum_exp,
     prepare_transitions,
 )
-from skstruct.kernels.vectormath import exp_nonpositive
+from skstruct.kernels.vector.vectormath import exp_nonpositive
 
 
 def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None, forbids=False):

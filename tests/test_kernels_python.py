@@ -12,6 +12,7 @@ import sys
 import threading
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,29 +26,27 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.kernels import (
-    astar,
-    beam,
-    forward_backward,
-    lbfgs,
-    nbest,
-    products,
-    rows,
-    scores,
-    viterbi,
-)
-from skstruct.kernels.scores import Chain
-from skstruct.kernels.search import search_nbest
-from skstruct.objective import CRFObjective
-from skstruct.oeg import ExponentiatedGradient
-from skstruct.rerank import VRDAReranker
-from skstruct.rerank_baselines import PerceptronReranker, TruncatedGradientReranker
-from skstruct.sag import StochasticAverageGradient
-from skstruct.search import make_search
-from skstruct.tagger import TrainingSet, as_rows, batch_rows
+from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.chain.search import search_nbest
+from skstruct.kernels.likelihood import lbfgs
+from skstruct.kernels.online import products
+from skstruct.kernels.vector import rows
+from skstruct.rerankers.baselines import PerceptronReranker, TruncatedGradientReranker
+from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.solvers.objective import CRFObjective
+from skstruct.solvers.oeg import ExponentiatedGradient
+from skstruct.solvers.sag import StochasticAverageGradient
+from skstruct.taggers.base import TrainingSet, as_rows, batch_rows
+from skstruct.taggers.nbest import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
-MODULES = sorted(module.name for module in pkgutil.iter_modules(skstruct.kernels.__path__))
+FOLDER = Path(skstruct.kernels.__file__).parent
+MODULES = sorted(
+    module.name.removeprefix("skstruct.kernels.")
+    for module in pkgutil.walk_packages(skstruct.kernels.__path__, "skstruct.kernels.")
+    if not module.ispkg
+)
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
 LENGTHS = [3, 0, 1, 5, 4, 2]
 EVERY = {"all_possible_states": True, "all_possible_transitions": True}
@@ -342,13 +341,13 @@ def kernels_of(module):
 
 
 def main(path):
-    folder = os.path.dirname(skstruct.kernels.__file__)
     reached = set()
 
     def note(frame, event, argument):
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(folder):
-            reached.add(f"{os.path.basename(code.co_filename)[:-3]}.{code.co_name}")
+        if event == "call" and code.co_filename.startswith(str(FOLDER)):
+            module = Path(code.co_filename).relative_to(FOLDER).with_suffix("").parts
+            reached.add(".".join([*module, code.co_name]))
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -385,8 +384,8 @@ def test_compiled_kernels_give_the_same(uncompiled):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_kernel_was_run_uncompiled(uncompiled, module):
-    reached = {name.split(".")[1] for name in uncompiled["reached"] if name.split(".")[0] == module}
-    assert kernels_of(module) - reached == set()
+    names = [name.rpartition(".") for name in uncompiled["reached"]]
+    assert kernels_of(module) - {kernel for home, _, kernel in names if home == module} == set()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from test_constraints import possible_labellings, random_possible, with_weights
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceBatch
-from skstruct.search import SEARCHES
+from skstruct.taggers.nbest import SEARCHES
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

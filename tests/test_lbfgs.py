@@ -7,8 +7,8 @@ import pytest
 import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.kernels.lbfgs import add_scaled, dot
-from skstruct.lbfgs import minimize_lbfgs
+from skstruct.kernels.likelihood.lbfgs import add_scaled, dot
+from skstruct.solvers.lbfgs import minimize_lbfgs
 
 
 class Recorder:

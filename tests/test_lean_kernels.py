@@ -3,7 +3,7 @@
 import gc
 from importlib import import_module
 from itertools import pairwise
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ LEARNERS = [
 def counted(monkeypatch):
     """Let numba count what it allocates and frees."""
     # The start of CRFTagger, too.
-    monkeypatch.setattr("skstruct.crf._MANY_TOKENS", 1)
+    monkeypatch.setattr("skstruct.taggers.crf._MANY_TOKENS", 1)
     _nrt_python.memsys_enable_stats()
     yield
     _nrt_python.memsys_disable_stats()
@@ -86,7 +86,8 @@ def test_lean_kernels_return_no_arrays():
 
     for learner in LEARNERS:
         work(learner, 3)
-    modules = [import_module(m.name) for m in iter_modules(kernels.__path__, "skstruct.kernels.")]
+    found = walk_packages(kernels.__path__, "skstruct.kernels.")
+    modules = [import_module(module.name) for module in found]
     returned = {
         (name, overload.signature.return_type)
         for module in modules

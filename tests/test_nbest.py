@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
-from skstruct.kernels.astar import astar_nbest
-from skstruct.kernels.nbest import nbest
-from skstruct.kernels.viterbi import viterbi
+from skstruct.kernels.chain.astar import astar_nbest
+from skstruct.kernels.chain.nbest import nbest
+from skstruct.kernels.chain.viterbi import viterbi
 
 both = pytest.mark.parametrize("search", [astar_nbest, nbest])
 

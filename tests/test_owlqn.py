@@ -12,11 +12,11 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from skstruct import CRFTagger, SequenceVectorizer
-from skstruct.lbfgs import minimize_lbfgs
-from skstruct.objective import CRFObjective
-from skstruct.owlqn import least_subgradient, minimize_owlqn
-from skstruct.parallel import range_runner
-from skstruct.tagger import TrainingSet, as_rows
+from skstruct.solvers.lbfgs import minimize_lbfgs
+from skstruct.solvers.objective import CRFObjective
+from skstruct.solvers.owlqn import least_subgradient, minimize_owlqn
+from skstruct.taggers.base import TrainingSet, as_rows
+from skstruct.utils.parallel import range_runner
 
 
 def least_squares(A, b, l2=0.0):

@@ -11,7 +11,7 @@ from joblib import cpu_count, parallel_config
 from strategies import lengths
 
 from skstruct import CRFTagger, PerceptronTagger
-from skstruct.parallel import count_shards, range_runner, run_tasks, split_ranges
+from skstruct.utils.parallel import count_shards, range_runner, run_tasks, split_ranges
 
 
 def as_offsets(lengths):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
-from skstruct.kernels.scores import Chain
-from skstruct.objective import CRFObjective
-from skstruct.parallel import range_runner
-from skstruct.tagger import TrainingSet, as_rows
+from skstruct.kernels.chain.scores import Chain
+from skstruct.solvers.objective import CRFObjective
+from skstruct.taggers.base import TrainingSet, as_rows
+from skstruct.utils.parallel import range_runner
 
 VALUES = ("ones", "real")
 # min_freq, all_possible_states, all_possible_transitions, fit_intercept

@@ -23,12 +23,12 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.constraints import Constraint
+from skstruct.input.constraints import Constraint
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
-from skstruct.objective import CRFObjective
-from skstruct.parallel import range_runner
-from skstruct.structure import cut_sequences
-from skstruct.tagger import TrainingSet, as_rows, batch_rows
+from skstruct.solvers.objective import CRFObjective
+from skstruct.taggers.base import TrainingSet, as_rows, batch_rows
+from skstruct.taggers.pieces import cut_sequences
+from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -24,12 +24,12 @@ from skstruct import (
     SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
-    _persistence,
     crfsuite,
 )
-from skstruct._persistence import Persistent, pack_strings, unpack_strings
-from skstruct.kernels.scores import Chain, EdgeChain
-from skstruct.tagger import BaseTagger
+from skstruct.kernels.chain.scores import Chain, EdgeChain
+from skstruct.taggers.base import BaseTagger
+from skstruct.utils import persistence
+from skstruct.utils.persistence import Persistent, pack_strings, unpack_strings
 
 sio = pytest.importorskip("skops.io")
 
@@ -342,7 +342,7 @@ def test_rerankers_are_checked(cases):
 def test_later_formats_say_so(cases, monkeypatch):
     tagger, _ = cases["CRFTagger"]
     with monkeypatch.context() as context:
-        context.setattr(_persistence, "FORMAT", 7)
+        context.setattr(persistence, "FORMAT", 7)
         data = sio.dumps(tagger)
         stored = pickle.dumps(tagger)
     assert sio.loads(sio.dumps(tagger), trusted=trusted_types(data)).classes_.tolist()

@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
-from skstruct.history import History
-from skstruct.kernels.online import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
-from skstruct.kernels.scores import Chain
-from skstruct.portions import may_rescale
-from skstruct.tagger import LEARNT
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.online.loop import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
+from skstruct.taggers.base import LEARNT
+from skstruct.taggers.rollback import may_rescale
+from skstruct.utils.history import History
 
 LEARNERS = [
     PerceptronTagger(),

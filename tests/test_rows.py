@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.kernels.rows import add_outer, add_rows, max_plus, vector_matrix
+from skstruct.kernels.vector.rows import add_outer, add_rows, max_plus, vector_matrix
 
 sizes = pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 13, 16, 22, 33])
 

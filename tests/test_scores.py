@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
-from skstruct.kernels.scores import (
+from skstruct.kernels.chain.scores import (
     Chain,
     add_boundary,
     emission_scores,
@@ -17,7 +17,7 @@ from skstruct.kernels.scores import (
     path_score,
     sequence_scores,
 )
-from skstruct.tagger import as_rows
+from skstruct.taggers.base import as_rows
 
 
 def random_weights(rng, n_labels, n_features):

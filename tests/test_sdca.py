@@ -19,11 +19,11 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
-from skstruct.dual import CRFDual
-from skstruct.kernels import divergence, sampling
-from skstruct.kernels.scores import Chain
-from skstruct.parallel import range_runner
-from skstruct.tagger import TrainingSet, as_rows
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.dual import divergence, sampling
+from skstruct.solvers.dual import CRFDual
+from skstruct.taggers.base import TrainingSet, as_rows
+from skstruct.utils.parallel import range_runner
 
 SCHEMES = ["gap", "uniform", "importance", "gap_importance", "max"]
 TOKEN_CASES = [[3, 1, 4, 2], [1, 1, 1], [5]]

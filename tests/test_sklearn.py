@@ -43,7 +43,7 @@ from skstruct import (
     SequenceVectorizer,
     metrics,
 )
-from skstruct.tagger import BaseTagger
+from skstruct.taggers.base import BaseTagger
 
 EXPORTED = [getattr(skstruct, name) for name in skstruct.__all__]
 EVERY_TAGGER = [c() for c in EXPORTED if isinstance(c, type) and issubclass(c, BaseTagger)]

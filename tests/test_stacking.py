@@ -11,13 +11,13 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 
-from skstruct.crf import CRFTagger
 from skstruct.features import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
-from skstruct.perceptron import PerceptronTagger
-from skstruct.rerank import VRDAReranker
-from skstruct.rerank_baselines import PerceptronReranker
-from skstruct.stacking import NBestReranker, chunk_cost, hamming_cost
+from skstruct.rerankers.baselines import PerceptronReranker
+from skstruct.rerankers.stacking import NBestReranker, chunk_cost, hamming_cost
+from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.taggers.crf import CRFTagger
+from skstruct.taggers.perceptron import PerceptronTagger
 
 
 def parity_task(seed, n_sequences=80):

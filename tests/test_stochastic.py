@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
-from skstruct.objective import CRFObjective
-from skstruct.oeg import ExponentiatedGradient
-from skstruct.sag import StochasticAverageGradient
+from skstruct.solvers.objective import CRFObjective
+from skstruct.solvers.oeg import ExponentiatedGradient
+from skstruct.solvers.sag import StochasticAverageGradient
 
 LEARNERS = {"sag": StochasticAverageGradient, "oeg": ExponentiatedGradient}
 every_solver = pytest.mark.parametrize("solver", LEARNERS)

@@ -17,8 +17,8 @@ from skstruct import (
     SequenceBatch,
     SequenceVectorizer,
 )
-from skstruct.kernels.scores import Rows
-from skstruct.tagger import TrainingSet, as_rows, unchanged_on_error
+from skstruct.kernels.chain.scores import Rows
+from skstruct.taggers.base import TrainingSet, as_rows, unchanged_on_error
 
 TAGGERS = {
     "CRFTagger": CRFTagger(l2=0.5),

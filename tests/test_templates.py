@@ -24,10 +24,10 @@ from skstruct import (
     PerceptronTagger,
     SequenceBatch,
     SequenceVectorizer,
-    _template_values,
 )
 from skstruct.datasets import load_addresses, read_conll
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
+from skstruct.templates import values as template_values
 
 X_SMALL = [
     [("the", "DT"), ("cat", "NN"), ("sat", "VBD")],
@@ -122,13 +122,13 @@ def test_matches_the_naive_twin(lines, X_train, X_test, min_freq):
 @settings(max_examples=100, deadline=None)
 def test_features_whose_hashes_collide_are_told_apart(lines, X_train, X_test):
     assume(any(X_train))
-    hashes = _template_values._BYTE_HASHES
+    hashes = template_values._BYTE_HASHES
     try:
         # All names of one length have the same hash.
-        _template_values._BYTE_HASHES = np.full(256, 7, np.uint64)
+        template_values._BYTE_HASHES = np.full(256, 7, np.uint64)
         check_against_twin(lines, X_train, X_test)
     finally:
-        _template_values._BYTE_HASHES = hashes
+        template_values._BYTE_HASHES = hashes
 
 
 def test_templates_with_many_parts():
@@ -533,7 +533,7 @@ def naive_column(name, n_features):
     mask = 2**64 - 1
     h = 0
     for byte in name.encode("utf-8"):
-        h = (h * 0x9E3779B97F4A7C55 + int(_template_values._BYTE_HASHES[byte])) & mask
+        h = (h * 0x9E3779B97F4A7C55 + int(template_values._BYTE_HASHES[byte])) & mask
     for _ in range(2):
         h = ((h ^ (h >> 32)) * 0xD6E8FEB86659FD93) & mask
     h ^= h >> 32

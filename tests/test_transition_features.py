@@ -29,16 +29,16 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.kernels.astar import astar_nbest
-from skstruct.kernels.beam import beam_nbest
-from skstruct.kernels.forward_backward import forward_backward, prepare_transitions
-from skstruct.kernels.nbest import nbest
-from skstruct.kernels.scores import EdgeChain
-from skstruct.kernels.viterbi import viterbi
-from skstruct.objective import CRFObjective, draw_order
-from skstruct.parallel import range_runner
-from skstruct.structure import cut_sequences
-from skstruct.tagger import TrainingSet, batch_rows, zero_edges
+from skstruct.kernels.chain.astar import astar_nbest
+from skstruct.kernels.chain.beam import beam_nbest
+from skstruct.kernels.chain.forward_backward import forward_backward, prepare_transitions
+from skstruct.kernels.chain.nbest import nbest
+from skstruct.kernels.chain.scores import EdgeChain
+from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.taggers.base import TrainingSet, batch_rows, zero_edges
+from skstruct.taggers.pieces import cut_sequences
+from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

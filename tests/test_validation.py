@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
 from skstruct import SequenceBatch
-from skstruct.validation import Format, encode_labels, read_format, shape_predictions
+from skstruct.input.formats import Format, encode_labels, read_format, shape_predictions
 
 MATRICES = [np.array([[0.0, 1.5], [2.0, 0.0], [1.0, 1.0]]), np.array([[3.0, 0.0]])]
 EQUAL = [MATRICES[0], MATRICES[0][::-1] + 1]

@@ -2,5 +2,5 @@
 
 Each dynamic programme is a serial leaf for one sequence (`viterbi`, `nbest`,
 `forward_backward`), called by a loop over a range of sequences (`decode`, `objective`,
-`online`). All kernels release the GIL: `skstruct.parallel` runs ranges in threads.
+`loop`). All kernels release the GIL: `skstruct.utils.parallel` runs ranges in threads.
 """

@@ -1,0 +1,15 @@
+from .estimator import CRF
+from .log import TrainingLog
+from .model import read_model, write_model
+from .tagger import ModelInfo, Tagger
+from .trainer import Trainer
+
+__all__ = [
+    "CRF",
+    "ModelInfo",
+    "Tagger",
+    "Trainer",
+    "TrainingLog",
+    "read_model",
+    "write_model",
+]

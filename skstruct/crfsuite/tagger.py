@@ -1,0 +1,336 @@
+"""A tagger with the methods of python-crfsuite's."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.crfsuite.file import decode_model, describe_header
+from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
+from skstruct.features.dicts import read_tokens
+from skstruct.kernels.chain.decode import decode_best, decode_marginals
+from skstruct.kernels.chain.forward_backward import prepare_transitions
+from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
+from skstruct.taggers.base import as_rows
+
+__all__ = ["ModelInfo", "Tagger", "as_tokens", "tagger_of"]
+
+
+class ModelInfo(NamedTuple):
+    """The weights of a model by name, as python-crfsuite's ``Tagger.info()`` gives them.
+
+    Attributes
+    ----------
+    header : dict of str to str
+        Of the model file.
+    labels, attributes : dict of str to str
+        Number of each name.
+    transitions : dict of (str, str) to float
+        Weight of each pair of a label before and a label.
+    state_features : dict of (str, str) to float
+        Weight of each pair of an attribute and a label.
+    """
+
+    header: dict
+    labels: dict
+    attributes: dict
+    transitions: dict
+    state_features: dict
+
+
+class Tagger:
+    """python-crfsuite's ``Tagger``: labels one sequence after another with a model file.
+
+    Takes the place of ``pycrfsuite.Tagger``, with the same answers. Labels of many sequences at
+    once, or in several threads, come much faster from `read_model` and ``predict``.
+
+    See Also
+    --------
+    read_model : The model as a `CRFTagger`.
+
+    Examples
+    --------
+    >>> from skstruct.crfsuite import CRF, Tagger
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    >>> crf = CRF().fit(X, y)
+    >>> tagger = Tagger()
+    >>> with tagger.open(crf.modelfile.name):
+    ...     labels = tagger.tag([{"word": "the"}, {"word": "dog"}])
+    ...     marginal = tagger.marginal("DET", 0)
+    >>> labels
+    ['DET', 'NOUN']
+    >>> print(f"{marginal:.2f}")
+    0.63
+    """
+
+    def __init__(self):
+        self._estimator = None
+
+    def _use(self, estimator, labels):
+        self._estimator = estimator
+        self._labels = labels
+        self._classes = estimator.classes_.tolist()
+        self._codes = {label: code for code, label in enumerate(self._classes)}
+        self._chain = estimator._chain()
+        self._transitions = prepare_transitions(self._chain.transition)
+        self._rows = self._found = None
+
+    def open(self, name):
+        """Read a model file.
+
+        Parameters
+        ----------
+        name : str or path-like
+            The file.
+
+        Returns
+        -------
+        context : context manager
+            Closes the tagger when it is left.
+
+        Raises
+        ------
+        ValueError
+            If it is no model file, or is cut short or inconsistent.
+        """
+        return self.open_inmemory(read_bytes(name))
+
+    def open_inmemory(self, value):
+        """Read the content of a model file.
+
+        Parameters
+        ----------
+        value : bytes
+            The content.
+
+        Returns
+        -------
+        context : context manager
+            As of `open`.
+        """
+        model = decode_model(bytes(value))
+        self._use(tagger_from_model(model), model.labels)
+        return closing(self)
+
+    def close(self):
+        """Forget the model."""
+        self._estimator = None
+
+    def labels(self):
+        """Labels, in the order of the model file.
+
+        Returns
+        -------
+        labels : list of str
+        """
+        self._opened()
+        return list(self._labels)
+
+    def set(self, xseq):
+        """Take a sequence, for the calls that follow.
+
+        Parameters
+        ----------
+        xseq : list of tokens
+            Feature dicts, also with arrays, or lists of attribute strings, or an ``ItemSequence``
+            of python-crfsuite.
+        """
+        self._rows = self._read(self._opened(), as_tokens(xseq))
+        self._found = None
+
+    def tag(self, xseq=None):
+        """Best labels of a sequence.
+
+        Parameters
+        ----------
+        xseq : list of tokens, default=None
+            As of `set`. By default the sequence that was set last.
+
+        Returns
+        -------
+        labels : list of str
+        """
+        self._opened()
+        if xseq is not None:
+            self.set(xseq)
+        if self._rows is None:
+            return []
+        codes = np.empty(len(self._rows.indptr) - 1, np.int32)
+        decode_best(self._rows, np.array([0, len(codes)]), 0, 1, self._chain, codes)
+        return [self._classes[code] for code in codes.tolist()]
+
+    def marginal(self, y, pos):
+        """Marginal probability of a label at a position of the sequence that was set last.
+
+        Parameters
+        ----------
+        y : str
+            The label.
+        pos : int
+            The position, from 0.
+
+        Returns
+        -------
+        probability : float
+        """
+        marginals, _ = self._probabilities()
+        if not 0 <= pos < len(marginals):
+            raise ValueError(f"The position {pos} is out of range of {len(marginals)} tokens.")
+        return float(marginals[pos, self._code(y)])
+
+    def probability(self, yseq):
+        """Probability of labels for the sequence that was set last.
+
+        Parameters
+        ----------
+        yseq : list of str
+            A label for each token.
+
+        Returns
+        -------
+        probability : float
+        """
+        marginals, log_partition = self._probabilities()
+        codes = np.array([self._code(label) for label in yseq], np.int32)
+        if len(codes) != len(marginals):
+            raise ValueError(f"There are {len(codes)} labels for {len(marginals)} tokens.")
+        scores = np.empty(marginals.shape)
+        sequence_scores(self._rows, 0, len(codes), self._chain, scores)
+        score = path_score(scores, len(codes), self._chain.transition, codes)
+        return math.exp(score - log_partition)
+
+    def info(self):
+        """Names and weights of the model.
+
+        Returns
+        -------
+        info : ModelInfo
+            Its weights are in full precision, where python-crfsuite's are rounded to six decimals.
+        """
+        data = tagger_to_bytes(self._opened(), labels=self._labels)
+        model = decode_model(data)
+        labels, attributes = model.labels, model.attributes
+        return ModelInfo(
+            describe_header(data),
+            {name: str(number) for number, name in enumerate(labels)},
+            {name: str(number) for number, name in enumerate(attributes)},
+            {
+                (labels[a], labels[b]): weight
+                for (a, b), weight in zip(
+                    model.pairs.tolist(), model.pair_weights.tolist(), strict=True
+                )
+            },
+            {
+                (attributes[a], labels[b]): weight
+                for (a, b), weight in zip(
+                    model.states.tolist(), model.state_weights.tolist(), strict=True
+                )
+            },
+        )
+
+    def dump(self, filename=None):
+        """Print the names and weights of the model in CRFsuite's layout.
+
+        Parameters
+        ----------
+        filename : str or path-like, default=None
+            Where to. By default the standard output.
+        """
+        lines = _dump_lines(self.info())
+        if filename is None:
+            sys.stdout.writelines(lines)
+            return
+        with open(filename, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.writelines(lines)
+
+    def _opened(self):
+        if self._estimator is None:
+            raise ValueError("The tagger is not opened")
+        return self._estimator
+
+    def _read(self, estimator, xseq):
+        """The rows of one sequence."""
+        if not hasattr(estimator, "vectorizer_"):
+            return as_rows(estimator._read_X([xseq])[1].X)
+        # Without a batch in between, which for a single sequence would take most of the time.
+        vocabulary, limit = estimator.vectorizer_.vocabulary_, np.finfo(np.float64).max
+        xseq, arrays = list(xseq), []
+        names, lengths, positions, values = read_tokens(
+            xseq, limit, 0, lambda *array: arrays.append(array)
+        )
+        if arrays:
+            return as_rows(estimator._read_X([xseq])[1].X)
+        columns = np.fromiter(map(vocabulary.get, names, repeat(-1)), np.int32, len(names))
+        data = np.ones(len(names))
+        data[positions] = values
+        known = columns >= 0
+        indptr = np.concatenate([[0], np.cumsum(known)])[np.cumsum([0, *lengths])]
+        return Rows(indptr, columns[known], data[known])
+
+    def _probabilities(self):
+        """Marginals and log-partition of the sequence that was set last, computed once."""
+        self._opened()
+        if self._rows is None:
+            self.set([])
+        if self._found is None:
+            n = len(self._rows.indptr) - 1
+            marginals, log_partition = np.empty((n, len(self._classes))), np.empty(1)
+            decode_marginals(
+                self._rows,
+                np.array([0, n]),
+                0,
+                1,
+                self._chain,
+                self._transitions,
+                marginals,
+                log_partition,
+            )
+            self._found = marginals, float(log_partition[0])
+        return self._found
+
+    def _code(self, label):
+        if label not in self._codes:
+            raise ValueError(f"{label!r} is no label of this model.")
+        return self._codes[label]
+
+
+def tagger_of(estimator, labels):
+    """A `Tagger` that answers with a fitted estimator, and lists its labels in this order."""
+    tagger = Tagger()
+    tagger._use(estimator, labels)
+    return tagger
+
+
+def _dump_lines(info):
+    """The lines of CRFsuite's dump."""
+    sections = {
+        "FILEHEADER": (f"  {name}: {value}\n" for name, value in info.header.items()),
+        "LABELS": (f"  {number:>5}: {name}\n" for name, number in info.labels.items()),
+        "ATTRIBUTES": (f"  {number:>5}: {name}\n" for name, number in info.attributes.items()),
+        "TRANSITIONS": (
+            f"  (1) {before} --> {label}: {weight:.6f}\n"
+            for (before, label), weight in info.transitions.items()
+        ),
+        "STATE_FEATURES": (
+            f"  (0) {name} --> {label}: {weight:.6f}\n"
+            for (name, label), weight in info.state_features.items()
+        ),
+    }
+    for title, lines in sections.items():
+        yield f"{title} = {{\n"
+        yield from lines
+        yield "}\n\n"
+
+
+def as_tokens(xseq):
+    """A sequence of tokens; of an ``ItemSequence`` of python-crfsuite, its attributes."""
+    if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
+        return xseq.items()
+    return xseq

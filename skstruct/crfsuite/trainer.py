@@ -1,0 +1,262 @@
+"""Learning as CRFsuite is asked to, and a trainer with the methods of python-crfsuite's."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from time import perf_counter
+
+from sklearn.exceptions import ConvergenceWarning
+
+from skstruct.crfsuite.algorithms import algorithm_named, make_estimator, parameters_of
+from skstruct.crfsuite.log import HeldOut, TrainingLog
+from skstruct.crfsuite.model import tagger_to_bytes
+from skstruct.crfsuite.tagger import as_tokens
+
+__all__ = ["Trainer", "learn"]
+
+# python-crfsuite's names of what has another name in sklearn-crfsuite.
+_RENAMED = {
+    "feature.minfreq": "min_freq",
+    "feature.possible_states": "all_possible_states",
+    "feature.possible_transitions": "all_possible_transitions",
+    "type": "pa_type",
+    **{
+        f"calibration.{name}": f"calibration_{name}"
+        for name in ("eta", "rate", "samples", "candidates", "max_trials")
+    },
+}
+_FLAGS = {"all_possible_states", "all_possible_transitions", "error_sensitive", "averaging"}
+_WORDS = {"linesearch"}
+_WHOLE_NUMBERS = {"max_iterations", "num_memories", "period", "max_linesearch", "pa_type"}
+
+
+def learn(params, X, y, X_dev=None, y_dev=None):
+    """Learn with parameters of `CRF`.
+
+    Parameters
+    ----------
+    params : dict
+        Those that are missing are None.
+    X, y, X_dev, y_dev : object
+        As of `CRF.fit`.
+
+    Returns
+    -------
+    estimator : estimator
+        Fitted.
+    labels : list of str
+        In the order in which they first occur.
+    log : TrainingLog
+    """
+    estimator = make_estimator(params)
+    y = [list(sequence) for sequence in y]
+    labels = list(dict.fromkeys(label for sequence in y for label in sequence))
+    if not all(isinstance(label, str) for label in labels):
+        raise ValueError(f"Labels must be strings, as CRFsuite's are; got {labels[:3]!r}.")
+    start = perf_counter()
+    with warnings.catch_warnings():
+        if params.get("max_iterations") is not None:
+            # Who sets a limit knows that it may come before the minimum.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        held_out = _fit(estimator, X, y, X_dev, y_dev, labels)
+    if hasattr(estimator, "transition_coef_"):
+        raise ValueError(
+            "X has features of transitions, which CRFsuite's models know nothing of: use CRFTagger."
+        )
+    n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
+    log = TrainingLog(estimator, n_weights, perf_counter() - start, held_out)
+    return estimator, labels, log
+
+
+def _fit(estimator, X, y, X_dev, y_dev, labels):
+    """Fit, and score the held out sequences at every iteration, if there are some."""
+    if X_dev is None:
+        estimator.fit(X, y)
+        return None
+    y_dev = [list(sequence) for sequence in y_dev]
+    held_out = HeldOut(labels, y_dev)
+    estimator._on_validation = lambda predicted: held_out.add(estimator.classes_, predicted)
+    try:
+        estimator.fit(X, y, X_val=X_dev, y_val=y_dev)
+    finally:
+        del estimator._on_validation
+    return held_out
+
+
+class Trainer:
+    """python-crfsuite's ``Trainer``: collects sequences, learns, and writes a model file.
+
+    Takes the place of ``pycrfsuite.Trainer``; learns as `CRF` does.
+
+    Parameters
+    ----------
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default=None
+        How to learn; None is "lbfgs".
+    params : dict, default=None
+        Parameters, by python-crfsuite's names, such as ``"feature.minfreq"``.
+    verbose : bool, default=True
+        Whether to print a line for each iteration.
+
+    Attributes
+    ----------
+    logparser : TrainingLog or None
+        How the last training went.
+
+    See Also
+    --------
+    CRF : The same in one object with the tagger.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skstruct.crfsuite import Tagger, Trainer
+    >>> trainer = Trainer(verbose=False, params={"c2": 0.1})
+    >>> trainer.append([["word=the"], ["word=cat"]], ["DET", "NOUN"])
+    >>> trainer.append([["word=a"], ["word=dog"]], ["DET", "NOUN"])
+    >>> tagger = Tagger()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     trainer.train(f"{folder}/model.crfsuite")
+    ...     context = tagger.open(f"{folder}/model.crfsuite")
+    >>> tagger.tag([["word=the"], ["word=dog"]])
+    ['DET', 'NOUN']
+    """
+
+    def __init__(self, algorithm=None, params=None, verbose=True):
+        self.verbose = verbose
+        self.logparser = None
+        self._values = {}
+        self.select("lbfgs" if algorithm is None else algorithm)
+        self.clear()
+        if params is not None:
+            self.set_params(params)
+
+    def select(self, algorithm, type="crf1d"):
+        """Choose the algorithm; parameters go back to their defaults.
+
+        Parameters
+        ----------
+        algorithm : str
+            As of the class.
+        type : {"crf1d"}, default="crf1d"
+            Kind of the model.
+        """
+        if type != "crf1d":
+            raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
+        self._algorithm = algorithm_named(algorithm)
+        self._values = {}
+
+    def params(self):
+        """Names of the parameters of the algorithm.
+
+        Returns
+        -------
+        names : list of str
+        """
+        theirs = {ours: name for name, ours in _RENAMED.items()}
+        return [theirs.get(name, name) for name in sorted(parameters_of(self._algorithm))]
+
+    def set_params(self, params):
+        """Set parameters.
+
+        Parameters
+        ----------
+        params : dict of str to object
+            Values by name.
+        """
+        for name, value in params.items():
+            self.set(name, value)
+
+    def set(self, name, value):
+        """Set a parameter.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        value : object
+            A number, bool or word, also as a string.
+        """
+        if name not in self.params():
+            raise ValueError(f"Parameter not found: {name} = {value}")
+        self._values[name] = _as_value(_RENAMED.get(name, name), value)
+
+    def get(self, name):
+        """Value of a parameter.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        value : object
+            None where CRFsuite's default stands.
+        """
+        if name not in self.params():
+            raise ValueError(f"Parameter not found: {name}")
+        return self._values.get(name)
+
+    def get_params(self):
+        """Values of all parameters.
+
+        Returns
+        -------
+        params : dict of str to object
+        """
+        return {name: self.get(name) for name in self.params()}
+
+    def append(self, xseq, yseq, group=0):
+        """Take a sequence to learn from.
+
+        Parameters
+        ----------
+        xseq : list of tokens
+            Feature dicts or lists of attribute strings, or an ``ItemSequence``.
+        yseq : list of str
+            Its labels.
+        group : int, default=0
+            What `train` may hold out.
+        """
+        xseq, yseq = list(as_tokens(xseq)), list(yseq)
+        if len(xseq) != len(yseq):
+            raise ValueError(
+                f"The numbers of items and labels differ: |x| = {len(xseq)}, |y| = {len(yseq)}"
+            )
+        self._sequences.append((xseq, yseq, group))
+
+    def clear(self):
+        """Forget the sequences."""
+        self._sequences = []
+
+    def train(self, model, holdout=-1):
+        """Learn, and write the model file.
+
+        Parameters
+        ----------
+        model : str or path-like
+            The file; an empty string for none.
+        holdout : int, default=-1
+            Group that is not learnt from but scored; -1 is none.
+        """
+        learnt_from = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
+        held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]
+        params = {_RENAMED.get(name, name): value for name, value in self._values.items()}
+        params |= {"algorithm": self._algorithm, "verbose": self.verbose}
+        X_dev, y_dev = ([s[k] for s in held] for k in (0, 1)) if held else (None, None)
+        estimator, labels, self.logparser = learn(
+            params, [s[0] for s in learnt_from], [s[1] for s in learnt_from], X_dev, y_dev
+        )
+        if os.fspath(model):
+            Path(model).write_bytes(tagger_to_bytes(estimator, labels=labels))
+
+
+def _as_value(name, value):
+    """A parameter as what it is."""
+    if name in _WORDS:
+        return str(value)
+    if name in _FLAGS:
+        return bool(int(value))
+    return int(value) if name in _WHOLE_NUMBERS else float(value)

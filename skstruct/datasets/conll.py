@@ -1,0 +1,327 @@
+"""Reader for column files, one token a line: the CoNLL formats and their many relatives."""
+
+import gzip
+import re
+import zlib
+from functools import partial
+from itertools import chain, islice, takewhile
+from numbers import Integral
+from operator import itemgetter
+
+from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks
+from skstruct.utils.garbage import collector_paused
+
+__all__ = ["iter_conll", "read_conll"]
+
+# Not str.split: that also splits at no-break spaces and the like, which occur inside tokens.
+_split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
+# Different lines whose meanings a stream keeps: of text, most are among the first ones.
+_REMEMBERED = 1 << 16
+
+
+def read_conll(
+    path_or_file,
+    *,
+    columns=None,
+    label=-1,
+    encoding="utf-8",
+    separator=None,
+    comment=None,
+    skip_docstart=True,
+):
+    r"""Read a column file: one token a line, a blank line after each sequence.
+
+    Plain and gzipped files are told apart by their content. Line ends of any kind, blanks at the
+    end of a line, several blank lines in a row, a missing newline at the end of the file and a
+    byte order mark are all fine.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like, file object or iterable of lines
+        The file; a file object may be open in binary or in text mode, and is not closed.
+    columns : int or sequence of int, default=None
+        The columns that make up a token, counted from 0, or from the end if negative. None stands
+        for all columns but the label. With an int, or with None and only one such column, tokens
+        are str; otherwise they are tuples of str. Equal tokens are one object.
+    label : int or None, default=-1
+        The column of the label. None if the file has none.
+    encoding : str, default="utf-8"
+        Encoding of the file; not used for a file object open in text mode.
+    separator : str, default=None
+        What separates the columns. None stands for any run of spaces and tabs. With a separator
+        such as ``"\t"`` a token may contain spaces, or be empty.
+    comment : str, default=None
+        Lines that start with this are left out, such as ``"#"`` in CoNLL-U files. None if the
+        file has no comments.
+    skip_docstart : bool, default=True
+        Whether to take a line whose first column is ``-DOCSTART-`` for what it is in the CoNLL
+        files, a boundary between documents, and not for a token.
+
+    Returns
+    -------
+    tokens : list of list of str or of tuple of str
+        The sequences.
+    labels : list of list of str, or None
+        Their labels, each as long as its sequence. None if `label` is None.
+
+    Raises
+    ------
+    ValueError
+        If lines differ in their number of columns, lack a column that is asked for, or have an
+        empty label; if the file is not in the encoding, is a damaged gzip file or has no token.
+        The message names the file and, where there is one, the line.
+    OSError
+        If the file cannot be opened.
+
+    See Also
+    --------
+    iter_conll : The same one sequence after the other.
+
+    Examples
+    --------
+    >>> import io
+    >>> from skstruct.datasets import read_conll
+    >>> file = io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n\nYes UH O\n")
+    >>> tokens, labels = read_conll(file)
+    >>> tokens
+    [[('He', 'PRP'), ('sleeps', 'VBZ')], [('Yes', 'UH')]]
+    >>> labels
+    [['B-NP', 'B-VP'], ['O']]
+
+    Only the words:
+
+    >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
+    [['He', 'sleeps']]
+    """
+    parsed = _parsed(path_or_file, columns, label, encoding, separator, comment, skip_docstart)
+    with collector_paused():
+        tokens, labels = map(list, zip(*parsed, strict=True))
+    return tokens, None if label is None else labels
+
+
+def iter_conll(
+    path_or_file,
+    *,
+    batch_size=None,
+    columns=None,
+    label=-1,
+    encoding="utf-8",
+    separator=None,
+    comment=None,
+    skip_docstart=True,
+):
+    r"""Read a column file sequence by sequence, or in batches, as they are asked for.
+
+    Reads what `read_conll` reads, and never holds more than one batch: for files that are larger
+    than the memory, and for streams without an end.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like, file object or iterable of lines
+        The file; a file object may be open in binary or in text mode, and is not closed.
+    batch_size : int, default=None
+        Sequences in a batch; the last one may have fewer. By default, sequences come one by one.
+    columns : int or sequence of int, default=None
+        The columns that make up a token, as in `read_conll`.
+    label : int or None, default=-1
+        The column of the label. None if the file has none.
+    encoding : str, default="utf-8"
+        Encoding of the file; not used for text.
+    separator : str, default=None
+        What separates the columns. None stands for any run of spaces and tabs.
+    comment : str, default=None
+        Lines that start with this are left out.
+    skip_docstart : bool, default=True
+        Whether a line whose first column is ``-DOCSTART-`` is a boundary and no token.
+
+    Yields
+    ------
+    tokens : list
+        The tokens of a sequence, str or tuples of str; with `batch_size` a list of such lists.
+    labels : list or None
+        Their labels; with `batch_size` a list of such lists. None if `label` is None.
+
+    Raises
+    ------
+    ValueError
+        As `read_conll`, when the reading has come there; if `batch_size` is no positive integer.
+    OSError
+        If the file cannot be opened.
+
+    See Also
+    --------
+    read_conll : All at once.
+
+    Examples
+    --------
+    >>> from skstruct.datasets import iter_conll
+    >>> lines = ["He PRP B-NP", "sleeps VBZ B-VP", "", "Yes UH O"]
+    >>> for tokens, labels in iter_conll(lines, columns=0):
+    ...     print(tokens, labels)
+    ['He', 'sleeps'] ['B-NP', 'B-VP']
+    ['Yes'] ['O']
+    >>> for X, y in iter_conll(lines, columns=0, batch_size=100):
+    ...     print(X, y)
+    [['He', 'sleeps'], ['Yes']] [['B-NP', 'B-VP'], ['O']]
+    """
+    if batch_size is not None and not (isinstance(batch_size, Integral) and batch_size >= 1):
+        raise ValueError(f"batch_size must be None or a positive integer, got {batch_size!r}.")
+    sequences = _parsed(
+        path_or_file, columns, label, encoding, separator, comment, skip_docstart, _REMEMBERED
+    )
+    return sequences if batch_size is None else _batched(sequences, batch_size, label is not None)
+
+
+def _batched(sequences, batch_size, labelled):
+    while batch := list(islice(sequences, batch_size)):
+        tokens, labels = map(list, zip(*batch, strict=True))
+        yield tokens, labels if labelled else None
+
+
+def _parsed(
+    source, columns, label, encoding, separator, comment, skip_docstart, remembered=float("inf")
+):
+    """Tokens and labels of each sequence; not many more lines than that are remembered."""
+    name, blocks = open_line_blocks(source, encoding)
+    tokens = _Tokens(name, columns, label, separator, skip_docstart)
+    before, labels_before = [], []
+    for block in chain(blocks, [[""]]):
+        if len(tokens) > remembered:
+            tokens.forget()
+        tokens.enter(block)
+        lines, error = block, None
+        if comment is not None:
+            lines = [line for line in block if not line.startswith(comment)]
+        try:
+            found = list(map(tokens.__getitem__, lines))
+        except ValueError as bad_line:
+            lines, error = list(takewhile(tokens.__contains__, lines)), bad_line
+            found = list(map(tokens.__getitem__, lines))
+        labels = list(map(tokens.labels.__getitem__, lines))
+        start = 0
+        for end in [i for i, token in enumerate(found) if token is None]:
+            if start < end or before:
+                sequence = before + found[start:end]
+                yield sequence, None if label is None else labels_before + labels[start:end]
+                before, labels_before = [], []
+            start = end + 1
+        before += found[start:]
+        labels_before += labels[start:]
+        if error is not None:
+            raise error
+    if tokens.width is None:
+        raise ValueError(f"{name}: there is no token in this file")
+
+
+class _Tokens(dict):
+    """The token of each line, None where a sequence ends; the labels are in `labels`.
+
+    Most lines occur many times: they are parsed when they are first asked for. Equal tokens and
+    equal fields are one object.
+    """
+
+    def __init__(self, name, columns, label, separator, skip_docstart):
+        super().__init__()
+        self.labels = {}
+        self.width = None
+        self._name = name
+        self._columns = columns
+        self._label = label
+        self._split = _split_at_blanks if separator is None else partial(_split_at, separator)
+        self._skip_docstart = skip_docstart
+        self._same = {}
+        self._block, self._n_lines = [], 0
+
+    def enter(self, block):
+        """Go on to other lines of the file."""
+        self._n_lines += len(self._block)
+        self._block = block
+
+    def forget(self):
+        """Forget the lines seen before."""
+        self.clear()
+        self.labels.clear()
+        self._same.clear()
+
+    def __missing__(self, line):
+        fields = self._split(line)
+        if not fields or (self._skip_docstart and fields[0] == "-DOCSTART-"):
+            self[line] = self.labels[line] = None
+            return None
+        if self.width is None:
+            self._set_layout(line, len(fields))
+        elif len(fields) != self.width:
+            raise ValueError(
+                f"{self._place(line)}: {_columns(len(fields))}, but line {self._first} has "
+                f"{self.width}: {line!r}"
+            )
+        same = self._same.setdefault
+        fields = list(map(same, fields, fields))
+        label = None if self._label is None else fields[self._label]
+        if label == "":
+            raise ValueError(f"{self._place(line)}: the label is empty: {line!r}")
+        token = self._take(fields)
+        self[line] = token = same(token, token)
+        self.labels[line] = label
+        return token
+
+    def _set_layout(self, line, width):
+        label, columns = _resolved(self._columns, self._label, width, self._place(line))
+        self.width, self._label = width, label
+        self._first = self._number(line)
+        several = isinstance(columns, list)
+        self._take = itemgetter(*columns) if several else itemgetter(columns)
+        if several and len(columns) == 1:
+            self._take = lambda fields: (fields[columns[0]],)
+
+    def _number(self, line):
+        return self._n_lines + self._block.index(line) + 1
+
+    def _place(self, line):
+        return f"{self._name}, line {self._number(line)}"
+
+
+def unpacked(content, name):
+    """Return bytes gunzipped if they are gzipped, as they are otherwise."""
+    if not content.startswith(GZIP_MAGIC):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{name}: the gzip data is cut off or damaged ({error})") from error
+
+
+def _split_at(separator, line):
+    # Blanks at the end of a line are noise, but a separator there announces an empty column.
+    stripped = line.rstrip(" ") if separator.strip(" ") else line
+    return stripped.split(separator) if stripped.strip() else []
+
+
+def _resolved(columns, label, width, where):
+    """Turn `label` and `columns` into column numbers from 0, for files of this many columns."""
+
+    def resolve(column, parameter):
+        if not -width <= column < width:
+            raise ValueError(f"{where}: {_columns(width)}, none for {parameter}={column}")
+        return column % width
+
+    label_column = None if label is None else resolve(label, "label")
+    if columns is None:
+        token_columns = [column for column in range(width) if column != label_column]
+        if not token_columns:
+            raise ValueError(
+                f"{where}: one column, so either the token or the label is missing; "
+                f"pass label=None to read tokens without labels"
+            )
+        return label_column, token_columns[0] if len(token_columns) == 1 else token_columns
+    single = isinstance(columns, int)
+    token_columns = [resolve(column, "columns") for column in ([columns] if single else columns)]
+    if not token_columns or label_column in token_columns:
+        raise ValueError(
+            f"columns={columns} must name at least one column, and not the label's ({label})"
+        )
+    return label_column, token_columns[0] if single else token_columns
+
+
+def _columns(count):
+    return "1 column" if count == 1 else f"{count} columns"

@@ -1,0 +1,479 @@
+"""From feature dicts and attribute strings to the batch that every kernel reads."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from functools import partial
+from itertools import chain, compress, count, pairwise, repeat
+from numbers import Integral, Real
+from reprlib import repr as short_repr
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from skstruct.features.arrays import ArrayValues, is_vector
+from skstruct.sequences import SequenceBatch
+from skstruct.utils.persistence import Persistent
+from skstruct.utils.sparse import merge_rows
+
+__all__ = ["SequenceVectorizer", "read_tokens"]
+
+# Stands for an attribute that has no column, until its entry is dropped.
+_NO_COLUMN = -1
+# Accepted types that most data consists of, and that need no second look.
+_PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
+_PLAIN_NUMBERS = {bool, int, float}
+_SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
+
+
+# None, because a batch is no table that could be wrapped in a data frame.
+class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Turn sequences of feature dicts or attribute strings into a sequence batch.
+
+    Takes everything that sklearn-crfsuite takes, and names the attributes as python-crfsuite
+    does, so that models are comparable:
+
+    ====================================  =========================================
+    in a token                            attribute and value
+    ====================================  =========================================
+    ``{"word": "the"}``                   ``word:the`` 1.0
+    ``{"title": True, "digit": False}``   ``title`` 1.0, ``digit`` 0.0
+    ``{"length": 3}``                     ``length`` 3.0
+    ``{"shape": ["Xx", "X"]}``            ``shape:Xx`` 1.0, ``shape:X`` 1.0
+    ``{"next": {"word": "cat"}}``         ``next:word:cat`` 1.0
+    ``{"vector": np.array([0.5, 2])}``    ``vector:0`` 0.5, ``vector:1`` 2.0
+    ``["word=the", "title"]``             ``word=the`` 1.0, ``title`` 1.0
+    ====================================  =========================================
+
+    Columns are sorted by name, so they do not depend on the order of the data. Sequences are
+    read one at a time and not kept: a generator is vectorised in memory proportional to the
+    result.
+
+    Parameters
+    ----------
+    min_freq : int, default=1
+        Least number of tokens of the training data that an attribute must occur in to get a
+        column, with whatever value.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Type of the values.
+
+    Attributes
+    ----------
+    vocabulary_ : dict of str to int
+        Column of each attribute, in the order of the columns.
+    feature_names_ : ndarray of shape (n_features,), dtype object
+        Attribute of each column.
+
+    See Also
+    --------
+    SequenceBatch : What the vectoriser returns.
+    sklearn.feature_extraction.DictVectorizer : The same for samples that are no sequences.
+
+    Notes
+    -----
+    The values of an attribute that a token repeats are summed. So does CRFsuite in training,
+    although python-crfsuite's ``ItemSequence.items``, a dict, shows only one of them. Zeros, such
+    as features that are False, are stored: they say which features occur with which labels, and
+    so which weights a CRF has.
+
+    Unlike python-crfsuite, this refuses tokens that are a bare string (which it splits into
+    characters), bytes, NaN and infinities; it takes any mapping for a dict and a tuple for a
+    list, and does not cut names at a NUL character.
+
+    CRFsuite's ``feature.minfreq`` counts an attribute together with a label; `min_freq`
+    counts attributes alone.
+
+    Examples
+    --------
+    >>> from skstruct.features import SequenceVectorizer
+    >>> X = [[{"word": "the", "title": True}, {"word": "cat", "length": 3}], [["word:the"]]]
+    >>> vectorizer = SequenceVectorizer()
+    >>> batch = vectorizer.fit_transform(X)
+    >>> batch
+    SequenceBatch(n_sequences=2, n_rows=3, n_features=4)
+    >>> vectorizer.get_feature_names_out()
+    array(['length', 'title', 'word:cat', 'word:the'], dtype=object)
+    >>> batch.X.toarray()
+    array([[0., 1., 0., 1.],
+           [3., 0., 1., 0.],
+           [0., 0., 0., 1.]])
+    >>> vectorizer.inverse_transform(batch[1:])
+    [[{'word:the': 1.0}]]
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "min_freq": [Interval(Integral, 1, None, closed="left")],
+        "dtype": "no_validation",
+    }
+
+    def __init__(self, *, min_freq=1, dtype=np.float64):
+        self.min_freq = min_freq
+        self.dtype = dtype
+
+    def fit(self, X, y=None):
+        """Learn the attributes.
+
+        Parameters
+        ----------
+        X : iterable of iterables of tokens
+            Sequences. A token is a dict of features or a list, tuple or set of strings.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : SequenceVectorizer
+
+        Raises
+        ------
+        ValueError
+            If there is no sequence, if a token or value is of no accepted form (the message
+            names the sequence and the token, counted from 0), or if no attribute occurs in
+            `min_freq` tokens.
+        """
+        self.fit_transform(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Learn the attributes, and return the batch; reads `X` once.
+
+        Parameters
+        ----------
+        X : iterable of iterables of tokens
+            Sequences. A token is a dict of features or a list, tuple or set of strings.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Sparse, ``feature_names`` set; one row for each token.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        first_seen = defaultdict(count().__next__)
+        stream = _Stream(self.dtype).read(X, partial(map, first_seen.__getitem__))
+        matrix = stream.to_matrix(partial(len, first_seen))
+        if matrix.shape[0] == 0:
+            raise ValueError("Found no token: every sequence is empty.")
+
+        occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= self.min_freq
+        names = sorted(compress(first_seen, occurs.tolist()))
+        if not names:
+            raise ValueError(f"No attribute occurs in at least {self.min_freq} token(s).")
+        vocabulary = dict(zip(names, range(len(names)), strict=True))
+        new_column = np.fromiter(
+            map(vocabulary.get, first_seen, repeat(_NO_COLUMN)),
+            matrix.indices.dtype,
+            len(first_seen),
+        )
+        del first_seen
+
+        self._array_lengths = stream.arrays.lengths
+        self.vocabulary_ = vocabulary
+        self.feature_names_ = np.array(names, dtype=object)
+        # In place; "clip" is the mode that does not buffer the output.
+        columns = np.take(new_column, matrix.indices, out=matrix.indices, mode="clip")
+        matrix = _canonical(matrix.data, columns, matrix.indptr, len(names), stream.dtype)
+        return stream.to_batch(matrix, self.feature_names_)
+
+    def transform(self, X):
+        """Vectorise with the attributes learnt; others are ignored.
+
+        Parameters
+        ----------
+        X : iterable of iterables of tokens
+            Sequences. A token is a dict of features or a list, tuple or set of strings.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Sparse, ``feature_names`` set; one row for each token.
+
+        Raises
+        ------
+        ValueError
+            If there is no sequence, or a token or value is of no accepted form.
+        """
+        check_is_fitted(self)
+        get = self.vocabulary_.get
+        # A copy, because arrays that did not occur in training are noted there as well.
+        stream = _Stream(self.dtype, dict(self._array_lengths))
+        stream.read(X, lambda names: map(get, names, repeat(_NO_COLUMN)))
+        return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
+
+    def inverse_transform(self, batch):
+        """Attributes and values of each token.
+
+        Parameters
+        ----------
+        batch : SequenceBatch
+            With the columns of this vectoriser.
+
+        Returns
+        -------
+        X : list of lists of dicts
+            For each token of each sequence, the attributes that are stored and their values.
+            Fit to be vectorised again, with the same result.
+
+        Raises
+        ------
+        ValueError
+            If `batch` is no sequence batch or has another number of columns.
+        """
+        check_is_fitted(self)
+        n_features = len(self.feature_names_)
+        if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
+            raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
+        X = sp.csr_matrix(batch.X)
+        names, values, ends = self.feature_names_[X.indices], X.data.tolist(), X.indptr.tolist()
+        tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
+        return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
+
+    def get_feature_names_out(self, input_features=None):
+        """Attribute of each column.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features,), dtype object
+        """
+        check_is_fitted(self)
+        return self.feature_names_.copy()
+
+    # Lengths of features that are arrays; of none in states of earlier versions.
+    _array_lengths: ClassVar[dict] = {}
+    # The same as the names, in another shape.
+    _derived_state = ("vocabulary_",)
+
+    def _restore_state(self):
+        if hasattr(self, "feature_names_"):
+            names = self.feature_names_.tolist()
+            self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+
+    def _check_state(self):
+        if hasattr(self, "feature_names_") and len(self.vocabulary_) < len(self.feature_names_):
+            raise ValueError("two features have the same name.")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.dict = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class _Stream:
+    """Sequences on their way to a CSR matrix.
+
+    Keeps four bytes an attribute while it reads, and the few values that are not 1.
+    """
+
+    def __init__(self, dtype, array_lengths=None):
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be np.float64 or np.float32, got {dtype!r}.")
+        self.limit = float(np.finfo(self.dtype).max)
+        # Buffers of int32, int64 and float64: bytes, because only they grow in place and take
+        # whole arrays.
+        self.columns = bytearray()
+        self.positions = bytearray()
+        self.values = bytearray()
+        self.token_lengths = array("q")
+        self.sequence_lengths = array("q")
+        self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
+
+    def read(self, X, find):
+        """Read all sequences of `X`, once; `find` iterates over the columns of names."""
+        for i, sequence in enumerate(_iterate(X, "X", "sequences")):
+            tokens = list(_iterate(sequence, f"Sequence {i}", "tokens"))
+            names, lengths, positions, values = read_tokens(tokens, self.limit, i, self._add_array)
+            if values:
+                start = len(self.columns) // 4
+                self.positions += (np.array(positions, np.int64) + start).data
+                self.values += np.array(values, np.float64).data
+            self.columns += np.fromiter(find(names), np.int32, len(names)).data
+            self.token_lengths.extend(lengths)
+            self.sequence_lengths.append(len(lengths))
+        if not self.sequence_lengths:
+            raise ValueError("Found an empty batch: at least one sequence is required.")
+        self._find = find
+        self._check_arrays()
+        return self
+
+    def _add_array(self, t, name, vector):
+        self.arrays.add(len(self.token_lengths) + t, name, vector)
+
+    def _check_arrays(self):
+        found = self.arrays.first_too_large()
+        if found is not None:
+            row, name, value = found
+            ends = np.cumsum(self.sequence_lengths)
+            i = int(np.searchsorted(ends, row, side="right"))
+            t = row - (ends[i] - self.sequence_lengths[i])
+            raise ValueError(
+                f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
+                f"finite numbers, {self.limit:.2g} at most."
+            )
+
+    def to_matrix(self, count_columns):
+        """Canonical matrix of all that was read; of type int8 if every value is 1.
+
+        The number of columns is asked for after those of arrays have been looked up.
+        """
+        columns = np.frombuffer(self.columns, np.int32)
+        if self.values:
+            data = np.ones(len(columns), self.dtype)
+            data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
+        else:
+            data = np.ones(len(columns), np.int8)
+        indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
+        if self.arrays:
+            blocks = [(data, columns, indptr, 0)]
+            blocks += self.arrays.blocks(len(self.token_lengths), self._find)
+            data, columns, indptr = merge_rows(blocks, self.dtype, 0)
+        return _canonical(data, columns, indptr, count_columns(), self.dtype)
+
+    def to_batch(self, matrix, feature_names):
+        """Batch of the sequences read, of which `matrix` holds the tokens."""
+        matrix.data = matrix.data.astype(self.dtype, copy=False)
+        offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
+        return SequenceBatch(matrix, offsets, feature_names=feature_names)
+
+
+def _canonical(data, columns, indptr, n_columns, dtype):
+    """CSR matrix without what has no column, duplicates summed; works in the arrays given."""
+    kept = columns != _NO_COLUMN
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
+        data, columns = data[kept], columns[kept]
+    matrix = sp.csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, n_columns))
+    matrix.sort_indices()
+    if not matrix.has_canonical_format:
+        # Sums of int8 could overflow.
+        matrix.data = matrix.data.astype(dtype, copy=False)
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _iterate(value, what, content):
+    """Iterate over `value`, unless it cannot be a collection of `content`."""
+    try:
+        if not isinstance(value, (str, bytes, Mapping)):
+            return iter(value)
+    except TypeError:
+        pass
+    raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {_SHAPE}")
+
+
+def read_tokens(tokens, limit, i, add_array):
+    """Read the tokens of sequence `i`, feature dicts or lists of attribute strings.
+
+    Returns the attribute names of all tokens together, the number of attributes of each token,
+    and positions and values of those attributes that are not 1. Arrays are given to `add_array`.
+    """
+    if set(map(type, tokens)) <= _PLAIN_COLLECTIONS:
+        names = list(chain.from_iterable(tokens))
+        if set(map(type, names)) <= {str}:
+            return names, list(map(len, tokens)), [], []
+    names, lengths, positions, values = [], [], [], []
+    for t, token in enumerate(tokens):
+        start = len(names)
+        try:
+            for key, value in _features(token):
+                # Most features need no call to know what `_attributes` would answer.
+                if type(value) is str and type(key) is str:
+                    names.append(f"{key}:{value}")
+                    continue
+                if type(value) in _PLAIN_NUMBERS and type(key) is str and abs(value) <= limit:
+                    attributes = ((key, value),)
+                else:
+                    attributes = _attributes(key, value, limit)
+                for name, number in attributes:
+                    if type(number) is np.ndarray:
+                        add_array(t, name, number)
+                        continue
+                    if number != 1:
+                        positions.append(len(names))
+                        values.append(number)
+                    names.append(name)
+        except ValueError as error:
+            raise ValueError(f"Sequence {i}, token {t}: {error}") from None
+        lengths.append(len(names) - start)
+    return names, lengths, positions, values
+
+
+def _features(token):
+    """Pairs of key and value in a token; an attribute string is a feature that is True."""
+    if isinstance(token, Mapping):
+        return token.items()
+    strings = _strings(token)
+    if strings is None:
+        raise ValueError(
+            f"{short_repr(token)} is no token; expected a dict of features, or a list, tuple or "
+            f"set of strings. {_SHAPE}"
+        )
+    return zip(strings, repeat(True))
+
+
+def _attributes(key, value, limit, prefix=""):
+    """Pairs of name and number of the attributes that one feature stands for."""
+    if not isinstance(key, str):
+        raise ValueError(f"feature name {short_repr(key)} is not a string.")
+    name = prefix + str.__str__(key)
+    if is_vector(value):
+        return [(name, value)] if value.size else []
+    strings = _strings([value] if isinstance(value, str) else value)
+    if strings is not None:
+        return [(f"{name}:{text}", 1) for text in strings]
+    if isinstance(value, Mapping):
+        nested = (_attributes(k, v, limit, f"{name}:") for k, v in value.items())
+        return list(chain.from_iterable(nested))
+    if not isinstance(value, (Real, Decimal, np.bool_)):
+        raise ValueError(
+            f"feature {name!r} is {short_repr(value)}; expected a string, bool or number, a dict "
+            f"of these, a list, tuple or set of strings, or an array of numbers."
+        )
+    number = _as_float(value)
+    if not abs(number) <= limit:
+        raise ValueError(
+            f"feature {name!r} is {number}; values must be finite numbers, {limit:.2g} at most."
+        )
+    return [(name, number)]
+
+
+def _as_float(value):
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+    except ValueError:  # a signalling NaN
+        return np.nan
+
+
+def _strings(value):
+    """Strings in a list, tuple, set or the like; None if `value` is something else."""
+    if type(value) in _PLAIN_COLLECTIONS and set(map(type, value)) <= {str}:
+        return value
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Collection):
+        return None
+    if not all(isinstance(text, str) for text in value):
+        return None
+    # What str makes of itself: of an enumeration's member its value, not its name.
+    return [str.__str__(text) for text in value]

@@ -1,0 +1,258 @@
+"""Vectors of words as features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from reprlib import repr as short_repr
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import check_is_fitted
+
+from skstruct.features.columns import TokenColumns
+from skstruct.sequences import SequenceBatch
+from skstruct.utils.persistence import Persistent
+
+__all__ = ["EmbeddingVectorizer"]
+
+
+class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Turn sequences of tokens into a batch of the vectors of their words.
+
+    Each distinct word is looked up once. Words without a vector have one of zeros.
+
+    Parameters
+    ----------
+    vectors : mapping
+        The vector of each word: a dict, or anything else with ``word in vectors`` and
+        ``vectors[word]``, such as gensim's ``KeyedVectors``. It is never changed, and clones of
+        the estimator share it.
+    column : int or str, default=0
+        Where a token has its word: the column of a tuple or list, counted from 0, or the key of a
+        dict. A token that is a string is a word itself.
+    normalize : callable, default=None
+        What is looked up in place of a word, such as ``str.lower``. By default, the word.
+    offsets : sequence of int, default=(0,)
+        Whose vectors a token gets, relative to it: ``(-1, 0, 1)`` are also those of its
+        neighbours. Outside of the sequence there are zeros.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Type of the values.
+
+    Attributes
+    ----------
+    n_dimensions_ : int
+        Length of the vectors.
+
+    See Also
+    --------
+    SequenceUnion : Puts them beside other features.
+    SequenceVectorizer : Takes vectors as values of feature dicts.
+
+    Examples
+    --------
+    >>> from skstruct import EmbeddingVectorizer
+    >>> vectors = {"the": [0.1, 0.9], "cat": [0.8, 0.1]}
+    >>> vectorizer = EmbeddingVectorizer(vectors, normalize=str.lower)
+    >>> batch = vectorizer.fit_transform([["The", "cat"], ["axolotl"]])
+    >>> batch
+    SequenceBatch(n_sequences=2, n_rows=3, n_features=2)
+    >>> batch.X
+    array([[0.1, 0.9],
+           [0.8, 0.1],
+           [0. , 0. ]])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "vectors": [HasMethods(["__contains__", "__getitem__"])],
+        "column": [Integral, str],
+        "normalize": [callable, None],
+        "offsets": ["array-like"],
+        "dtype": "no_validation",
+    }
+
+    def __init__(self, vectors, *, column=0, normalize=None, offsets=(0,), dtype=np.float64):
+        self.vectors = vectors
+        self.column = column
+        self.normalize = normalize
+        self.offsets = offsets
+        self.dtype = dtype
+
+    def fit(self, X, y=None):
+        """Learn how long the vectors are.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            A token is a string, a tuple or list of columns, or a dict.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : EmbeddingVectorizer
+
+        Raises
+        ------
+        ValueError
+            If no word of X has a vector, if vectors are no finite numbers or differ in length
+            (the message names the word), or a token is of no accepted form.
+        """
+        self.fit_transform(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Learn how long the vectors are, and return the batch; reads `X` once.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            As in `fit`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Dense, one row for each token.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        rows, bounds = self._vectorize(X, None)
+        self.n_dimensions_ = rows.shape[1] // len(self._checked_offsets())
+        return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
+
+    def transform(self, X):
+        """Look up the vectors.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            As in `fit`.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Dense, one row for each token.
+
+        Raises
+        ------
+        ValueError
+            If a vector is no finite numbers or has another length than in `fit`, or a token is of
+            no accepted form.
+        """
+        check_is_fitted(self)
+        rows, bounds = self._vectorize(X, self.n_dimensions_)
+        return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
+
+    def get_feature_names_out(self, input_features=None):
+        """Name of each column: ``vector:0``, ...; of neighbours ``vector[-1]:0``, ...
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features,), dtype object
+        """
+        check_is_fitted(self)
+        names = [
+            f"vector[{offset}]:{place}" if offset else f"vector:{place}"
+            for offset in self._checked_offsets()
+            for place in range(self.n_dimensions_)
+        ]
+        return np.array(names, dtype=object)
+
+    def _vectorize(self, X, n_dimensions):
+        """Matrix of the vectors of all tokens, and where sequences start."""
+        offsets, dtype = self._checked_offsets(), np.dtype(self.dtype)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be np.float64 or np.float32, got {self.dtype!r}.")
+        words, codes, bounds = self._read(X)
+        table = self._look_up(words, n_dimensions, dtype)
+        n_dimensions = table.shape[1]
+        vectors = np.zeros((len(codes), len(offsets) * n_dimensions), dtype)
+        rows, lengths = np.arange(len(codes)), np.diff(bounds)
+        first, end = np.repeat(bounds[:-1], lengths), np.repeat(bounds[1:], lengths)
+        for number, offset in enumerate(offsets):
+            inside = (first <= rows + offset) & (rows + offset < end)
+            columns = slice(number * n_dimensions, (number + 1) * n_dimensions)
+            vectors[inside, columns] = table[codes[rows[inside] + offset]]
+        return vectors, bounds
+
+    def _read(self, X):
+        """Distinct words, the number of the word of each token, and where sequences start."""
+        column = 0 if isinstance(self.column, str) else self.column
+        if isinstance(self.column, str) and not isinstance(X, (str, bytes, Mapping)):
+            X = (_words(sequence, i, self.column) for i, sequence in enumerate(X))
+
+        def wanted(width):
+            if not -width <= column < width:
+                raise ValueError(f"column={column}, but tokens have {width} column(s).")
+            return [column % width]
+
+        columns = TokenColumns(X, wanted)
+        codes = next(iter(columns.codes.values()), np.empty(0, np.int32))
+        return next(iter(columns.values.values()), []), codes, columns.offsets
+
+    def _look_up(self, words, n_dimensions, dtype):
+        """Matrix of the vectors of words; zeros for those that have none."""
+        table = None
+        for number, word in enumerate(
+            words if self.normalize is None else map(self.normalize, words)
+        ):
+            if word not in self.vectors:
+                continue
+            vector = np.asarray(self.vectors[word])
+            if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
+                raise ValueError(f"The vector of {word!r} is no array of numbers of one axis.")
+            n_dimensions = n_dimensions or len(vector)
+            if len(vector) != n_dimensions:
+                raise ValueError(
+                    f"The vector of {word!r} has {len(vector)} numbers, and others have "
+                    f"{n_dimensions}."
+                )
+            if not np.isfinite(vector).all():
+                raise ValueError(f"The vector of {word!r} has a value that is not finite.")
+            if table is None:
+                table = np.zeros((len(words), n_dimensions), dtype)
+            table[number] = vector
+        if n_dimensions is None:
+            raise ValueError("None of the words has a vector.")
+        return np.zeros((len(words), n_dimensions), dtype) if table is None else table
+
+    def _checked_offsets(self):
+        offsets = list(self.offsets)
+        if not offsets or not all(isinstance(offset, Integral) for offset in offsets):
+            raise ValueError(f"offsets must be integers, at least one; got {self.offsets!r}.")
+        return offsets
+
+    def __sklearn_clone__(self):
+        # The vectors of a language take as much memory as there is, and nothing changes them.
+        return type(self)(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _words(sequence, i, key):
+    """The words in a sequence of dicts."""
+    words = []
+    for t, token in enumerate(sequence):
+        if not isinstance(token, Mapping) or not isinstance(token.get(key), str):
+            raise ValueError(
+                f"Sequence {i}, token {t}: {short_repr(token)} has no string as its {key!r}."
+            )
+        words.append(token[key])
+    return words

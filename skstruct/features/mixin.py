@@ -1,0 +1,74 @@
+"""What taggers and rerankers share: which features X has, and that they stay the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.features.dicts import SequenceVectorizer
+
+__all__ = ["FeatureInput"]
+
+
+class FeatureInput:
+    """Mixin of estimators that are given feature dicts, attribute strings or numbers.
+
+    With ``reset``, as in `fit`, the features are those of X and are noted down in
+    ``vectorizer_``, ``n_features_in_`` and ``feature_names_in_``; without it, a ValueError says
+    how those of X differ from them.
+    """
+
+    # Whether `_fit` learns the weights of transition features.
+    _learns_transition_features = False
+
+    def _vectorize(self, X, *, reset):
+        if reset:
+            self.vectorizer_ = SequenceVectorizer()
+            return self.vectorizer_.fit_transform(X)
+        if not hasattr(self, "vectorizer_"):
+            raise ValueError(
+                f"X holds feature dicts or attribute strings, but this {type(self).__name__} was "
+                f"fitted on numbers: give it a SequenceBatch or matrices with "
+                f"{self.n_features_in_} features."
+            )
+        return self.vectorizer_.transform(X)
+
+    def _check_features(self, batch, *, reset):
+        if reset:
+            self.n_features_in_ = batch.n_features
+            self.__dict__.pop("feature_names_in_", None)
+            if batch.feature_names is not None:
+                self.feature_names_in_ = batch.feature_names
+            return
+        if batch.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {batch.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and batch.feature_names is not None:
+            same = names is batch.feature_names or np.array_equal(names, batch.feature_names)
+            if not same:
+                raise ValueError(
+                    f"The feature names of X are not those that this {type(self).__name__} was "
+                    "fitted with."
+                )
+
+    def _check_transition_features(self, batch, *, reset):
+        if reset:
+            self.__dict__.pop("n_transition_features_in_", None)
+            if batch.transition_X is not None:
+                if not self._learns_transition_features:
+                    raise ValueError(
+                        f"{type(self).__name__} has no weights for the transition features of X; "
+                        "leave out the transition_X of the SequenceBatch."
+                    )
+                self.n_transition_features_in_ = batch.n_transition_features
+            return
+        expected = getattr(self, "n_transition_features_in_", None)
+        found = None if batch.transition_X is None else batch.n_transition_features
+        if found != expected:
+            raise ValueError(
+                f"X has {found or 'no'} transition features, but {type(self).__name__} is "
+                f"expecting {expected or 'none'} as input: they are the columns of the "
+                "transition_X of a SequenceBatch."
+            )

@@ -1,0 +1,1 @@
+"""The border: X and y in any accepted format, checked and brought into one layout."""

@@ -1,0 +1,140 @@
+"""Labels that are known beforehand: decoding and counting the labellings that agree with them.
+
+A known label is one more feature of its token, whose weight is zero for that label and minus
+infinity for all others. So every dynamic programme respects it as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.input.constraints import check_labelling, first_impossible, forbid
+from skstruct.input.formats import place
+from skstruct.kernels.chain.decode import decode_best
+from skstruct.kernels.chain.scores import Chain, Rows
+
+__all__ = [
+    "check_completable",
+    "check_decoded",
+    "check_partial",
+    "clamp",
+    "no_labelling",
+    "without_unlabelled",
+]
+
+
+def clamp(rows, chain, known):
+    """Rows and a chain for which only labellings that agree with known labels are possible.
+
+    Parameters
+    ----------
+    rows : Rows or EdgeRows
+        The tokens.
+    chain : Chain or EdgeChain
+        The weights.
+    known : ndarray of shape (n_rows,)
+        Codes of the labels, negative where unknown.
+
+    Returns
+    -------
+    rows : Rows or EdgeRows
+    chain : Chain or EdgeChain
+    """
+    n_features, n_labels = chain.weights.shape
+    which = np.flatnonzero(known >= 0)
+    ends = rows.indptr[which + 1]
+    added = (n_features + known[which]).astype(rows.indices.dtype)
+    data = np.insert(rows.data, ends, 1.0) if rows.data.size else rows.data
+    rows = rows._replace(
+        indptr=rows.indptr + np.concatenate([[0], np.cumsum(known >= 0)]),
+        indices=np.insert(rows.indices, ends, added),
+        data=data,
+    )
+    weights = np.concatenate([chain.weights, np.where(np.eye(n_labels, dtype=bool), 0.0, -np.inf)])
+    return rows, chain._replace(weights=weights)
+
+
+def check_decoded(codes, known, offsets, possible):
+    """Raise an error that names the first sequence for which decoding found nothing possible.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        The best labels.
+    known : ndarray of shape (n_rows,) or None
+        Codes of the labels that are known, negative where unknown.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    possible : Constraint or None
+        What the weights leave possible.
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    bad = []
+    if known is not None:
+        bad.extend(np.flatnonzero((known >= 0) & (known != codes))[:1])
+    if possible is not None:
+        found = first_impossible(codes, offsets, possible)
+        bad.extend([] if found is None else found[:1])
+    if bad:
+        sequence = int(np.searchsorted(offsets, min(bad), side="right") - 1)
+        raise no_labelling(sequence, known, possible)
+
+
+def check_partial(labels, offsets, *, learns):
+    """Raise an error for tokens without a label where they are no use.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,)
+        Codes of the classes, negative where there is no label.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    learns : bool
+        Whether the tagger learns from partly labelled sequences.
+
+    Raises
+    ------
+    ValueError
+        If it does not, or there is no label at all.
+    """
+    if not learns:
+        raise ValueError(
+            f"{place(offsets, np.argmin(labels))} has no label; only CRFTagger with solver='lbfgs' "
+            "or solver='sgd' learns from partly labelled sequences."
+        )
+    if labels.max() < 0:
+        raise ValueError("There is nothing to learn from: no token has a label.")
+
+
+def without_unlabelled(sample_weight, labels, offsets):
+    """Weights of sequences, zero for those without any label: they say nothing."""
+    n_labelled = np.concatenate([[0], np.cumsum(labels >= 0)])[offsets]
+    return np.where(np.diff(n_labelled) > 0, sample_weight, 0.0)
+
+
+def no_labelling(sequence, known, possible):
+    """Error that says that a sequence has no possible labelling."""
+    agreeing = "" if known is None else " that agrees with the labels that are known"
+    under = "" if possible is None else f" under {possible.name}"
+    return ValueError(f"Sequence {sequence} has no possible labelling{agreeing}{under}.")
+
+
+def check_completable(known, offsets, classes, possible):
+    """Raise an error where no possible labelling agrees with the known labels of a sequence.
+
+    Parameters are those of `check_decoded` and `skstruct.input.constraints.check_labelling`.
+    """
+    check_labelling(known, offsets, classes, possible)
+    if np.all(known >= 0):
+        return
+    k = len(classes)
+    nothing = Rows(np.zeros(len(known) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+    chain = forbid(Chain(np.zeros((0, k)), np.zeros((k, k)), *np.zeros((3, k))), possible)
+    rows, chain = clamp(nothing, chain, known)
+    codes = np.empty(len(known), np.int32)
+    decode_best(rows, offsets, 0, len(offsets) - 1, chain, codes)
+    check_decoded(codes, known, offsets, possible)

@@ -1,0 +1,1 @@
+"""Dynamic programmes on one chain: scores, Viterbi, n best, marginals."""

@@ -1,0 +1,204 @@
+"""The n best label sequences, one by one, best first (A* search with a Viterbi heuristic).
+
+The best score of any prefix that ends with a label at a token, from one Viterbi pass, is a
+perfect heuristic for a search that grows suffixes from the last token to the first: nothing is
+ever expanded that is not on the way to a result (Soong and Huang, 1991; sapo-2018, section 2.1,
+with the directions exchanged).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.viterbi import best_prefixes
+from skstruct.kernels.vector.rows import add_rows
+
+
+class Workspace(NamedTuple):
+    """What the search keeps."""
+
+    waiting: np.ndarray  # (n_best, 3), parent, token and label of a deviation
+    waiting_scores: np.ndarray  # (n_best,)
+    lead: np.ndarray  # (n_best, length), of the label of a token before the second best one
+    # For each label the transition scores into it, matrix by matrix, as far as they were needed;
+    # and what comes after the last token, where all labels are the same.
+    step_back: np.ndarray
+    ready: np.ndarray
+    alternatives: np.ndarray  # (n_labels,)
+    smallest: np.ndarray  # (n_best,)
+
+
+@jit
+def astar_nbest(scores, length, transition, n_best, labels, path_scores):
+    """Best label sequences of one sequence, best first; return how many there are.
+
+    Every sequence found is *deviated* from at each token before the one where it deviated from
+    its own parent: another label there, what follows kept, and the best prefix before it. These
+    sets have no sequence in common, and each knows its best score. The `n_best` best deviations
+    wait in a sorted list. Ties are broken as in `viterbi`: the sequence with the smaller label at
+    the last token where two differ comes first. Sequences with a score of minus infinity are
+    impossible and not listed, unless all are.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (>= length, n_labels)
+        Emission scores; overwritten with the best scores of prefixes.
+    transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
+        Transition scores.
+    n_best : int
+        How many sequences are wanted.
+    labels : ndarray of shape (n_best, length), integer
+        Receives the label sequences.
+    path_scores : ndarray of shape (n_best,)
+        Receives their scores.
+    """
+    if length == 0:
+        path_scores[0] = 0.0
+        return 1
+    best_prefixes(scores, length, transition)
+    n_labels = transition.shape[-1]
+    # Matrix by matrix, then a row for what comes after the last token.
+    matrices = transition.reshape((-1, n_labels, n_labels))
+    n_rows = matrices.shape[0] * n_labels + 1
+    workspace = Workspace(
+        np.empty((n_best, 3), np.int64),
+        np.empty(n_best),
+        np.empty((n_best, length)),
+        np.empty((n_rows, n_labels)),
+        np.zeros(n_rows, np.bool_),
+        np.empty(n_labels),
+        np.empty(n_best),
+    )
+    return deviate(scores, matrices, labels, path_scores, workspace)
+
+
+@lean_jit
+def deviate(scores, matrices, labels, path_scores, workspace):
+    """The search itself, from the best scores of prefixes."""
+    waiting, waiting_scores, lead, step_back, ready, alternatives, smallest = workspace
+    n_best, length = labels.shape
+    n_labels = matrices.shape[1]
+    nothing = step_back.shape[0] - 1
+    for i in range(n_labels):
+        step_back[nothing, i] = 0.0
+    for t in range(length - 1, -1, -1):
+        step = step_after(labels[0], t, matrices, step_back, ready)
+        highest, second, labels[0, t] = add_rows(scores, t, step_back, step, alternatives)
+        lead[0, t] = highest - second
+        if t == length - 1:
+            path_scores[0] = highest
+    # A little less than exact, as sums are rounded.
+    slack = 1e-9 * (1.0 + abs(path_scores[0]))
+    limit = path_scores[0] - nth_smallest(lead[0], n_best - 1, smallest) - slack
+    n_waiting = parent = 0
+    for found in range(n_best):
+        token = length
+        if found > 0:
+            if n_waiting == 0:
+                return found
+            parent, token, label = waiting[0, 0], waiting[0, 1], waiting[0, 2]
+            path_scores[found] = waiting_scores[0]
+            n_waiting -= 1
+            for m in range(n_waiting):
+                waiting_scores[m] = waiting_scores[m + 1]
+                for i in range(3):
+                    waiting[m, i] = waiting[m + 1, i]
+            for t in range(token, length):
+                labels[found, t] = labels[parent, t] if t > token else label
+        capacity = n_best - found - 1
+        n_waiting = min(n_waiting, capacity)
+        path = labels[found]
+        for t in range(token - 1, -1, -1):
+            if n_waiting == capacity:
+                worst = waiting_scores[capacity - 1] if capacity > 0 else np.inf
+                limit = max(limit, worst - slack)
+            # From where it meets its parent again, the two agree, and so do their leads. The first
+            # one is its own parent.
+            met = found == 0 or (t + 1 < token and path[t + 1] == labels[parent, t + 1])
+            if met:
+                path[t], lead[found, t] = labels[parent, t], lead[parent, t]
+                if path_scores[found] - lead[found, t] < limit:
+                    continue
+            step = step_after(path, t, matrices, step_back, ready)
+            highest, second, top = add_rows(scores, t, step_back, step, alternatives)
+            if not met:
+                path[t], lead[found, t] = top, highest - second
+                if path_scores[found] - lead[found, t] < limit:
+                    continue
+            rest = path_scores[found] - alternatives[path[t]]
+            for label in range(n_labels):
+                score = rest + alternatives[label]
+                if label == path[t] or score < limit or not score > -np.inf:
+                    continue
+                if n_waiting == capacity and score < waiting_scores[capacity - 1]:
+                    continue
+                deviation = (found, t, label)
+                n_waiting = insert(
+                    waiting, waiting_scores, n_waiting, capacity, deviation, score, labels
+                )
+    return n_best
+
+
+@lean_jit
+def step_after(path, t, matrices, step_back, ready):
+    """The row of ``step_back`` that counts after token ``t`` of a path, filled in if need be."""
+    n_labels = matrices.shape[1]
+    if t == path.shape[0] - 1:
+        return step_back.shape[0] - 1
+    step = path[t + 1] + ((t + 1) * n_labels if matrices.shape[0] > 1 else 0)
+    if not ready[step]:
+        ready[step] = True
+        for i in range(n_labels):
+            step_back[step, i] = matrices[step // n_labels, i, step % n_labels]
+    return step
+
+
+@lean_jit
+def nth_smallest(x, n, smallest):
+    """The n-th smallest of some numbers; infinite if they are fewer, or none is asked for."""
+    if n == 0 or x.shape[0] < n:
+        return np.inf
+    for k in range(x.shape[0]):
+        if k >= n and not x[k] < smallest[n - 1]:
+            continue
+        place = min(k, n - 1)
+        while place > 0 and smallest[place - 1] > x[k]:
+            smallest[place] = smallest[place - 1]
+            place -= 1
+        smallest[place] = x[k]
+    return smallest[n - 1]
+
+
+@lean_jit
+def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, labels):
+    """Put a deviation into its place among the best so far; return how many there are then."""
+    place = n_waiting
+    while place > 0 and (
+        waiting_scores[place - 1] < score
+        or (waiting_scores[place - 1] == score and precedes(deviation, waiting[place - 1], labels))
+    ):
+        place -= 1
+    if place == capacity:
+        return n_waiting
+    for m in range(min(n_waiting, capacity - 1), place, -1):
+        waiting_scores[m] = waiting_scores[m - 1]
+        for i in range(3):
+            waiting[m, i] = waiting[m - 1, i]
+    waiting_scores[place] = score
+    waiting[place, 0], waiting[place, 1], waiting[place, 2] = deviation
+    return min(n_waiting + 1, capacity)
+
+
+@lean_jit
+def precedes(a, b, labels):
+    """Whether deviation ``a`` has the smaller label at the last token where two differ."""
+    first = max(a[1], b[1])
+    # After the deviations, those of one parent agree.
+    last = first if a[0] == b[0] else labels.shape[1] - 1
+    for t in range(last, first - 1, -1):
+        label_a = a[2] if t == a[1] else labels[a[0], t]
+        label_b = b[2] if t == b[1] else labels[b[0], t]
+        if label_a != label_b:
+            return label_a < label_b
+    return False

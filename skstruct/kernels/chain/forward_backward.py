@@ -1,0 +1,402 @@
+"""Sum over all label sequences: log-partition, node and pair marginals.
+
+Scaled forward-backward in the linear domain: emissions are divided by their largest at each
+token, transitions by the largest into each label, and forward vectors sum to one. What
+underflows to zero is then smaller than the rest by more than any continuation can make up for,
+as long as no two transitions into one label differ by more than `MAX_SPREAD`; beyond that
+the same sums are taken over logarithms.
+
+Scores of minus infinity make labellings impossible, and factors of exactly zero. What underflows
+may then be all that another label can continue, so the forward vectors are looked through: where
+they hold anything tiny, that one sequence is done again over logarithms.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.scores import into_token, pair_score
+from skstruct.kernels.vector.rows import add_outer, vector_matrix
+from skstruct.kernels.vector.vectormath import exp_nonpositive
+
+MAX_SPREAD = 300.0
+# Among impossible labellings, smaller forward probabilities are not trusted. The backward vectors
+# of larger ones are far from overflow.
+TINY = 1e-150
+
+
+class Transitions(NamedTuple):
+    """The transition scores in the forms that the recursions want."""
+
+    log: np.ndarray  # (n_labels, n_labels)
+    shift: np.ndarray  # (n_labels,) largest score into each label
+    linear: np.ndarray  # exp(log - shift)
+    linear_t: np.ndarray  # its transpose
+    scaled: bool  # whether the linear domain is safe
+    forbids: bool  # whether some labellings are impossible
+
+
+class EdgeTransitions(NamedTuple):
+    """Room for the same where every token has its own; filled in for one sequence at a time."""
+
+    log: np.ndarray  # (length, n_labels, n_labels)
+    shift: np.ndarray  # (length, n_labels), nothing for the first token
+    linear: np.ndarray
+    linear_t: np.ndarray
+    forbids: bool  # whether some labellings are impossible, whatever the transitions are
+
+
+N_SHARED = len(Transitions._fields)
+
+
+@jit
+def prepare_transitions(transition):
+    """Tabulate the exponentials of a matrix of transition scores, once for a whole batch.
+
+    Where every token has transitions of its own, this makes room for them, and
+    `forward_backward` tabulates those of each sequence.
+    """
+    shift = np.zeros(transition.shape[:-1])
+    linear = np.zeros(transition.shape)
+    linear_t = np.zeros(transition.shape)
+    if transition.ndim == 3:
+        return EdgeTransitions(transition, shift, linear, linear_t, False)
+    scaled, forbids = tabulate(transition, shift, linear, linear_t)
+    return Transitions(transition, shift, linear, linear_t, scaled, forbids)
+
+
+@jit(inline="always")
+def tabulate(transition, shift, linear, linear_t):
+    """Fill in what the linear domain needs of a matrix.
+
+    Returns whether the linear domain is safe, and whether pairs are impossible in it.
+    """
+    n_labels = transition.shape[0]
+    low = np.empty(n_labels)
+    for j in range(n_labels):
+        shift[j] = low[j] = transition[0, j]
+    for i in range(1, n_labels):
+        for j in range(n_labels):
+            shift[j] = max(shift[j], transition[i, j])
+            low[j] = min(low[j], transition[i, j])
+    scaled, forbids = True, False
+    for j in range(n_labels):
+        # A label that nothing may lead to has a spread of nan, which no comparison accepts.
+        scaled &= shift[j] - low[j] <= MAX_SPREAD
+    for i in range(n_labels if scaled else 0):
+        for j in range(n_labels):
+            linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
+    if not scaled:
+        scaled = forbids = tabulate_possible(transition, shift, linear)
+    for i in range(n_labels):
+        for j in range(n_labels):
+            linear_t[j, i] = linear[i, j]
+    return scaled, forbids
+
+
+@lean_jit
+def tabulate_possible(transition, shift, linear):
+    """The same for a matrix that has minus infinity; return whether it has, and is safe."""
+    n_labels = transition.shape[0]
+    forbids = False
+    for j in range(n_labels):
+        high, low = -np.inf, np.inf
+        for i in range(n_labels):
+            x = transition[i, j]
+            forbids |= x == -np.inf
+            if x != -np.inf:
+                high = x if x > high else high
+                low = x if x < low else low
+                if np.isnan(x):
+                    return False
+        if high - low > MAX_SPREAD:
+            return False
+        shift[j] = high if high > -np.inf else 0.0
+    for i in range(n_labels):
+        for j in range(n_labels):
+            x = transition[i, j]
+            linear[i, j] = exp_nonpositive(x - shift[j]) if x > -np.inf else 0.0
+    return forbids
+
+
+@jit
+def tabulate_sequence(length, transitions):
+    """Tabulate the transitions of one sequence; return the same for all of them."""
+    scaled, forbids = True, transitions.forbids
+    for t in range(1, length):
+        safe, forbidding = tabulate(
+            transitions.log[t],
+            transitions.shift[t],
+            transitions.linear[t],
+            transitions.linear_t[t],
+        )
+        scaled &= safe
+        forbids |= forbidding
+    return scaled, forbids
+
+
+@jit
+def scaled_forward(scores, length, transitions, forbids, alpha, scale):
+    """Go forward in the linear domain, and turn the scores into factors.
+
+    Returns
+    -------
+    log_z : float
+        Logarithm of the partition function.
+    right : bool
+        Whether it is, and the forward vectors are. If not, the scores are what they were.
+    """
+    kept = scores[:0]
+    if forbids:
+        kept = scores[:length].copy()
+    if len(transitions) == N_SHARED:
+        shift = transitions.shift
+    else:
+        shift = transitions.shift[0]
+        for t in range(1, length):
+            for j in range(shift.shape[0]):
+                scores[t, j] += transitions.shift[t, j]
+    log_z = exponentiate(scores, length, shift)
+    if forbids:
+        clear_impossible(kept, scores)
+    log_z += forward(scores, length, transitions.linear, alpha, scale)
+    if forbids and loses_paths(kept, scores, transitions.linear_t, alpha, scale):
+        restore(kept, scores)
+        return log_z, False
+    return log_z, True
+
+
+@lean_jit
+def restore(kept, scores):
+    """Write scores back. An assignment to the slice would take seconds to compile."""
+    for t in range(kept.shape[0]):
+        for j in range(kept.shape[1]):
+            scores[t, j] = kept[t, j]
+
+
+@lean_jit
+def clear_impossible(scores, factors):
+    """Make the factors of scores that are minus infinity exactly zero."""
+    for t in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            if scores[t, j] == -np.inf:
+                factors[t, j] = 0.0
+
+
+@lean_jit
+def loses_paths(scores, factors, linear_t, alpha, scale):
+    """Whether forward vectors have, or may have lost, something tiny that is not impossible.
+
+    Factors of labels that no possible labelling has become zero, so that the way back never meets
+    them.
+    """
+    for t in range(scores.shape[0]):
+        if not scale[t] <= 1.0 / TINY:
+            return True
+        for j in range(scores.shape[1]):
+            if alpha[t, j] >= TINY:
+                continue
+            if scores[t, j] > -np.inf:
+                if t == 0:
+                    return True
+                for i in range(scores.shape[1]):
+                    if alpha[t - 1, i] > 0.0 and pair_score(linear_t, t, j, i) > 0.0:
+                        return True
+            factors[t, j] = 0.0
+    return False
+
+
+@lean_jit
+def exponentiate(scores, length, shift):
+    """Turn scores into factors of at most one, in place; return the logarithm taken out."""
+    n_labels = shift.shape[0]
+    taken = 0.0
+    for t in range(length):
+        row = scores[t]
+        if t > 0:
+            for j in range(n_labels):
+                row[j] += shift[j]
+        high = row[0]
+        for j in range(1, n_labels):
+            high = max(high, row[j])
+        for j in range(n_labels):
+            row[j] = exp_nonpositive(row[j] - high)
+        taken += high
+    return taken
+
+
+@lean_jit
+def forward(factors, length, linear, alpha, scale):
+    """Fill the normalised forward vectors and their scales; return the sum of the log scales."""
+    n_labels = linear.shape[-1]
+    log_scale = 0.0
+    for t in range(length):
+        a = alpha[t]
+        if t == 0:
+            for j in range(n_labels):
+                a[j] = factors[0, j]
+        else:
+            if linear.ndim == 2:
+                vector_matrix(alpha[t - 1], linear, a)
+            else:
+                vector_matrix(alpha[t - 1], linear[t], a)
+            for j in range(n_labels):
+                a[j] *= factors[t, j]
+        total = 0.0
+        for j in range(n_labels):
+            total += a[j]
+        inverse = 1.0 / total
+        for j in range(n_labels):
+            a[j] *= inverse
+        scale[t] = inverse
+        log_scale += np.log(total)
+    return log_scale
+
+
+@lean_jit
+def backward(factors, length, linear_t, alpha, scale, weight, pairs, room):
+    """Turn the forward vectors into node marginals, and collect the pair marginals.
+
+    ``pairs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the
+    caller multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the
+    sequence; as many slabs as there are pairs of neighbours hold them one by one. ``room`` is for
+    two rows.
+    """
+    n_labels = linear_t.shape[-1]
+    beta, q = room[0], room[1]
+    for j in range(n_labels):
+        beta[j] = 1.0
+    n_slabs = pairs.shape[0]
+    for t in range(length - 1, 0, -1):
+        f = factors[t]
+        a = alpha[t]
+        for j in range(n_labels):
+            q[j] = f[j] * beta[j] * scale[t]
+            a[j] *= beta[j]
+        if n_slabs > 0:
+            add_outer(weight, alpha[t - 1], q, pairs[(t - 1) % n_slabs])
+        if linear_t.ndim == 2:
+            vector_matrix(q, linear_t, beta)
+        else:
+            vector_matrix(q, linear_t[t], beta)
+    for j in range(n_labels):
+        alpha[0, j] *= beta[j]
+
+
+@lean_jit
+def finish_pairs(pairs, transitions):
+    """Multiply the transition factors into collected pair marginals."""
+    if transitions.scaled:
+        for slab in pairs:
+            for i in range(slab.shape[0]):
+                for j in range(slab.shape[1]):
+                    slab[i, j] *= transitions.linear[i, j]
+
+
+@lean_jit
+def finish_sequence(linear, length, pairs):
+    """The same for one sequence whose tokens have transitions of their own."""
+    for t in range(1, min(length, pairs.shape[0] + 1)):
+        for i in range(linear.shape[1]):
+            for j in range(linear.shape[2]):
+                pairs[t - 1, i, j] *= linear[t, i, j]
+
+
+@lean_jit
+def log_sum_exp(x, n):
+    """``log(sum(exp(x[:n])))``, also where all are minus infinity."""
+    high = x[0]
+    for i in range(1, n):
+        high = max(high, x[i])
+    if high == -np.inf:
+        return high
+    total = 0.0
+    for i in range(n):
+        total += np.exp(x[i] - high)
+    return high + np.log(total)
+
+
+@jit
+def log_forward_backward(scores, length, transition, alpha, weight, pairs, factors):
+    """The same as forward and backward over logarithms: slower, and safe for any scores.
+
+    If there are ``factors``, pair marginals are divided by them, for the caller to multiply
+    (`finish_pairs`).
+    """
+    n_labels = transition.shape[-1]
+    z = np.empty(n_labels)
+    beta = np.zeros(n_labels)
+    below = np.empty(n_labels)
+    for t in range(length):
+        for j in range(n_labels):
+            if t == 0:
+                alpha[0, j] = scores[0, j]
+            else:
+                added = into_token(transition, t)
+                for i in range(n_labels):
+                    z[i] = alpha[t - 1, i] + added[i, j]
+                alpha[t, j] = log_sum_exp(z, n_labels) + scores[t, j]
+    log_z = log_sum_exp(alpha[length - 1], n_labels)
+    for t in range(length - 1, -1, -1):
+        added = into_token(transition, t)
+        for j in range(n_labels):
+            below[j] = beta[j] + scores[t, j]
+        if t > 0 and pairs.shape[0] > 0:
+            slab = pairs[(t - 1) % pairs.shape[0]]
+            for i in range(n_labels):
+                for j in range(n_labels):
+                    log_p = alpha[t - 1, i] + added[i, j] + below[j] - log_z
+                    p = weight * np.exp(log_p)
+                    if factors.shape[0] > 0:
+                        p = p / factors[i, j] if factors[i, j] > 0.0 else 0.0
+                    slab[i, j] += p
+        for j in range(n_labels):
+            alpha[t, j] = np.exp(alpha[t, j] + beta[j] - log_z)
+        if t > 0:
+            for i in range(n_labels):
+                for j in range(n_labels):
+                    z[j] = added[i, j] + below[j]
+                beta[i] = log_sum_exp(z, n_labels)
+    return log_z
+
+
+@jit
+def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
+    """Marginals of one sequence, and the logarithm of its partition function.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (>= length, n_labels)
+        Emission scores; overwritten.
+    transitions : Transitions
+        From `prepare_transitions`.
+    alpha : ndarray of shape (>= length, n_labels)
+        Receives the node marginals.
+    scale : ndarray of shape (>= length,)
+        Workspace.
+    weight : float
+        Factor of the pair marginals.
+    pairs : ndarray of shape (n_slabs, n_labels, n_labels)
+        Pair marginals are added here, up to `finish_pairs`: summed over the sequence with one
+        slab, each on its own with ``length - 1`` slabs or more, not at all with none. Where every
+        token has transitions of its own, so they must have slabs, and they need no finish.
+    """
+    if length == 0:
+        return 0.0
+    if len(transitions) == N_SHARED:
+        scaled, forbids = transitions.scaled, transitions.forbids
+        factors = transitions.linear if scaled else transitions.linear[:0]
+    else:
+        scaled, forbids = tabulate_sequence(length, transitions)
+        factors = transitions.linear[0, :0]
+    log_z, right = 0.0, False
+    if scaled:
+        log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
+    if not right:
+        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs, factors)
+    room = np.empty((2, alpha.shape[1]))
+    backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs, room)
+    if len(transitions) != N_SHARED:
+        finish_sequence(transitions.linear, length, pairs)
+    return log_z

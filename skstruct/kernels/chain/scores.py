@@ -1,0 +1,182 @@
+"""Scores of every label at every token, and of every label pair.
+
+By default all tokens share one matrix of transition scores. Tokens may have features of the
+transition into them, of the *edge* between their label and the one before: then every token has a
+matrix of its own. Kernels that only read transition scores take either, ``(n_labels, n_labels)``
+or ``(length, n_labels, n_labels)``, and ask `into_token` for the one that counts. What is compiled
+for the former knows nothing of the latter: conditions on the ``ndim`` of an argument, or on the
+number of its fields, are settled before anything behind them is looked at.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.vector.lanes import LANES
+from skstruct.kernels.vector.prefetch import AHEAD, LINE, prefetch
+from skstruct.kernels.vector.rows import sum_rows
+
+
+class Rows(NamedTuple):
+    """The tokens of a batch as the three arrays of a CSR matrix."""
+
+    indptr: np.ndarray  # (n_rows + 1,) int64
+    indices: np.ndarray  # (nnz,) int32
+    data: np.ndarray  # (nnz,) values, or (0,) when all are one
+
+
+class EdgeRows(NamedTuple):
+    """The same with features of the transition into each token."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    edges: Rows  # those of first tokens are never read
+
+
+class Chain(NamedTuple):
+    """The weights of a linear chain: what a label, and what a pair of labels, scores."""
+
+    weights: np.ndarray  # (n_features, n_labels), a feature's weights side by side
+    transition: np.ndarray  # (n_labels, n_labels), from row to column
+    intercept: np.ndarray  # (n_labels,)
+    start: np.ndarray  # (n_labels,), added at the first token
+    end: np.ndarray  # (n_labels,), added at the last token
+
+
+class EdgeChain(NamedTuple):
+    """The same with weights of the features of transitions."""
+
+    weights: np.ndarray
+    transition: np.ndarray
+    intercept: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    edges: np.ndarray  # (n_edge_features, n_labels ** 2), label pairs row by row
+
+
+# A chain with more fields has features of transitions.
+N_PLAIN = len(Chain._fields)
+
+
+@jit
+def into_token(transition, t):
+    """The scores, or differences, of the transition into token ``t``."""
+    if transition.ndim == 2:
+        return transition
+    return transition[t]
+
+
+@lean_jit
+def pair_score(transition, t, i, j):
+    """The score of the transition from label ``i`` to label ``j`` of token ``t``."""
+    if transition.ndim == 2:
+        return transition[i, j]
+    return transition[t, i, j]
+
+
+@lean_jit
+def add_pair(pairs, t, i, j, weight):
+    """Add to what the transition from label ``i`` to label ``j`` of token ``t`` is to gain."""
+    if pairs.ndim == 2:
+        pairs[i, j] += weight
+    else:
+        pairs[t, i, j] += weight
+
+
+@jit
+def transition_buffer(chain, length):
+    """Where the transition scores of a sequence are: the weights themselves if all share them."""
+    if len(chain) == N_PLAIN:
+        return chain.transition
+    return np.zeros((length, *chain.transition.shape))
+
+
+@lean_jit
+def longest(offsets, first, last):
+    """Length of the longest of the sequences ``first:last``."""
+    length = 0
+    for i in range(first, last):
+        length = max(length, offsets[i + 1] - offsets[i])
+    return length
+
+
+@lean_jit
+def emission_scores(rows, first, last, chain, out):
+    """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
+    linear_scores(rows, first, last, chain.weights, chain.intercept, out)
+
+
+@lean_jit
+def linear_scores(rows, first, last, weights, bias, out):
+    """Write the rows ``first:last``, times weights, plus a bias, into ``out``."""
+    n_labels = weights.shape[1]
+    unit = rows.data.shape[0] == 0
+    end = rows.indptr[last]
+    for t in range(first, last):
+        score = out[t - first]
+        a, b = rows.indptr[t], rows.indptr[t + 1]
+        for k in range(a + AHEAD, min(b + AHEAD, end)):
+            coming = rows.indices[k]
+            for j in range(0, min(n_labels, 4 * LINE), LINE):
+                prefetch(weights, coming * n_labels + j)
+            # Where a row does not start with a line, it ends in one more.
+            prefetch(weights, coming * n_labels + n_labels - 1)
+        if n_labels < LANES:
+            narrow_scores(rows, a, b, weights, bias, score)
+        elif unit:
+            sum_rows(bias, weights, rows.indices, None, a, b, score)
+        else:
+            sum_rows(bias, weights, rows.indices, rows.data, a, b, score)
+
+
+@lean_jit
+def narrow_scores(rows, first, last, weights, bias, out):
+    """Write the scores of one token, where labels are few."""
+    unit = rows.data.shape[0] == 0
+    for j in range(out.shape[0]):
+        out[j] = bias[j]
+    for k in range(first, last):
+        x = 1.0 if unit else rows.data[k]
+        weight = weights[rows.indices[k]]
+        for j in range(out.shape[0]):
+            out[j] += x * weight[j]
+
+
+@lean_jit
+def sequence_scores(rows, first, last, chain, out):
+    """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
+    emission_scores(rows, first, last, chain, out)
+    add_boundary(chain.start, chain.end, out, last - first)
+
+
+@lean_jit
+def edge_scores(rows, first, last, chain, out):
+    """Write the transition scores of one sequence into its `transition_buffer`.
+
+    A label pair is to a transition what a label is to a token, and the transition matrix its bias.
+    """
+    bias = chain.transition.reshape(chain.transition.size)
+    scores = out.reshape(out.shape[0], bias.shape[0])
+    linear_scores(rows.edges, first + 1, last, chain.edges, bias, scores[1:])
+
+
+@lean_jit
+def add_boundary(start, end, out, length):
+    """Add the biases of a first and a last token to the scores of one sequence."""
+    if length > 0:
+        for j in range(start.shape[0]):
+            out[0, j] += start[j]
+            out[length - 1, j] += end[j]
+
+
+@lean_jit
+def path_score(scores, length, transition, labels):
+    """Score of one label sequence."""
+    score = 0.0
+    for t in range(length):
+        score += scores[t, labels[t]]
+        if t > 0:
+            score += pair_score(transition, t, labels[t - 1], labels[t])
+    return score

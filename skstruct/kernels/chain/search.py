@@ -1,0 +1,80 @@
+"""The n best label sequences by whichever search was chosen."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.astar import astar_nbest
+from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
+from skstruct.kernels.chain.nbest import nbest
+from skstruct.kernels.chain.scores import (
+    N_PLAIN,
+    edge_scores,
+    longest,
+    sequence_scores,
+    transition_buffer,
+)
+from skstruct.kernels.chain.viterbi import best_prefixes, largest
+
+ASTAR, KBEST, BEAM = range(3)
+
+
+class Search(NamedTuple):
+    """How the best labellings are searched for."""
+
+    n_best: int
+    method: int  # ASTAR, KBEST or BEAM
+    beam_width: int  # at least n_best
+    misses: np.ndarray  # (1,) counts the beams without a best labelling; (0,) does not count
+
+
+@jit
+def search_nbest(scores, length, transition, search, labels, path_scores):
+    """Best labellings of a sample, best first; return how many there are.
+
+    Parameters and ties are those of `nbest`, except that the scores may be overwritten. As many
+    are wanted as ``labels`` has rows.
+    """
+    n_best = labels.shape[0]
+    if search.method == ASTAR:
+        return astar_nbest(scores, length, transition, n_best, labels, path_scores)
+    if search.method == KBEST:
+        return nbest(scores, length, transition, n_best, labels, path_scores)
+    n_found = beam_nbest(scores, length, transition, search.beam_width, n_best, labels, path_scores)
+    if length > 0 and path_scores[0] == -np.inf:
+        # Some labels are impossible, and all prefixes in the beam needed one of them to go on.
+        forbid_dead_ends(scores, length, transition)
+        n_found = beam_nbest(
+            scores, length, transition, search.beam_width, n_best, labels, path_scores
+        )
+    if search.misses.shape[0] > 0 and length > 0:
+        # The Viterbi pass costs little beside the beam, and its sums round in the same way.
+        best_prefixes(scores, length, transition)
+        best = largest(scores[length - 1], transition.shape[-1])
+        search.misses[0] += path_scores[0] < best
+    return n_found
+
+
+@jit
+def search_range(rows, offsets, first, last, chain, search, labels, scores, counts):
+    """Write the best labellings of the sequences ``first:last``.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_best, n_rows), integer
+        Receives the labellings, best first.
+    scores : ndarray of shape (n_sequences, n_best)
+        Receives their scores.
+    counts : ndarray of shape (n_sequences,)
+        Receives how many there are where they are fewer than n_best.
+    """
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    emission = np.empty((length, n_labels))
+    transition = transition_buffer(chain, length)
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        sequence_scores(rows, a, b, chain, emission)
+        if len(chain) > N_PLAIN:
+            edge_scores(rows, a, b, chain, transition)
+        counts[i] = search_nbest(emission, b - a, transition, search, labels[:, a:b], scores[i])

@@ -1,0 +1,1 @@
+"""Dual and stochastic ascent: steps by one sequence at a time."""

@@ -1,0 +1,208 @@
+"""The duality gap of a CRF: the weights that belong to the dual variables, and what both are worth.
+
+Pair marginals as they are stored, mostly in single precision, are not exactly those of any
+distribution: their rows and columns do not quite sum to the same. They are read as the conditional
+probabilities of a Markov chain, which always is one, and its exact entropy, marginals and expected
+features are computed in double precision. So the gap is one between a true dual value and a true
+primal value. Labellings that are impossible, which the weights of minus infinity tell, have no
+probability in that chain, although none of the stored marginals is quite zero.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.forward_backward import log_forward_backward, scaled_forward
+from skstruct.kernels.chain.scores import longest, path_score, sequence_scores
+from skstruct.kernels.dual.divergence import entropy
+from skstruct.kernels.dual.sdca import node_sign
+from skstruct.kernels.vector.prefetch import AHEAD, prefetch
+
+LOWEST = -1.7976931348623157e308
+
+
+@jit
+def possible_pairs(chain):
+    """One for each pair that is possible, in flat form: of any tokens, and of the last two."""
+    n_labels = chain.transition.shape[0]
+    possible = np.ones((2, n_labels * n_labels))
+    for y in range(n_labels):
+        for j in range(n_labels):
+            if chain.transition[y, j] == -np.inf:
+                possible[:, y * n_labels + j] = 0.0
+            elif chain.end[j] == -np.inf:
+                possible[1, y * n_labels + j] = 0.0
+    return possible
+
+
+@lean_jit
+def read_chain(stored, possible, node, pair):
+    """Next token's marginals from this token's, which ``pair`` then joins."""
+    n_labels = node.shape[1]
+    for j in range(n_labels):
+        node[1, j] = 0.0
+    for y in range(n_labels):
+        total = 0.0
+        for j in range(n_labels):
+            total += possible[y * n_labels + j] * stored[y * n_labels + j]
+        # A label that nothing may follow has next to no probability, and loses it.
+        share = node[0, y] / total if total > 0.0 else 0.0
+        for j in range(n_labels):
+            p = share * (possible[y * n_labels + j] * stored[y * n_labels + j])
+            pair[y * n_labels + j] = p
+            node[1, j] += p
+
+
+@lean_jit
+def read_first(stored, possible, start, node):
+    """Marginals of the first token, up to a factor."""
+    n_labels = node.shape[0]
+    for y in range(n_labels):
+        node[y] = 0.0
+        for j in range(n_labels if start[y] > -np.inf else 0):
+            node[y] += possible[y * n_labels + j] * stored[y * n_labels + j]
+
+
+@lean_jit
+def normalise(node):
+    """Let the marginals of a token sum to one."""
+    total = 0.0
+    for p in node:
+        total += p
+    for y in range(node.shape[0]):
+        node[y] /= total
+
+
+@jit
+def conjugate_sum(problem, first, last, dual, out):
+    """Entropies of the sequences ``first:last``, and ``sum_i s_i (F(gold) - E F)``.
+
+    The node marginals become those of the chains that the pairs stand for. Weights of minus
+    infinity say what is impossible, and stay so.
+
+    Returns
+    -------
+    entropy : float
+        Weighted sum.
+    """
+    n_labels = dual.node.shape[1]
+    possible = possible_pairs(out)
+    pair = np.empty(n_labels * n_labels)
+    difference = np.empty((longest(problem.offsets, first, last), n_labels))
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        weight = problem.sample_weight[i]
+        node = dual.node[a:b]
+        dual.entropy[i] = 0.0
+        if b - a > 1:
+            read_first(dual.pairs[a - i], possible[np.int64(b - a == 2)], out.start, node[0])
+        else:
+            for j in range(n_labels):
+                if out.start[j] == -np.inf or out.end[j] == -np.inf:
+                    node[0, j] = 0.0
+        normalise(node[0])
+        for t in range(b - a):
+            if t > 0:
+                last = np.int64(t == b - a - 1)
+                read_chain(dual.pairs[a - i + t - 1], possible[last], node[t - 1 : t + 1], pair)
+                dual.entropy[i] += entropy(pair)
+                add_outer(pair, -weight, out.transition)
+                out.transition[problem.labels[a + t - 1], problem.labels[a + t]] += weight
+            dual.entropy[i] += node_sign(t, b - a) * entropy(node[t])
+            for j in range(n_labels):
+                difference[t, j] = -weight * node[t, j]
+            difference[t, problem.labels[a + t]] += weight
+        add_features(problem, a, b, difference, out)
+        total += weight * dual.entropy[i]
+    return total
+
+
+@lean_jit
+def add_outer(pair, factor, out):
+    """``out += factor * pair``, where ``pair`` is flat."""
+    n = out.shape[0]
+    for y in range(n):
+        for j in range(n):
+            out[y, j] += factor * pair[y * n + j]
+
+
+@lean_jit
+def add_features(problem, a, b, difference, out):
+    """Add what the tokens ``a:b`` contribute to state weights and biases."""
+    rows = problem.rows
+    n_labels = difference.shape[1]
+    unit = rows.data.shape[0] == 0
+    end = rows.indices.shape[0]
+    for t in range(b - a):
+        d = difference[t]
+        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
+            if k + AHEAD < end:
+                prefetch(out.weights, rows.indices[k + AHEAD] * n_labels)
+            x = 1.0 if unit else rows.data[k]
+            row = out.weights[rows.indices[k]]
+            for j in range(n_labels):
+                row[j] += x * d[j]
+        if problem.fit_intercept:
+            for j in range(n_labels):
+                out.intercept[j] += d[j]
+    if problem.fit_intercept:
+        for j in range(n_labels):
+            out.start[j] += difference[0, j]
+            out.end[j] += difference[b - a - 1, j]
+
+
+@jit
+def true_gaps(problem, first, last, dual, chain, transitions):
+    """Duality gaps of the sequences ``first:last``; returns their negative log-likelihood.
+
+    The node marginals must be those that `conjugate_sum` leaves.
+    """
+    n_labels = chain.transition.shape[0]
+    length = longest(problem.offsets, first, last)
+    scores = np.empty((length, n_labels))
+    alpha = np.empty((length, n_labels))
+    scale = np.empty(length)
+    pair = np.empty(n_labels * n_labels)
+    spare = np.empty((2, n_labels))
+    no_pairs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
+    possible = possible_pairs(chain)
+    # What is impossible has no probability to be multiplied with.
+    transition = np.maximum(chain.transition, LOWEST)
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        sequence_scores(problem.rows, a, b, chain, scores)
+        gold_score = path_score(scores, b - a, chain.transition, problem.labels[a:b])
+        mean_score = 0.0
+        for t in range(b - a):
+            for j in range(n_labels):
+                mean_score += dual.node[a + t, j] * max(scores[t, j], LOWEST)
+            if t > 0:
+                for j in range(n_labels):
+                    spare[0, j] = dual.node[a + t - 1, j]
+                last = np.int64(t == b - a - 1)
+                read_chain(dual.pairs[a - i + t - 1], possible[last], spare, pair)
+                mean_score += inner(pair, transition)
+        log_z, right = 0.0, False
+        if transitions.scaled:
+            log_z, right = scaled_forward(
+                scores, b - a, transitions, transitions.forbids, alpha, scale
+            )
+        if not right:
+            log_z = log_forward_backward(
+                scores, b - a, transitions.log, alpha, 1.0, no_pairs, no_factors
+            )
+        dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
+        total += problem.sample_weight[i] * (log_z - gold_score)
+    return total
+
+
+@lean_jit
+def inner(pair, transition):
+    """Mean of the transition scores under flat pair marginals."""
+    n = transition.shape[0]
+    total = 0.0
+    for y in range(n):
+        for j in range(n):
+            total += pair[y * n + j] * transition[y, j]
+    return total

@@ -1,0 +1,236 @@
+"""Online exponentiated gradient (Collins et al., 2008) on the dual of a CRF.
+
+The dual variable of a sequence is a distribution over its labellings, as in
+`skstruct.kernels.dual.sdca`, but given by scores ``theta`` and not by marginals. A step goes from
+these scores towards those of the current weights, ``theta + eta (scores - theta)``. What it gains
+is only known after asking for the marginals of the new scores, so every trial takes an oracle call.
+Scores of pairs are the same at all tokens of a sequence, so little has to be stored.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.forward_backward import (
+    finish_pairs,
+    forward_backward,
+    prepare_transitions,
+)
+from skstruct.kernels.chain.scores import Chain, longest, sequence_scores
+from skstruct.kernels.dual.sdca import Step, collect_features, move_weights
+
+MAX_TRIALS = 30
+# Steps that succeed at once may be longer next time.
+GROWTH = 1.05
+
+
+class Exponentiated(NamedTuple):
+    """The dual variables of all sequences, and the weights that are conjugate to them."""
+
+    chain: Chain
+    node_theta: np.ndarray  # (n_rows, n_labels)
+    pair_theta: np.ndarray  # (n_sequences, n_labels, n_labels)
+    node: np.ndarray  # (n_rows, n_labels), marginals
+    pairs: np.ndarray  # (n_sequences, n_labels, n_labels), of pairs, summed over the sequence
+    entropy: np.ndarray  # (n_sequences,)
+    eta: np.ndarray  # (n_sequences,), length of the next step
+
+
+class Trial(NamedTuple):
+    """Workspace: a sequence with other scores."""
+
+    node_theta: np.ndarray  # (length, n_labels)
+    pair_theta: np.ndarray  # (n_labels, n_labels)
+    node: np.ndarray  # (length, n_labels)
+    pairs: np.ndarray  # (1, n_labels, n_labels)
+    spare: np.ndarray  # (length, n_labels)
+    scale: np.ndarray  # (length,)
+
+
+@jit
+def new_trial(length, n_labels):
+    """Workspace for sequences up to this length."""
+    return Trial(
+        np.empty((length, n_labels)),
+        np.empty((n_labels, n_labels)),
+        np.empty((length, n_labels)),
+        np.empty((1, n_labels, n_labels)),
+        np.empty((length, n_labels)),
+        np.empty(length),
+    )
+
+
+@jit
+def infer(length, trial):
+    """Marginals of the scores on trial; returns the entropy."""
+    n_labels = trial.pair_theta.shape[0]
+    for t in range(length):
+        for j in range(n_labels):
+            trial.spare[t, j] = trial.node_theta[t, j]
+    for y in range(n_labels):
+        for j in range(n_labels):
+            trial.pairs[0, y, j] = 0.0
+    transitions = prepare_transitions(trial.pair_theta)
+    log_z = forward_backward(
+        trial.spare, length, transitions, trial.node, trial.scale, 1.0, trial.pairs
+    )
+    finish_pairs(trial.pairs, transitions)
+    return log_z - mean_score(
+        trial.node_theta, trial.pair_theta, trial.node, trial.pairs[0], length
+    )
+
+
+@jit
+def mean_score(node_scores, pair_scores, node, pairs, length):
+    """Mean of the scores under marginals."""
+    total = 0.0
+    for t in range(length):
+        for j in range(node.shape[1]):
+            total += node_scores[t, j] * node[t, j]
+    for y in range(node.shape[1]):
+        for j in range(node.shape[1]):
+            total += pair_scores[y, j] * pairs[y, j]
+    return total
+
+
+@jit
+def start_dual(problem, state, margin):
+    """Set the scores so that the gold labels have this margin over any others."""
+    n_labels = state.node.shape[1]
+    trial = new_trial(longest(problem.offsets, 0, state.eta.shape[0]), n_labels)
+    for i in range(state.eta.shape[0]):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        for y in range(n_labels):
+            for j in range(n_labels):
+                trial.pair_theta[y, j] = 0.0
+        for t in range(b - a):
+            for j in range(n_labels):
+                trial.node_theta[t, j] = margin if problem.labels[a + t] == j else 0.0
+        state.entropy[i] = infer(b - a, trial)
+        keep(i, a, b, trial, state)
+
+
+@jit
+def keep(i, a, b, trial, state):
+    """Let sequence ``i`` have the scores and marginals on trial."""
+    n_labels = state.node.shape[1]
+    for t in range(b - a):
+        for j in range(n_labels):
+            state.node_theta[a + t, j] = trial.node_theta[t, j]
+            state.node[a + t, j] = trial.node[t, j]
+    for y in range(n_labels):
+        for j in range(n_labels):
+            state.pair_theta[i, y, j] = trial.pair_theta[y, j]
+            state.pairs[i, y, j] = trial.pairs[0, y, j]
+
+
+@jit
+def conjugate_to(problem, distinct, state):
+    """Set the weights, from zero, to those that are conjugate to the dual variables."""
+    n_sequences, n_labels = state.pairs.shape[0], state.node.shape[1]
+    step = new_step(problem, distinct, n_sequences, n_labels)
+    for i in range(n_sequences):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        for y in range(n_labels):
+            for j in range(n_labels):
+                step.pairs[y * n_labels + j] = state.pairs[i, y, j]
+        for t in range(b - a):
+            for j in range(n_labels):
+                step.node[t, j] = state.node[a + t, j]
+            gold = problem.labels[a + t]
+            step.node[t, gold] -= 1.0
+            if t > 0:
+                step.pairs[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
+        collect_features(problem, distinct, i, step)
+        move_weights(
+            problem, distinct, i, step, -problem.sample_weight[i] / problem.l2, state.chain
+        )
+
+
+@jit
+def new_step(problem, distinct, n_sequences, n_labels):
+    """Workspace for differences of expected features."""
+    return Step(
+        np.empty(0),
+        np.empty(0),
+        np.empty((0, n_labels)),
+        np.empty((longest(problem.offsets, 0, n_sequences), n_labels)),
+        np.empty(n_labels * n_labels),
+        np.empty((longest(distinct.start, 0, n_sequences), n_labels)),
+    )
+
+
+@jit
+def oeg_steps(problem, distinct, order, state):
+    """Ascend in the blocks of the sequences in `order`, one after the other.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training set.
+    distinct : Distinct
+        Distinct features of each sequence.
+    order : ndarray of int
+        Sequences.
+    state : Exponentiated
+        Changed.
+
+    Returns
+    -------
+    n_oracle_calls : int
+        How many times marginals were computed.
+    """
+    n_sequences, n_labels = state.pairs.shape[0], state.node.shape[1]
+    length = longest(problem.offsets, 0, n_sequences)
+    step = new_step(problem, distinct, n_sequences, n_labels)
+    trial = new_trial(length, n_labels)
+    scores = np.empty((length, n_labels))
+    n_calls = 0
+    for i in order:
+        sequence_scores(
+            problem.rows, problem.offsets[i], problem.offsets[i + 1], state.chain, scores
+        )
+        n_calls += ascend(problem, distinct, i, state, step, trial, scores)
+    return n_calls
+
+
+@jit
+def ascend(problem, distinct, i, state, step, trial, scores):
+    """Find a step of sequence ``i`` by which the dual objective grows; return the trials."""
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    n_labels = state.node.shape[1]
+    weight = problem.sample_weight[i] / problem.l2
+    transition = state.chain.transition
+    for n_trials in range(1, MAX_TRIALS + 1):
+        eta = state.eta[i]
+        for t in range(b - a):
+            for j in range(n_labels):
+                theta = state.node_theta[a + t, j]
+                trial.node_theta[t, j] = theta + eta * (scores[t, j] - theta)
+        for y in range(n_labels):
+            for j in range(n_labels):
+                theta = state.pair_theta[i, y, j]
+                trial.pair_theta[y, j] = theta + eta * (transition[y, j] - theta)
+        entropy = infer(b - a, trial)
+        for t in range(b - a):
+            for j in range(n_labels):
+                step.node[t, j] = trial.node[t, j] - state.node[a + t, j]
+        for y in range(n_labels):
+            for j in range(n_labels):
+                step.pairs[y * n_labels + j] = trial.pairs[0, y, j] - state.pairs[i, y, j]
+        square = collect_features(problem, distinct, i, step)
+        rise = mean_score(
+            scores, transition, step.node, step.pairs.reshape((n_labels, n_labels)), b - a
+        )
+        gain = entropy - state.entropy[i] + rise - 0.5 * weight * square
+        # Near the optimum the entropies cannot resolve the gain any more.
+        if gain >= -1e-13 * (b - a):
+            state.entropy[i] = entropy
+            keep(i, a, b, trial, state)
+            move_weights(problem, distinct, i, step, -weight, state.chain)
+            if n_trials == 1:
+                state.eta[i] = min(1.0, GROWTH * eta)
+            return n_trials
+        state.eta[i] = 0.5 * eta
+    return MAX_TRIALS

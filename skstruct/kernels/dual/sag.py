@@ -1,0 +1,299 @@
+"""Stochastic average gradient with non-uniform sampling (Schmidt et al., 2015).
+
+The objective is ``l2 / (2 n) |w|^2 + 1 / n sum_i f_i(w)``, where ``f_i`` is the weighted negative
+log-likelihood of a sequence. A step asks for the gradient of one ``f_i``, puts it in the place of
+the one that the sequence had when it was visited last, and follows the mean of all. How strongly
+each ``f_i`` bends is estimated on the way; it sets the length of the steps and says which sequences
+want to be visited more often.
+
+All weights move at every step, by the penalty and by a mean gradient that hardly changes. Those of
+features are kept as ``scale * weights``, and those of a feature that is not met stay behind: what
+they have missed is ``travelled - behind`` times its mean gradient, and is made up for when the
+feature is met again.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.forward_backward import (
+    finish_pairs,
+    forward_backward,
+    prepare_transitions,
+)
+from skstruct.kernels.chain.scores import Chain, add_boundary, longest, path_score
+from skstruct.kernels.dual.sampling import draw_sequence, set_priority
+from skstruct.kernels.dual.sdca import Step, collect_features
+
+# Places in the array `AverageGradient.progress`.
+SCALE = 0
+TRAVELLED = 1
+SEEN = 2  # number of sequences that were visited
+SUM = 3  # of their curvatures
+N_PROGRESS = 4
+# The estimate of a curvature falls by this factor at every visit, lest it stay too high.
+EASING = 0.9
+# A gradient below this norm, squared, says nothing about the curvature.
+SMALLEST = 1e-8
+
+
+class AverageGradient(NamedTuple):
+    """Weights, and the gradients that the sequences had when they were visited last."""
+
+    chain: Chain  # weights of features over the scale; the others as they are
+    total: Chain  # sum of the gradients
+    behind: np.ndarray  # (n_features,), how far the others had travelled when a feature was met
+    node: np.ndarray  # (n_rows, n_labels), gradients by the scores of tokens
+    pairs: np.ndarray  # (n_sequences, n_labels**2), and of label pairs
+    curvature: np.ndarray  # (n_sequences,)
+    priority: np.ndarray  # tree of sums of the curvatures
+    largest: np.ndarray  # tree of their maxima
+    progress: np.ndarray  # (N_PROGRESS,)
+
+
+@jit
+def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
+    """Visit the sequences in `order`, then one for each of the uniform numbers `draws`.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training set.
+    distinct : Distinct
+        Distinct features of each sequence.
+    order : ndarray of int
+        Sequences.
+    draws : ndarray
+        Numbers below 1.
+    nonuniformity : float
+        The chance that a sequence is drawn by its curvature.
+    move : bool
+        Whether a visit ends with a step, or only gets to know the gradient.
+    state : AverageGradient
+        Changed.
+
+    Returns
+    -------
+    n_oracle_calls : int
+        How many times marginals or partition functions were computed.
+    """
+    n_sequences, size = state.pairs.shape
+    n_labels = state.chain.transition.shape[0]
+    length = longest(problem.offsets, 0, n_sequences)
+    most = longest(distinct.start, 0, n_sequences)
+    step = Step(
+        np.empty(0),
+        np.empty(0),
+        np.empty((length, n_labels)),
+        np.empty((length, n_labels)),
+        np.empty(size),
+        np.empty((most, n_labels)),
+    )
+    scores = np.empty((length, n_labels))
+    trial = np.empty((length, n_labels))
+    n_calls = 0
+    for k in range(order.shape[0] + draws.shape[0]):
+        if k < order.shape[0]:
+            i = order[k]
+        else:
+            u = draws[k - order.shape[0]]
+            i = draw_sequence(state.priority, n_sequences, nonuniformity, u, False)
+        catch_up(distinct.features, distinct.start[i], distinct.start[i + 1], state)
+        n_calls += visit(problem, distinct, i, state, step, scores, trial)
+        if move:
+            advance(problem.l2 / n_sequences, state, problem.fit_intercept)
+    return n_calls
+
+
+@jit
+def catch_up(features, first, last, state):
+    """Move the weights of the features ``features[first:last]`` to where they ought to be."""
+    weights, total = state.chain.weights, state.total.weights
+    for u in range(first, last):
+        f = features[u]
+        missed = state.progress[TRAVELLED] - state.behind[f]
+        state.behind[f] = state.progress[TRAVELLED]
+        for j in range(weights.shape[1]):
+            weights[f, j] -= missed * total[f, j]
+
+
+@jit
+def visit(problem, distinct, i, state, step, scores, trial):
+    """Renew the gradient of sequence ``i``, and the estimate of its curvature."""
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    length = b - a
+    n_labels = step.node.shape[1]
+    value = sequence_gradient(problem, i, state, step, scores, trial)
+    square = collect_features(problem, distinct, i, step)
+    curvature = state.curvature[i]
+    known = curvature > 0.0
+    curvature = EASING * curvature if known else 1.0
+    n_calls = 1
+    if square > SMALLEST:
+        # node_excess: by how much a step of length one would lower the scores
+        gradient_scores(problem, distinct, i, step)
+        while True:
+            n_calls += 1
+            far = trial_value(problem, i, state, step, 1.0 / curvature, scores, trial)
+            # A square too small to be seen in the value ends it, too.
+            if far <= value - square / (2.0 * curvature) + 1e-13 * abs(value):
+                break
+            curvature *= 2.0
+    for t in range(length):
+        for j in range(n_labels):
+            renewed = step.node[t, j]
+            step.node[t, j] = renewed - state.node[a + t, j]
+            state.node[a + t, j] = renewed
+    for k in range(step.pairs.shape[0]):
+        renewed = step.pairs[k]
+        step.pairs[k] = renewed - state.pairs[i, k]
+        state.pairs[i, k] = renewed
+    collect_features(problem, distinct, i, step)
+    add_to_total(problem, distinct, i, step, state.total)
+    state.progress[SEEN] += 0.0 if known else 1.0
+    state.progress[SUM] += curvature - state.curvature[i]
+    state.curvature[i] = curvature
+    set_priority(state.priority, i, curvature, False)
+    set_priority(state.largest, i, curvature, True)
+    return n_calls
+
+
+@jit
+def sequence_gradient(problem, i, state, step, scores, trial):
+    """Fill in the gradient by the scores of sequence ``i``; return its value."""
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    n_labels = step.node.shape[1]
+    weight = problem.sample_weight[i]
+    chain, rows = state.chain, problem.rows
+    unit = rows.data.shape[0] == 0
+    for t in range(b - a):
+        for j in range(n_labels):
+            scores[t, j] = 0.0
+        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
+            x = 1.0 if unit else rows.data[k]
+            row = chain.weights[rows.indices[k]]
+            for j in range(n_labels):
+                scores[t, j] += x * row[j]
+        for j in range(n_labels):
+            scores[t, j] = state.progress[SCALE] * scores[t, j] + chain.intercept[j]
+    add_boundary(chain.start, chain.end, scores, b - a)
+    for t in range(b - a):
+        for j in range(n_labels):
+            trial[t, j] = scores[t, j]
+    transitions = prepare_transitions(chain.transition)
+    pairs = np.zeros((1, n_labels, n_labels))
+    log_z = forward_backward(trial, b - a, transitions, step.node, np.empty(b - a), 1.0, pairs)
+    finish_pairs(pairs, transitions)
+    gold = problem.labels[a:b]
+    for t in range(b - a):
+        step.node[t, gold[t]] -= 1.0
+        if t > 0:
+            pairs[0, gold[t - 1], gold[t]] -= 1.0
+        for j in range(n_labels):
+            step.node[t, j] *= weight
+    for y in range(n_labels):
+        for j in range(n_labels):
+            step.pairs[y * n_labels + j] = weight * pairs[0, y, j]
+    return weight * (log_z - path_score(scores, b - a, chain.transition, gold))
+
+
+@jit
+def gradient_scores(problem, distinct, i, step):
+    """Scores of the tokens where the weights are the gradient, into ``step.node_excess``."""
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    rows, n_labels = problem.rows, step.node.shape[1]
+    unit = rows.data.shape[0] == 0
+    for t in range(b - a):
+        score = step.node_excess[t]
+        for j in range(n_labels):
+            score[j] = 0.0
+        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
+            x = 1.0 if unit else rows.data[k]
+            row = step.features[distinct.position[k]]
+            for j in range(n_labels):
+                score[j] += x * row[j]
+    if problem.fit_intercept:
+        for j in range(n_labels):
+            bias = 0.0
+            for t in range(b - a):
+                bias += step.node[t, j]
+            for t in range(b - a):
+                step.node_excess[t, j] += bias
+        add_boundary(step.node[0], step.node[b - a - 1], step.node_excess, b - a)
+
+
+@jit
+def trial_value(problem, i, state, step, distance, scores, trial):
+    """Value of sequence ``i`` alone after a step of this length against its gradient."""
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    n_labels = step.node.shape[1]
+    transition = np.empty((n_labels, n_labels))
+    for y in range(n_labels):
+        for j in range(n_labels):
+            moved = distance * step.pairs[y * n_labels + j]
+            transition[y, j] = state.chain.transition[y, j] - moved
+    for t in range(b - a):
+        for j in range(n_labels):
+            trial[t, j] = scores[t, j] - distance * step.node_excess[t, j]
+    gold_score = path_score(trial, b - a, transition, problem.labels[a:b])
+    transitions = prepare_transitions(transition)
+    no_pairs = np.empty((0, n_labels, n_labels))
+    node, scale = np.empty((b - a, n_labels)), np.empty(b - a)
+    log_z = forward_backward(trial, b - a, transitions, node, scale, 1.0, no_pairs)
+    return problem.sample_weight[i] * (log_z - gold_score)
+
+
+@jit
+def add_to_total(problem, distinct, i, step, total):
+    """Add the change of one gradient to the sum of all."""
+    n_labels = step.node.shape[1]
+    begin, end = distinct.start[i], distinct.start[i + 1]
+    for u in range(begin, end):
+        row, change = total.weights[distinct.features[u]], step.features[u - begin]
+        for j in range(n_labels):
+            row[j] += change[j]
+    for y in range(n_labels):
+        for j in range(n_labels):
+            total.transition[y, j] += step.pairs[y * n_labels + j]
+    if problem.fit_intercept:
+        length = problem.offsets[i + 1] - problem.offsets[i]
+        for j in range(n_labels):
+            for t in range(length):
+                total.intercept[j] += step.node[t, j]
+            total.start[j] += step.node[0, j]
+            total.end[j] += step.node[length - 1, j]
+
+
+@jit
+def advance(penalty, state, fit_intercept):
+    """Take a step along the mean gradient."""
+    progress, chain, total = state.progress, state.chain, state.total
+    seen = progress[SEEN]
+    mean, largest = progress[SUM] / seen, state.largest[1]
+    rate = 0.5 * (1.0 / (mean + penalty) + 1.0 / (largest + penalty))
+    shrink = 1.0 - rate * penalty
+    progress[SCALE] *= shrink
+    progress[TRAVELLED] += rate / (seen * progress[SCALE])
+    n_labels = chain.transition.shape[0]
+    for y in range(n_labels):
+        for j in range(n_labels):
+            moved = rate / seen * total.transition[y, j]
+            chain.transition[y, j] = shrink * chain.transition[y, j] - moved
+    if fit_intercept:
+        for j in range(n_labels):
+            chain.intercept[j] = shrink * chain.intercept[j] - rate / seen * total.intercept[j]
+            chain.start[j] = shrink * chain.start[j] - rate / seen * total.start[j]
+            chain.end[j] = shrink * chain.end[j] - rate / seen * total.end[j]
+
+
+@jit
+def settle(state):
+    """Bring all weights of features up to date, with a scale of one."""
+    weights, total, progress = state.chain.weights, state.total.weights, state.progress
+    for f in range(weights.shape[0]):
+        missed = progress[TRAVELLED] - state.behind[f]
+        state.behind[f] = 0.0
+        for j in range(weights.shape[1]):
+            weights[f, j] = progress[SCALE] * (weights[f, j] - missed * total[f, j])
+    progress[SCALE], progress[TRAVELLED] = 1.0, 0.0

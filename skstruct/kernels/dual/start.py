@@ -1,0 +1,123 @@
+"""Where dual coordinate ascent starts: between the gold labels and the marginals of some weights.
+
+The start is ``mu = eta nu + (1 - eta) gold`` for one ``eta`` that all sequences share. It must be
+small where ``nu`` is far from the optimum, or the conjugate weights are large and useless.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.forward_backward import finish_pairs, forward_backward
+from skstruct.kernels.chain.scores import longest, sequence_scores
+from skstruct.kernels.dual.divergence import FLOOR, entropy, jit_sums, log_positive
+from skstruct.kernels.dual.sdca import node_sign
+
+
+@jit
+def set_marginals(problem, first, last, chain, transitions, dual):
+    """Set the dual variables of the sequences ``first:last`` to the marginals of a chain."""
+    n_labels = chain.transition.shape[0]
+    length = longest(problem.offsets, first, last)
+    scores = np.empty((length, n_labels))
+    scale = np.empty(length)
+    slabs = np.empty((length - 1, n_labels, n_labels))
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        sequence_scores(problem.rows, a, b, chain, scores)
+        pairs = slabs[: b - a - 1]
+        for pair in pairs:
+            for y in range(n_labels):
+                for j in range(n_labels):
+                    pair[y, j] = 0.0
+        forward_backward(scores, b - a, transitions, dual.node[a:b], scale, 1.0, pairs)
+        finish_pairs(pairs, transitions)
+        for t in range(1, b - a):
+            for y in range(n_labels):
+                for j in range(n_labels):
+                    dual.pairs[a - i + t - 1, y * n_labels + j] = max(pairs[t - 1, y, j], FLOOR)
+
+
+@jit_sums
+def entropy_slope(nu, gold, eta):
+    """Derivative by `eta` of the entropy of ``eta nu + (1 - eta) gold``, of one clique."""
+    slope = 0.0
+    for k in range(nu.shape[0]):
+        n = np.float64(nu[k])
+        slope -= n * log_positive(max(eta * n, FLOOR))
+    n = np.float64(nu[gold])
+    slope += n * log_positive(max(eta * n, FLOOR))
+    return slope - (n - 1.0) * log_positive(max(eta * n + 1.0 - eta, FLOOR))
+
+
+@jit
+def start_slope(problem, first, last, dual, eta):
+    """Derivative by `eta` of the weighted entropies of the sequences ``first:last``."""
+    n_labels = dual.node.shape[1]
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        slope = 0.0
+        for t in range(a, b):
+            gold = problem.labels[t]
+            slope += node_sign(t - a, b - a) * entropy_slope(dual.node[t], gold, eta)
+            if t > a:
+                gold += n_labels * problem.labels[t - 1]
+                slope += entropy_slope(dual.pairs[t - i - 1], gold, eta)
+        total += problem.sample_weight[i] * slope
+    return total
+
+
+@jit
+def mix_with_gold(problem, first, last, dual, eta):
+    """Replace ``nu`` by ``eta nu + (1 - eta) gold`` in the sequences ``first:last``.
+
+    Their entropies are set as well.
+    """
+    n_labels = dual.node.shape[1]
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        total = 0.0
+        for t in range(a, b):
+            gold = problem.labels[t]
+            total += node_sign(t - a, b - a) * mix_clique(dual.node[t], gold, eta)
+            if t > a:
+                gold += n_labels * problem.labels[t - 1]
+                total += mix_clique(dual.pairs[t - i - 1], gold, eta)
+        dual.entropy[i] = total
+
+
+@jit
+def mix_clique(mu, gold, eta):
+    """The same for one clique; return its entropy."""
+    for k in range(mu.shape[0]):
+        mu[k] = max(eta * mu[k], FLOOR)
+    mu[gold] += 1.0 - eta
+    return entropy(mu)
+
+
+@jit
+def squared_radii(problem, distinct):
+    """Bounds on the squared distance between the features of any two labellings.
+
+    A token changes the weights' features by at most ``sqrt(2)`` times its own, and so do a pair of
+    tokens and the biases.
+    """
+    rows = problem.rows
+    n_sequences = problem.offsets.shape[0] - 1
+    radii = np.empty(n_sequences)
+    total = np.empty(longest(distinct.start, 0, n_sequences))
+    unit = rows.data.shape[0] == 0
+    for i in range(n_sequences):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        n_distinct = distinct.start[i + 1] - distinct.start[i]
+        for u in range(n_distinct):
+            total[u] = 0.0
+        for k in range(rows.indptr[a], rows.indptr[b]):
+            total[distinct.position[k]] += 1.0 if unit else abs(rows.data[k])
+        radius = (b - a - 1.0) ** 2
+        for u in range(n_distinct):
+            radius += total[u] * total[u]
+        if problem.fit_intercept:
+            radius += (b - a) ** 2 + 2.0
+        radii[i] = 2.0 * radius
+    return radii

@@ -1,0 +1,1 @@
+"""The objective of a CRF as a function of one parameter vector."""

@@ -1,0 +1,204 @@
+"""Coordinate ascent in the dual of a CRF without dual values (Shalev-Shwartz, 2016).
+
+Each sequence remembers marginals, and the weights are conjugate to all of them, ``w = sum_i s_i
+(F(gold) - E_i F) / l2``, as in `skstruct.kernels.dual.sdca`. A visit goes from these marginals
+towards those of the current weights. How far is not searched for, but estimated: were the dual
+objective a parabola along the way, with the slope ``a`` at its start and ``-b`` at its end, ``a /
+(a + b)`` would be best. ``b`` belongs to the weights, and is computed as if no two tokens shared a
+feature. ``a`` belongs to the entropy, and is taken token by token, which is too much where the
+tokens of a sequence depend on each other. So a sequence whose marginals are further from those of
+the weights than they were at its last visit goes less far from then on.
+
+Marginals are remembered by how far they are from the gold labels, in single precision. The weights
+follow what is stored to the last bit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.forward_backward import (
+    finish_pairs,
+    forward_backward,
+    prepare_transitions,
+)
+from skstruct.kernels.chain.scores import N_PLAIN, longest, path_score, transition_buffer
+from skstruct.kernels.dual.divergence import jit_sums
+from skstruct.kernels.likelihood.objective import chain_edge_scores, chain_scores, subtract_gold
+from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient
+from skstruct.kernels.online.loop import zero_pairs
+from skstruct.kernels.online.sgd import as_slabs
+
+# Tokens with more fields have features of transitions.
+N_STATE = len(StateFeatures._fields)
+# What the share of the estimated step becomes where it was too much, and where it was not.
+CAUTION = 0.8
+CONFIDENCE = 1.05
+LEAST_SHARE = 0.05
+# Below this, two probabilities are equal.
+SMALLEST = 1e-12
+
+
+class Memory(NamedTuple):
+    """What the sequences remember of their last visit, all zero before the first."""
+
+    node: np.ndarray  # (n_rows, n_labels) float32, marginals less one for the gold label
+    # The same of label pairs, float32: (n_sequences, n_labels**2), summed over each sequence, or
+    # (n_rows, n_labels**2) where transitions have features.
+    pairs: np.ndarray
+    divergence: np.ndarray  # (n_sequences,), of the marginals from those of the weights
+    loss: np.ndarray  # (n_sequences,), negative log-likelihood
+    caution: np.ndarray  # (n_sequences,), one less the share of the estimated step to go
+
+
+@jit
+def dual_free_epoch(features, offsets, order, labels, strength, chain, free, memory):
+    """Visit the sequences in the given order.
+
+    Parameters
+    ----------
+    features : StateFeatures
+        The tokens.
+    strength : ndarray of shape (n_sequences,)
+        Weights of the sequences over the strength of the penalty.
+    chain : Chain
+        The weights, changed; ``chain.weights`` is the vector of state weights.
+    free : Chain
+        One for biases and transitions that may change, zero for others. What is no weight among
+        those of features changes nevertheless.
+    memory : Memory
+        Changed.
+    """
+    length, n_labels = longest(offsets, 0, offsets.shape[0] - 1), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    pairs = zero_pairs(chain, length)
+    slabs = as_slabs(pairs)
+    flat = slabs.reshape((slabs.shape[0], n_labels * n_labels))
+    for i in order:
+        a, b = offsets[i], offsets[i + 1]
+        if a == b:
+            continue
+        gold = labels[a:b]
+        chain_scores(features, chain, 1.0, a, b, scores)
+        if len(chain) == N_PLAIN:
+            transitions = prepare_transitions(chain.transition)
+        else:
+            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+        gold_score = path_score(scores, b - a, transitions.log, gold)
+        log_z = forward_backward(scores, b - a, transitions, marginals, scale, 1.0, slabs)
+        memory.loss[i] = log_z - gold_score
+        if len(chain) == N_PLAIN:
+            finish_pairs(slabs, transitions)
+            found, kept = flat, memory.pairs[i : i + 1]
+        else:
+            found, kept = flat[: b - a - 1], memory.pairs[a + 1 : b]
+        subtract_gold(marginals, gold, 1.0, pairs)
+        share = step_share(features, a, b, i, gold, marginals, found, kept, strength[i], memory)
+        remember(marginals[: b - a], memory.node[a:b], share, -strength[i])
+        remember(found, kept, share, -strength[i])
+        add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
+        if len(chain) > N_PLAIN:
+            add_state_gradient(features.edges, found, n_labels * n_labels, a + 1, b, chain.edges)
+        add_free(marginals[: b - a], found, chain, free)
+        clear(flat)
+
+
+@lean_jit
+def clear(pairs):
+    """Empty the slabs of label pairs."""
+    for t in range(pairs.shape[0]):
+        for p in range(pairs.shape[1]):
+            pairs[t, p] = 0.0
+
+
+@lean_jit
+def step_share(features, a, b, i, gold, node, pairs, kept, strength, memory):
+    """How far to go from the remembered marginals of sequence ``i`` to the new ones."""
+    curvature, square = 0.0, 0.0
+    for t in range(b - a):
+        token = 1.0 + square_norm(features, a + t)
+        bent, moved = compare(node[t], memory.node[a + t], gold[t])
+        curvature += bent
+        square += token * moved
+    for t in range(pairs.shape[0]):
+        token = 1.0
+        if len(features) > N_STATE:
+            token += square_norm(features.edges, a + 1 + t)
+        square += token * squared_distance(pairs[t], kept[t])
+    if curvature > memory.divergence[i] > 0.0:
+        memory.caution[i] = min(1.0 - CAUTION * (1.0 - memory.caution[i]), 1.0 - LEAST_SHARE)
+    else:
+        memory.caution[i] = max(1.0 - CONFIDENCE * (1.0 - memory.caution[i]), 0.0)
+    memory.divergence[i] = curvature
+    if not curvature > 0.0:
+        return 0.0
+    return (1.0 - memory.caution[i]) * curvature / (curvature + strength * square)
+
+
+@lean_jit
+def square_norm(features, t):
+    """Squared norm of the features of a token."""
+    a, b = features.indptr[t], features.indptr[t + 1]
+    if features.data.shape[0] == 0:
+        return np.float64(b - a)
+    total = 0.0
+    for k in range(a, b):
+        total += features.data[k] * features.data[k]
+    return total
+
+
+@jit_sums
+def compare(found, kept, gold):
+    """Divergence of two distributions given by their distance from the gold label, and its square.
+
+    The divergence is both relative entropies together, as far as these are parabolas.
+    """
+    divergence, square = 0.0, 0.0
+    for j in range(found.shape[0]):
+        both = abs(found[j]) + abs(np.float64(kept[j]))
+        both = 2.0 - both if j == gold else both
+        x = found[j] - kept[j]
+        divergence += 2.0 * x * x / max(both, SMALLEST)
+        square += x * x
+    return divergence, square
+
+
+@jit_sums
+def squared_distance(x, y):
+    """Squared distance of two vectors."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        d = x[k] - y[k]
+        total += d * d
+    return total
+
+
+@lean_jit
+def remember(found, kept, share, factor):
+    """Move what is kept towards what was found, which becomes the change times a factor."""
+    for t in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            old = np.float64(kept[t, j])
+            kept[t, j] = np.float32(old + share * (found[t, j] - old))
+            found[t, j] = factor * (kept[t, j] - old)
+
+
+@lean_jit
+def add_free(node, pairs, chain, free):
+    """Add changes to the biases and transitions, as far as they may change."""
+    n_labels = node.shape[1]
+    for t in range(node.shape[0]):
+        for j in range(n_labels):
+            chain.intercept[j] += free.intercept[j] * node[t, j]
+    for j in range(n_labels):
+        chain.start[j] += free.start[j] * node[0, j]
+        chain.end[j] += free.end[j] * node[node.shape[0] - 1, j]
+    for t in range(pairs.shape[0]):
+        for y in range(n_labels):
+            for j in range(n_labels):
+                change = free.transition[y, j] * pairs[t, y * n_labels + j]
+                chain.transition[y, j] += change

@@ -1,0 +1,158 @@
+"""Negative log-likelihood of a CRF, its gradient, and the diagonal of its Hessian."""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.forward_backward import (
+    finish_pairs,
+    forward_backward,
+    prepare_transitions,
+)
+from skstruct.kernels.chain.scores import (
+    N_PLAIN,
+    add_boundary,
+    add_pair,
+    longest,
+    path_score,
+    transition_buffer,
+)
+from skstruct.kernels.likelihood.parameters import add_state_gradient, state_scores
+
+
+@lean_jit
+def add_matrix(matrix, out):
+    """``out += matrix``."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            out[i, j] += matrix[i, j]
+
+
+@jit
+def chain_scores(features, chain, scale, first, last, out):
+    """Write the scores of the rows ``first:last``, one sequence, with weights times `scale`."""
+    n_labels = chain.transition.shape[0]
+    state_scores(features, chain.weights, n_labels, first, last, out)
+    for t in range(last - first):
+        for j in range(n_labels):
+            out[t, j] = scale * out[t, j] + chain.intercept[j]
+    add_boundary(chain.start, chain.end, out, last - first)
+
+
+@jit
+def chain_edge_scores(features, chain, scale, first, last, out):
+    """Write the transition scores of one sequence into its `transition_buffer` (`edge_scores`)."""
+    n_pairs = chain.transition.size
+    scores = out.reshape(out.shape[0], n_pairs)
+    bias = chain.transition.reshape(n_pairs)
+    state_scores(features.edges, chain.edges, n_pairs, first + 1, last, scores[1:])
+    for t in range(1, last - first):
+        for p in range(n_pairs):
+            scores[t, p] = scale * scores[t, p] + bias[p]
+
+
+@lean_jit
+def add_edge_gradient(features, first, last, scale, differences, out):
+    """Add the label pairs of each token of one sequence to the gradient, and empty them.
+
+    Weights of features are taken ``1 / scale`` times.
+    """
+    n_pairs = out.transition.size
+    flat = differences.reshape(differences.shape[0], n_pairs)
+    for t in range(1, last - first):
+        add_matrix(differences[t], out.transition)
+        for p in range(n_pairs):
+            flat[t, p] /= scale
+    add_state_gradient(features.edges, flat[1:], n_pairs, first + 1, last, out.edges)
+    for t in range(last - first):
+        for p in range(n_pairs):
+            flat[t, p] = 0.0
+
+
+@jit
+def nll_gradient(
+    features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
+):
+    """Weighted sum of the negative log-likelihoods of the sequences ``first:last``.
+
+    Parameters
+    ----------
+    features : StateFeatures
+        The tokens.
+    counted : StateFeatures
+        What the gradient takes for them: the same, or with values squared for the Hessian.
+    chain : Chain
+        The weights; ``chain.weights`` is the vector of state weights.
+    labels : ndarray of shape (n_rows,)
+        Gold labels, which the Hessian does not depend on.
+    curved : bool
+        Whether to estimate the diagonal of the Hessian instead of the gradient. It is exact for
+        state weights but for the correlation of a feature's tokens; of pairs, the counts are
+        taken for Poisson.
+    out : Chain
+        The gradient or the diagonal is added here.
+    """
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(out, length)
+    pairs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        pairs = differences[1:]
+    nll = 0.0
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        if a == b:
+            continue
+        weight = sequence_weight[i]
+        gold = labels[a:b]
+        chain_scores(features, chain, 1.0, a, b, scores)
+        if len(chain) > N_PLAIN:
+            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+        gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
+        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
+        nll += weight * (log_z - gold_score)
+        if curved:
+            to_variances(marginals, b - a, weight)
+        else:
+            subtract_gold(marginals, gold, weight, differences)
+        add_biases(marginals, b - a, out)
+        add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
+        if len(chain) > N_PLAIN:
+            add_edge_gradient(counted, a, b, 1.0, differences, out)
+    if len(chain) == N_PLAIN:
+        finish_pairs(pairs, transitions)
+        add_matrix(pairs[0], out.transition)
+    return nll
+
+
+@lean_jit
+def to_variances(marginals, length, weight):
+    """Turn marginals into the variances of the labels, times `weight`."""
+    for t in range(length):
+        for j in range(marginals.shape[1]):
+            p = marginals[t, j]
+            marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
+
+
+@lean_jit
+def subtract_gold(marginals, gold, weight, pairs):
+    """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold pairs."""
+    for t in range(gold.shape[0]):
+        marginals[t, gold[t]] -= 1.0
+        for j in range(marginals.shape[1]):
+            marginals[t, j] *= weight
+        if t > 0:
+            add_pair(pairs, t, gold[t - 1], gold[t], -weight)
+
+
+@lean_jit
+def add_biases(difference, length, out):
+    """Add what the tokens of one sequence contribute to the biases."""
+    for t in range(length):
+        for j in range(difference.shape[1]):
+            out.intercept[j] += difference[t, j]
+    for j in range(difference.shape[1]):
+        out.start[j] += difference[0, j]
+        out.end[j] += difference[length - 1, j]

@@ -1,0 +1,314 @@
+"""Which weights a CRF has, and where they stand in its parameter vector.
+
+By default only the (feature, label) combinations seen in training have a weight, and most
+features were seen with one or two labels. The weights of a feature, its *row*, stand side by
+side in one vector. A *short* row lists its labels, a *full* row has a weight for every label
+and is read at vector speed. Every occurrence of a feature in the data is replaced by the place
+where its row starts, so that scoring follows one pointer instead of two.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.scores import longest
+from skstruct.kernels.vector.lanes import LANES, scatter_block, scatter_unit_block
+from skstruct.kernels.vector.prefetch import AHEAD, prefetch
+from skstruct.kernels.vector.rows import sum_rows
+
+# The last label of a short row carries this bit, so there are at most 32,767 labels.
+LAST = 1 << 15
+# A row with weights for at least this share of the labels is stored full.
+FULL_SHARE = 0.4
+# Tokens with more features than this keep them in the order of the data.
+MOST_SORTED = 64
+
+
+class StateFeatures(NamedTuple):
+    """The tokens of a training set, with pointers into the parameter vector for features."""
+
+    indptr: np.ndarray  # (n_rows + 1,) int64, the occurrences of each token
+    places: np.ndarray  # (n_occurrences,) int32, where the row of the feature starts
+    data: np.ndarray  # (n_occurrences,) values, or (0,) when all are one
+    labels: np.ndarray  # (full_from,) uint16, the label of each weight of the short rows
+    full_from: int  # rows that start here or later are full
+
+
+class EdgeStateFeatures(NamedTuple):
+    """The same with features of the transition into each token; their labels are label pairs."""
+
+    indptr: np.ndarray
+    places: np.ndarray
+    data: np.ndarray
+    labels: np.ndarray
+    full_from: int
+    edges: StateFeatures  # first tokens have none
+
+
+@jit
+def group_by_feature(rows, labels, n_features):
+    """Sort the occurrences by feature.
+
+    Returns
+    -------
+    colptr : ndarray of shape (n_features + 1,)
+    seen_labels : ndarray of shape (nnz,), uint16
+        ``seen_labels[colptr[f]:colptr[f + 1]]`` are the labels of the tokens that have ``f``.
+    seen_values : ndarray of shape (nnz,)
+        The absolute values of ``f`` there; empty when all are one.
+    order : ndarray of shape (n_seen,), int32
+        The features as they first appear: neighbours in the text become neighbours in memory.
+    """
+    colptr = np.zeros(n_features + 1, np.int64)
+    order = np.empty(n_features, np.int32)
+    n_seen = 0
+    for f in rows.indices:
+        if colptr[f + 1] == 0:
+            order[n_seen] = f
+            n_seen += 1
+        colptr[f + 1] += 1
+    for f in range(n_features):
+        colptr[f + 1] += colptr[f]
+    fill = np.empty(n_features, np.int64)
+    for f in range(n_features):
+        fill[f] = colptr[f]
+    unit = rows.data.shape[0] == 0
+    seen_labels = np.empty(rows.indices.shape[0], np.uint16)
+    seen_values = np.empty(rows.data.shape[0])
+    for t in range(rows.indptr.shape[0] - 1):
+        for k in range(rows.indptr[t], rows.indptr[t + 1]):
+            m = fill[rows.indices[k]]
+            seen_labels[m] = labels[t]
+            if not unit:
+                seen_values[m] = abs(rows.data[k])
+            fill[rows.indices[k]] += 1
+    return colptr, seen_labels, seen_values, order[:n_seen]
+
+
+@jit
+def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
+    """Write the labels that feature ``f`` has weights for, in order; return how many."""
+    n_labels = freq.shape[0]
+    for y in range(n_labels):
+        freq[y] = 0.0
+        seen[y] = every_label
+    for m in range(colptr[f], colptr[f + 1]):
+        freq[seen_labels[m]] += seen_values[m] if seen_values.shape[0] > 0 else 1.0
+        seen[seen_labels[m]] = True
+    n = 0
+    for y in range(n_labels):
+        if seen[y] and freq[y] >= min_freq:
+            out[n] = y
+            n += 1
+    return n
+
+
+@jit
+def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
+    """Decide where the row of each feature stands.
+
+    Returns
+    -------
+    place : ndarray of shape (n_features,), int64
+        Where the row of each feature starts, -1 if it has no weight.
+    width : ndarray of shape (n_features,), int32
+        How long each row is.
+    short_labels : ndarray of shape (full_from,), uint16
+        Labels of the short rows, which come first.
+    pinned : ndarray, int64
+        Places in full rows that are not weights of the model.
+    n_places : int
+        Places taken by all rows together.
+    """
+    n_features = colptr.shape[0] - 1
+    freq = np.empty(n_labels)
+    seen = np.empty(n_labels, np.bool_)
+    labels = np.empty(n_labels, np.int64)
+    place = np.full(n_features, -1, np.int64)
+    width = np.zeros(n_features, np.int32)
+    short, n_pinned = 0, 0
+    for f in order:
+        n = row_labels(
+            f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, labels
+        )
+        if n >= FULL_SHARE * n_labels:
+            n_pinned += n_labels - n
+        else:
+            short += n
+    short_labels = np.empty(short, np.uint16)
+    pinned = np.empty(n_pinned, np.int64)
+    at_short, at_full, at_pinned = 0, short, 0
+    for f in order:
+        n = row_labels(
+            f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, labels
+        )
+        if n >= FULL_SHARE * n_labels:
+            place[f], width[f] = at_full, n_labels
+            m = 0
+            for y in range(n_labels):
+                if m < n and labels[m] == y:
+                    m += 1
+                else:
+                    pinned[at_pinned] = at_full + y
+                    at_pinned += 1
+            at_full += n_labels
+        elif n > 0:
+            place[f], width[f] = at_short, n
+            for m in range(n):
+                short_labels[at_short + m] = labels[m] | (LAST if m == n - 1 else 0)
+            at_short += n
+    return place, width, short_labels, pinned, at_full
+
+
+@jit
+def point_to_rows(rows, place, width):
+    """Replace features by the places of their rows; features without a weight drop out.
+
+    The features of a token are put in order of falling width: the processor then guesses right
+    most of the time when a row ends.
+    """
+    unit = rows.data.shape[0] == 0
+    n_kept = 0
+    for f in rows.indices:
+        n_kept += place[f] >= 0
+    indptr = np.zeros(rows.indptr.shape[0], np.int64)
+    places = np.empty(n_kept, np.int32)
+    widths = np.empty(longest(rows.indptr, 0, indptr.shape[0] - 1), np.int32)
+    data = np.empty(0 if unit else n_kept)
+    begin = 0
+    for t in range(indptr.shape[0] - 1):
+        n = 0
+        for k in range(rows.indptr[t], rows.indptr[t + 1]):
+            f = rows.indices[k]
+            if place[f] < 0:
+                continue
+            m = n
+            while m > 0 and n <= MOST_SORTED and widths[m - 1] < width[f]:
+                widths[m] = widths[m - 1]
+                places[begin + m] = places[begin + m - 1]
+                if not unit:
+                    data[begin + m] = data[begin + m - 1]
+                m -= 1
+            widths[m] = width[f]
+            places[begin + m] = place[f]
+            if not unit:
+                data[begin + m] = rows.data[k]
+            n += 1
+        begin += n
+        indptr[t + 1] = begin
+    return indptr, places, data
+
+
+@lean_jit
+def unpack_rows(theta, place, short_labels, weights):
+    """Copy the parameter vector into a dense ``weights`` (n_features, n_labels)."""
+    n_labels = weights.shape[1]
+    for f in range(place.shape[0]):
+        p = place[f]
+        if p < 0:
+            continue
+        if p >= short_labels.shape[0]:
+            for y in range(n_labels):
+                weights[f, y] = theta[p + y]
+        else:
+            code = 0
+            while code < LAST:
+                code = np.int64(short_labels[p])
+                weights[f, code & (LAST - 1)] = theta[p]
+                p += 1
+
+
+@lean_jit
+def pack_rows(weights, place, short_labels, theta):
+    """Copy a dense ``weights`` (n_features, n_labels) into the parameter vector."""
+    n_labels = weights.shape[1]
+    for f in range(place.shape[0]):
+        p = place[f]
+        if p < 0:
+            continue
+        if p >= short_labels.shape[0]:
+            for y in range(n_labels):
+                theta[p + y] = weights[f, y]
+        else:
+            code = 0
+            while code < LAST:
+                code = np.int64(short_labels[p])
+                theta[p] = weights[f, code & (LAST - 1)]
+                p += 1
+
+
+@lean_jit
+def end_of_full_rows(features, first, last):
+    """Where the first of some occurrences with a short row is."""
+    k = first
+    while k < last and features.places[k] >= features.full_from:
+        k += 1
+    return k
+
+
+@jit
+def state_scores(features, theta, n_labels, first, last, out):
+    """Write the scores of the rows ``first:last`` without biases into ``out``."""
+    unit = features.data.shape[0] == 0
+    places, data = features.places, features.data
+    zero = np.zeros(n_labels)
+    end = features.indptr[last]
+    for t in range(first, last):
+        score = out[t - first]
+        a, b = features.indptr[t], features.indptr[t + 1]
+        for k in range(a + AHEAD, min(b + AHEAD, end)):
+            prefetch(theta, places[k])
+        if n_labels < LANES:
+            for j in range(n_labels):
+                score[j] = 0.0
+        else:
+            c = end_of_full_rows(features, a, b)
+            if unit:
+                sum_rows(zero, theta, places, None, a, c, score)
+            else:
+                sum_rows(zero, theta, places, data, a, c, score)
+            a = c
+        for k in range(a, b):
+            x = 1.0 if unit else data[k]
+            p = places[k]
+            if p >= features.full_from:
+                for j in range(n_labels):
+                    score[j] += x * theta[p + j]
+            else:
+                code = 0
+                while code < LAST:
+                    code = np.int64(features.labels[p])
+                    score[code & (LAST - 1)] += x * theta[p]
+                    p += 1
+
+
+@lean_jit
+def add_state_gradient(features, difference, n_labels, first, last, gradient):
+    """Add each token's ``difference`` of label weights to the rows of its features."""
+    unit = features.data.shape[0] == 0
+    places, data = features.places, features.data
+    for t in range(first, last):
+        d = difference[t - first]
+        a, b = features.indptr[t], features.indptr[t + 1]
+        if n_labels >= LANES:
+            c = end_of_full_rows(features, a, b)
+            for j in range(0, n_labels, LANES):
+                at = min(j, n_labels - LANES)
+                if unit:
+                    scatter_unit_block(d, places, a, c, at, j - at, gradient)
+                else:
+                    scatter_block(d, data, places, a, c, at, j - at, gradient)
+            a = c
+        for k in range(a, b):
+            x = 1.0 if unit else data[k]
+            p = places[k]
+            if p >= features.full_from:
+                for j in range(n_labels):
+                    gradient[p + j] += x * d[j]
+            else:
+                code = 0
+                while code < LAST:
+                    code = np.int64(features.labels[p])
+                    gradient[p] += x * d[code & (LAST - 1)]
+                    p += 1

@@ -1,0 +1,377 @@
+"""The loop that all online learners share: score a sample, ask the rule, move the weights.
+
+A *rule* is what tells the learners apart. It reads the scores of one sample and fills in what
+the weights of its features and label pairs are to gain, as differences in label space; the loop
+alone scatters them to the weights and keeps the average. The loop is compiled into one entry for
+each rule, because a compiled function that is given another one as an argument cannot be cached.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.scores import N_PLAIN, Chain, add_pair, edge_scores, emission_scores
+from skstruct.kernels.vector.prefetch import LINE, prefetch
+
+# Places in the array `OnlineState.progress`.
+SEEN = 0  # number of samples seen
+NORM = 1  # squared norm of the feature weights, without the scale
+SCALE = 2  # what the weights are to be multiplied with
+TOTAL = 3  # the scales after each sample, summed
+RATE = 4  # learning rate of the next sample
+N_PROGRESS = 5
+# Below this scale, it is multiplied into the weights.
+SMALLEST_SCALE = 1e-100
+
+
+class OnlineState(NamedTuple):
+    """Weights on their way.
+
+    The current weights are ``scale * chain``, so that shrinking all of them is one
+    multiplication. The sum of the weights after each sample is ``total * chain - lag``: a change
+    that comes when the scales sum to ``c`` is missing from what was summed until then, so ``lag``
+    collects ``c`` times each change, and nothing is summed over all weights.
+    """
+
+    chain: Chain  # weights over the scale
+    lag: Chain  # weighted sum of the changes; empty weights when there is no average
+    progress: np.ndarray  # (N_PROGRESS,)
+
+    def copy(self):
+        """State that shares no array with this one."""
+        chain, lag = (type(parts)(*(part.copy() for part in parts)) for parts in self[:2])
+        return OnlineState(chain, lag, self.progress.copy())
+
+
+class Pace(NamedTuple):
+    """How the weights move, whatever the rule."""
+
+    decay: float  # factor of the learning rate after each sample
+    penalty: float  # the share of l2 that falls to one sample
+    fit_intercept: bool  # whether biases change
+
+
+class EpochResult(NamedTuple):
+    """What a pass over the training set came to."""
+
+    mistakes: int  # tokens that were labelled wrongly
+    loss: float  # of the rule, summed over the samples, weighted
+
+
+@jit(inline="always")
+def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, state):
+    """Visit samples in the order given.
+
+    Parameters
+    ----------
+    rule : function
+        ``rule(rows, sample, scores, transition, gold, settings, difference, pairs)`` returns
+        the number of wrong tokens and the loss, and unless both are zero fills in the rows of
+        ``difference`` that belong to the sample and adds to ``pairs``, which is zero. It may
+        overwrite the scores. Where tokens have transitions of their own, ``transition`` and
+        ``pairs`` have a matrix for each token of the sample (see `into_token`).
+    rows : Rows
+        The tokens.
+    labels : ndarray of shape (n_rows,)
+        Their gold labels.
+    samples : ndarray of shape (n_samples, 4)
+        First row and end of each sample, in the order of visit, and whether it has the first and
+        the last token of its sequence.
+    sample_weight : ndarray of shape (n_samples,)
+        Factor of the change that each sample makes; a sample without weight is passed over.
+    pace : Pace
+        How the weights move.
+    settings : NamedTuple
+        Of the rule.
+    state : OnlineState
+        Updated.
+    """
+    n_labels = state.chain.transition.shape[0]
+    length = np.int64(0)
+    for s in range(samples.shape[0]):
+        length = max(length, samples[s, 1] - samples[s, 0])
+    scores = np.empty((length, n_labels))
+    difference = np.empty((length, n_labels))
+    pairs = zero_pairs(state.chain, length)
+    transition = np.empty(pairs.shape)
+    # Room for the numbers of the labels, or label pairs, that change, and for a sum of each.
+    changed = np.empty(n_labels ** (pairs.ndim - 1), np.int64)
+    both = np.empty(changed.shape[0])
+    progress = state.progress
+    mistakes, loss = 0, 0.0
+    for s in range(samples.shape[0]):
+        a, b = samples[s, 0], samples[s, 1]
+        if a == b or sample_weight[s] == 0.0:
+            continue
+        sample_scores(rows, samples[s], state, scores, transition)
+        wrong, sample_loss = rule(
+            rows, samples[s], scores, transition, labels[a:b], settings, difference, pairs
+        )
+        if sample_loss > 0.0 or wrong > 0:
+            step = sample_weight[s] * progress[RATE] / progress[SCALE]
+            apply_change(
+                rows, samples[s], difference, pairs, step, pace.fit_intercept, state, changed, both
+            )
+        mistakes += wrong
+        loss += sample_weight[s] * sample_loss
+        finish_sample(pace, state)
+    return EpochResult(mistakes, loss)
+
+
+@jit
+def zero_pairs(chain, length):
+    """One matrix over label pairs; or one for each token, where that has transitions of its own."""
+    if len(chain) == N_PLAIN:
+        return np.zeros(chain.transition.shape)
+    return np.zeros((length, *chain.transition.shape))
+
+
+@lean_jit
+def sample_scores(rows, sample, state, scores, transition):
+    """Write the scores of a sample's labels and label pairs with the current weights."""
+    chain, scale = state.chain, state.progress[SCALE]
+    length, n_labels = sample[1] - sample[0], chain.transition.shape[0]
+    emission_scores(rows, sample[0], sample[1], chain, scores)
+    for j in range(n_labels):
+        if sample[2]:
+            scores[0, j] += chain.start[j]
+        if sample[3]:
+            scores[length - 1, j] += chain.end[j]
+    if scale != 1.0:
+        for t in range(length):
+            for j in range(n_labels):
+                scores[t, j] *= scale
+    if transition.ndim == 3:
+        scaled_edge_scores(rows, sample, chain, scale, transition)
+    else:
+        for i in range(n_labels):
+            for j in range(n_labels):
+                transition[i, j] = scale * chain.transition[i, j]
+
+
+@lean_jit
+def scaled_edge_scores(rows, sample, chain, scale, out):
+    """Write the scores of each token's label pairs, with weights times a scale."""
+    edge_scores(rows, sample[0], sample[1], chain, out)
+    for t in range(1, sample[1] - sample[0]):
+        for i in range(out.shape[1]):
+            for j in range(out.shape[2]):
+                out[t, i, j] *= scale
+
+
+@lean_jit
+def finish_sample(pace, state):
+    """Shrink the weights by the penalty, and count the sample."""
+    progress = state.progress
+    progress[SCALE] *= 1.0 - progress[RATE] * pace.penalty
+    progress[RATE] *= pace.decay
+    progress[SEEN] += 1.0
+    progress[TOTAL] += progress[SCALE]
+    if progress[SCALE] < SMALLEST_SCALE:
+        scale = progress[SCALE]
+        shrink(state.chain, scale)
+        progress[NORM] *= scale * scale
+        progress[TOTAL] /= scale
+        progress[SCALE] = 1.0
+
+
+@lean_jit
+def shrink(chain, scale):
+    """Multiply all weights with a scale."""
+    for j in range(chain.transition.shape[0]):
+        for i in range(chain.weights.shape[0]):
+            chain.weights[i, j] *= scale
+        for i in range(chain.transition.shape[0]):
+            chain.transition[i, j] *= scale
+        chain.intercept[j] *= scale
+        chain.start[j] *= scale
+        chain.end[j] *= scale
+    if len(chain) > N_PLAIN:
+        for edge in chain.edges:
+            for p in range(edge.shape[0]):
+                edge[p] *= scale
+
+
+@lean_jit
+def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, changed, both):
+    """Add ``step`` times what a rule filled in to the weights; empty ``pairs`` again."""
+    chain, lag = state.chain, state.lag
+    n_labels = chain.transition.shape[0]
+    first, last = sample[0], sample[1]
+    average = lag.weights.shape[0] > 0
+    total = state.progress[TOTAL]
+    for t in range(first, last):
+        d = difference[t - first]
+        n_changed = 0
+        for j in range(n_labels):
+            if d[j] != 0.0:
+                changed[n_changed] = j
+                n_changed += 1
+        if n_changed == 0:
+            continue
+        state.progress[NORM] += change_features(
+            rows, t, d, changed[:n_changed], step, chain.weights, total, lag.weights, both
+        )
+        if fit_intercept:
+            add_lagged(d, step, total, chain.intercept, average, lag.intercept)
+    if fit_intercept and sample[2]:
+        add_lagged(difference[0], step, total, chain.start, average, lag.start)
+    if fit_intercept and sample[3]:
+        add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
+    if pairs.ndim == 3:
+        change_edges(rows, sample, pairs, step, state, changed, both)
+    else:
+        for i in range(n_labels):
+            add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
+            for j in range(n_labels):
+                pairs[i, j] = 0.0
+
+
+@lean_jit
+def change_edges(rows, sample, pairs, step, state, changed, both):
+    """Add ``step`` times the differences of each token's label pairs to the weights; empty them.
+
+    What changes the transition matrix changes the weights of the features of the transition, too.
+    """
+    chain, lag, total = state.chain, state.lag, state.progress[TOTAL]
+    average = lag.weights.shape[0] > 0
+    n_pairs = chain.transition.size
+    weights, behind = chain.transition.reshape(n_pairs), lag.transition.reshape(n_pairs)
+    for t in range(1, sample[1] - sample[0]):
+        d = pairs[t].reshape(n_pairs)
+        n_changed = 0
+        for p in range(n_pairs):
+            if d[p] != 0.0:
+                changed[n_changed] = p
+                n_changed += 1
+        if n_changed == 0:
+            continue
+        row, which = sample[0] + t, changed[:n_changed]
+        state.progress[NORM] += change_features(
+            rows.edges, row, d, which, step, chain.edges, total, lag.edges, both
+        )
+        add_lagged(d, step, total, weights, average, behind)
+        for p in range(n_pairs):
+            d[p] = 0.0
+
+
+@lean_jit
+def change_features(rows, t, d, changed, step, weights, total, lag, both):
+    """Change the weights of the features of a token; return how their squared norm grew."""
+    n_labels = d.shape[0]
+    average = lag.shape[0] > 0
+    first, last = rows.indptr[t], rows.indptr[t + 1]
+    if 8 * changed.shape[0] >= n_labels:
+        growth = change_rows(rows, first, last, d, step, weights, lag, both)
+        if average:
+            lag_rows(rows, first, last, d, step, total, lag)
+        return growth
+    # A few labels of many: cheaper one by one than at vector speed.
+    growth = 0.0
+    for j in changed:
+        total_of_both = 0.0
+        for k in range(first, last):
+            x = value_of(rows, k) * step
+            if average:
+                prefetch(lag, rows.indices[k] * n_labels + j)
+            before = weights[rows.indices[k], j]
+            weights[rows.indices[k], j] = before + x * d[j]
+            total_of_both += x * (before + weights[rows.indices[k], j])
+        growth += d[j] * total_of_both
+    if average:
+        for j in changed:
+            for k in range(first, last):
+                lag[rows.indices[k], j] += total * (value_of(rows, k) * step * d[j])
+    return growth
+
+
+@lean_jit
+def value_of(rows, k):
+    """Value of the feature at a place of the rows."""
+    return 1.0 if rows.data.shape[0] == 0 else rows.data[k]
+
+
+@lean_jit
+def change_rows(rows, first, last, d, step, weights, lag, both):
+    """Change the weights of some features for all labels; return how their squared norm grew."""
+    n_labels = d.shape[0]
+    for j in range(n_labels):
+        both[j] = 0.0
+    for k in range(first, last):
+        x, w = value_of(rows, k) * step, weights[rows.indices[k]]
+        for j in range(0, n_labels if lag.shape[0] > 0 else 0, LINE):
+            prefetch(lag, rows.indices[k] * n_labels + j)
+        for j in range(n_labels):
+            before = w[j]
+            w[j] = before + x * d[j]
+            both[j] += x * (before + w[j])
+    growth = 0.0
+    for j in range(n_labels):
+        growth += d[j] * both[j]
+    return growth
+
+
+@lean_jit
+def lag_rows(rows, first, last, d, step, total, lag):
+    """Change what the average lags behind by the same, times the scales so far."""
+    for k in range(first, last):
+        x, u = value_of(rows, k) * step, lag[rows.indices[k]]
+        for j in range(d.shape[0]):
+            u[j] += total * (x * d[j])
+
+
+@lean_jit
+def add_lagged(d, step, total, weights, average, lag):
+    """Change a vector of weights, and what its average lags behind."""
+    for j in range(d.shape[0]):
+        weights[j] += step * d[j]
+        if average:
+            lag[j] += total * (step * d[j])
+
+
+@lean_jit
+def clear_difference(length, difference):
+    """Fill in no change."""
+    for t in range(length):
+        for j in range(difference.shape[1]):
+            difference[t, j] = 0.0
+
+
+@lean_jit
+def add_contrast(gold, labels, weight, difference, pairs):
+    """Add ``weight`` times the features of the gold labelling less those of another one.
+
+    Where the two agree nothing is added, not even an error of rounding: a token with a
+    difference of exactly zero costs nothing.
+    """
+    for t in range(gold.shape[0]):
+        wrong = labels[t] != gold[t]
+        if wrong:
+            difference[t, gold[t]] += weight
+            difference[t, labels[t]] -= weight
+        if t > 0 and (wrong or labels[t - 1] != gold[t - 1]):
+            add_pair(pairs, t, gold[t - 1], gold[t], weight)
+            add_pair(pairs, t, labels[t - 1], labels[t], -weight)
+
+
+@lean_jit
+def count_wrong(gold, predicted):
+    """Number of tokens that are labelled wrongly."""
+    wrong = 0
+    for t in range(gold.shape[0]):
+        wrong += gold[t] != predicted[t]
+    return wrong
+
+
+@lean_jit
+def combine(weights, factor, lag, lag_factor, out):
+    """``out = factor * weights - lag_factor * lag``, without the lag if it is empty."""
+    average = lag.shape[0] > 0
+    for i in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            # `out` may be either of them.
+            value = factor * weights[i, j]
+            if average:
+                value -= lag_factor * lag[i, j]
+            out[i, j] = value

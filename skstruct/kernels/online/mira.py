@@ -1,0 +1,90 @@
+"""The rule of MIRA, the margin infused relaxed algorithm."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.nbest import n_possible
+from skstruct.kernels.chain.scores import path_score
+from skstruct.kernels.chain.search import Search, search_nbest
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
+from skstruct.kernels.online.products import inner_products
+
+MAX_PASSES = 200
+
+
+class Margin(NamedTuple):
+    """What the labellings found are to keep away from the gold one by."""
+
+    search: Search
+    hamming: bool  # the number of wrong tokens; or one, whatever their number
+    cap: float  # largest multiplier of a labelling
+    n_passes: int  # over the constraints
+    fit_intercept: bool
+    # Workspace of integers, -1 between samples: a place for every feature, or every label pair.
+    slots: np.ndarray  # (max(n_features, n_edge_features, n_labels ** 2),)
+
+
+@jit
+def mira_rule(rows, sample, scores, transition, gold, margin, difference, pairs):
+    """Least change of the weights after which every labelling found keeps its margin.
+
+    The loss is by how much the worst of them fails to.
+    """
+    length = gold.shape[0]
+    n_best = n_possible(length, scores.shape[1], margin.search.n_best)
+    labels = np.empty((n_best, length), np.int32)
+    path_scores = np.empty(n_best)
+    gold_score = path_score(scores, length, transition, gold)
+    n_found = search_nbest(scores, length, transition, margin.search, labels, path_scores)
+    missing = np.empty(n_found)
+    loss = 0.0
+    for k in range(n_found):
+        wrong = count_wrong(gold, labels[k])
+        cost = wrong if margin.hamming else min(wrong, 1)
+        missing[k] = cost - (gold_score - path_scores[k]) if wrong > 0 else 0.0
+        if not missing[k] <= loss:
+            loss = missing[k]
+        if np.isnan(loss):
+            break
+    if loss > 0.0:
+        products = inner_products(
+            rows, sample, gold, labels[:n_found], pairs, margin.fit_intercept, margin.slots
+        )
+        multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
+        clear_difference(length, difference)
+        for k in range(n_found):
+            if multipliers[k] != 0.0:
+                add_contrast(gold, labels[k], multipliers[k], difference, pairs)
+    return count_wrong(gold, labels[0]), loss
+
+
+@jit
+def hildreth(products, missing, cap, n_passes):
+    """Multipliers of the quadratic programme, one constraint after another (Hildreth, 1957).
+
+    One pass is the update that settles each constraint once, in its turn.
+    """
+    n = missing.shape[0]
+    multipliers = np.zeros(n)
+    for _ in range(n_passes):
+        largest = 0.0
+        for k in range(n):
+            if products[k, k] <= 0.0:
+                continue
+            gap = missing[k]
+            for m in range(n):
+                gap -= multipliers[m] * products[k, m]
+            value = min(max(multipliers[k] + gap / products[k, k], 0.0), cap)
+            largest = max(largest, abs(value - multipliers[k]))
+            multipliers[k] = value
+        if largest <= 1e-9 * cap:
+            break
+    return multipliers
+
+
+@jit
+def mira_epoch(rows, labels, samples, sample_weight, pace, margin, state):
+    """One pass of MIRA (see `online_epoch`)."""
+    return online_epoch(mira_rule, rows, labels, samples, sample_weight, pace, margin, state)

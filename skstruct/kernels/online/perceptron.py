@@ -1,0 +1,38 @@
+"""The rule of the structured perceptron."""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.scores import path_score
+from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.kernels.online.loop import (
+    add_contrast,
+    clear_difference,
+    count_wrong,
+    online_epoch,
+)
+
+
+@jit
+def perceptron_rule(rows, sample, scores, transition, gold, settings, difference, pairs):
+    """Gold labelling less the best one; the loss is by how much the best one scores more."""
+    length = gold.shape[0]
+    predicted = np.empty(length, np.int32)
+    gold_score = path_score(scores, length, transition, gold)
+    best_score = viterbi(scores, length, transition, predicted)
+    wrong = count_wrong(gold, predicted)
+    if wrong == 0:
+        return 0, 0.0
+    clear_difference(length, difference)
+    add_contrast(gold, predicted, 1.0, difference, pairs)
+    loss = best_score - gold_score
+    # Not with max, which may lose a NaN.
+    return wrong, 0.0 if loss < 0.0 else loss
+
+
+@jit
+def perceptron_epoch(rows, labels, samples, sample_weight, pace, settings, state):
+    """One pass of the structured perceptron (see `online_epoch`)."""
+    return online_epoch(
+        perceptron_rule, rows, labels, samples, sample_weight, pace, settings, state
+    )

@@ -1,0 +1,44 @@
+"""The rule of SAPO, search-based probabilistic online learning."""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.forward_backward import log_sum_exp
+from skstruct.kernels.chain.nbest import n_possible
+from skstruct.kernels.chain.scores import path_score
+from skstruct.kernels.chain.search import search_nbest
+from skstruct.kernels.online.loop import (
+    add_contrast,
+    clear_difference,
+    count_wrong,
+    online_epoch,
+)
+
+
+@jit
+def sapo_rule(rows, sample, scores, transition, gold, search, difference, pairs):
+    """Gold labelling less the mean of the n best (Algorithm 1, lines 4 to 7).
+
+    The loss is the negative log-likelihood of the gold labelling with the n best in place of all
+    in the normaliser (equation 1). A beam may find nothing that scores as much as the gold one;
+    the loss is then taken for zero.
+    """
+    length = gold.shape[0]
+    n_best = n_possible(length, scores.shape[1], search.n_best)
+    labels = np.empty((n_best, length), np.int32)
+    path_scores = np.empty(n_best)
+    gold_score = path_score(scores, length, transition, gold)
+    n_found = search_nbest(scores, length, transition, search, labels, path_scores)
+    log_z = log_sum_exp(path_scores, n_found)
+    clear_difference(length, difference)
+    for k in range(n_found):
+        p = np.exp(path_scores[k] - log_z)
+        add_contrast(gold, labels[k], p, difference, pairs)
+    loss = log_z - gold_score
+    return count_wrong(gold, labels[0]), 0.0 if loss < 0.0 else loss
+
+
+@jit
+def sapo_epoch(rows, labels, samples, sample_weight, pace, search, state):
+    """One pass of SAPO (see `online_epoch`)."""
+    return online_epoch(sapo_rule, rows, labels, samples, sample_weight, pace, search, state)

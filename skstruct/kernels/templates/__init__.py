@@ -1,0 +1,1 @@
+"""Feature templates: values combined, numbered and gathered."""

@@ -1,0 +1,386 @@
+"""Kernels of feature templates: hash and number the combinations of column values.
+
+A feature's name is the template's text with values in it. Its hash is made of the hashes of
+these pieces, so that names themselves are never built:
+
+    hash(a + b) = hash(a) * power(b) + hash(b)        (power(b): BASE ** length of b, mod 2 ** 64)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.vector.prefetch import prefetch
+
+_BASE = np.uint64(0x9E3779B97F4A7C55)
+_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+_LOW = np.int64(0xFFFFFFFF)
+_BLOCK = 512
+NOT_FOUND_YET = np.int32(-(2**31))
+
+
+class Pieces(NamedTuple):
+    """Strings that names are put together from."""
+
+    hashes: np.ndarray  # (n_pieces,) uint64
+    powers: np.ndarray  # (n_pieces,) uint64
+
+
+class Tokens(NamedTuple):
+    """Codes of values, with boundary codes on both sides of every sequence."""
+
+    codes: np.ndarray  # (n_fields, n_rows + 2 * margin * n_sequences) int32; -1: no value
+    places: np.ndarray  # (n_rows,) int64, where each token is among them
+
+
+class Pattern(NamedTuple):
+    """A template: which values, and the text around them."""
+
+    fields: np.ndarray  # (n_parts,) int64
+    positions: np.ndarray  # (n_parts,) int64, from the current token
+    literals: Pieces  # n_parts + 1
+    group: int  # the same for templates with the same text
+
+
+class Features(NamedTuple):
+    """Combinations numbered so far, found by hash and told apart by their codes."""
+
+    hashes: np.ndarray  # (capacity,) uint64
+    codes: np.ndarray  # (capacity, max_parts) int32; -1 past the parts
+    groups: np.ndarray  # (capacity,) int32
+    slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
+
+
+class Recent(NamedTuple):
+    """Combinations seen last."""
+
+    keys: np.ndarray  # (power of two,) int64, packed codes; -1: free
+    numbers: np.ndarray  # (power of two,) int32
+
+
+@lean_jit
+def hash_strings(text, ends, byte_hashes, hashes, powers):
+    """Hash strings that are given as bytes, one after the other."""
+    start = 0
+    for i in range(len(ends)):
+        h, power = np.uint64(0), np.uint64(1)
+        for k in range(start, ends[i]):
+            h = h * _BASE + byte_hashes[text[k]]
+            power *= _BASE
+        hashes[i], powers[i] = h, power
+        start = ends[i]
+
+
+@lean_jit
+def add_margins(codes, offsets, before, after, margin, out):
+    """Copy sequences, with what is `margin` places around them."""
+    n = 0
+    for s in range(len(offsets) - 1):
+        for k in range(margin):
+            out[n] = before[margin - 1 - k]
+            n += 1
+        for r in range(offsets[s], offsets[s + 1]):
+            out[n] = codes[r]
+            n += 1
+        for k in range(margin):
+            out[n] = after[k]
+            n += 1
+
+
+@lean_jit
+def _packed(tokens, pattern, n_values, place):
+    """The codes of a combination as one number, and whether it has all its values."""
+    key = np.int64(0)
+    for j in range(len(pattern.fields)):
+        c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+        if c < 0:
+            return key, False
+        key = key * n_values + c
+    return key, True
+
+
+@jit
+def _recent(pattern, n_values, n_rows):
+    """Slots for the combinations seen last; none if they cannot be packed without overflow.
+
+    Most text repeats itself: this spares most of the look-ups in the large table of features.
+    """
+    if np.float64(n_values) ** len(pattern.fields) >= 2.0**62:
+        return Recent(np.empty(0, np.int64), np.empty(0, np.int32))
+    size = 16
+    while size < min(2 * n_rows, 1 << 15):
+        size *= 2
+    return Recent(np.full(size, -1, np.int64), np.empty(size, np.int32))
+
+
+@lean_jit
+def _recent_slot(key, keys):
+    mixed = np.uint64(key) * _BASE
+    return np.int64(mixed >> np.uint64(40)) & (len(keys) - 1)
+
+
+@lean_jit
+def _hash_at(tokens, pattern, values, place):
+    h = pattern.literals.hashes[0]
+    for j in range(len(pattern.fields)):
+        c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+        h = h * values.powers[c] + values.hashes[c]
+        h = h * pattern.literals.powers[j + 1] + pattern.literals.hashes[j + 1]
+    return h
+
+
+@lean_jit
+def _mixed(h):
+    # The low bits of a polynomial depend on few bits of the text.
+    h = (h ^ (h >> _HALF)) * _SPREAD
+    h = (h ^ (h >> _HALF)) * _SPREAD
+    return h ^ (h >> _HALF)
+
+
+@lean_jit
+def _same_codes(tokens, pattern, known, place, features, feature):
+    if features.groups[feature] != pattern.group:
+        return False
+    for j in range(len(pattern.fields)):
+        c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+        if features.codes[feature, j] != known[c]:
+            return False
+    return True
+
+
+@lean_jit
+def _probe(h, tokens, pattern, known, place, features):
+    """Look a combination up: its number or -1, the free slot, another number with its hash or -1.
+
+    Where nothing has the hash, nothing has the name. Where something has it, its codes tell
+    whether it is this combination; if not, only the names could tell.
+    """
+    mask = len(features.slots) - 1
+    mixed = _mixed(h)
+    tag = np.int64(mixed >> _HALF)
+    slot = np.int64(mixed & np.uint64(mask))
+    namesake = -1
+    while features.slots[slot] >= 0:
+        entry = features.slots[slot]
+        # 31 bits of the tag: an entry must not be negative.
+        if entry >> 32 == tag >> 1:
+            feature = entry & _LOW
+            if _same_codes(tokens, pattern, known, place, features, feature):
+                return feature, slot, namesake
+            if features.hashes[feature] == h:
+                namesake = feature
+        slot = (slot + 1) & mask
+    return np.int64(-1), slot, namesake
+
+
+@lean_jit
+def _entry(h, feature):
+    return (np.int64(_mixed(h) >> _HALF) >> 1) << 32 | feature
+
+
+@lean_jit
+def fill_slots(features, n_features):
+    """Enter the first features into the empty slots."""
+    mask = np.uint64(len(features.slots) - 1)
+    for feature in range(n_features):
+        h = features.hashes[feature]
+        slot = np.int64(_mixed(h) & mask)
+        while features.slots[slot] >= 0:
+            slot = (slot + 1) & np.int64(mask)
+        features.slots[slot] = _entry(h, feature)
+
+
+@lean_jit
+def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
+    """Number a combination, as a new feature if it is not among them; returns it and how many."""
+    feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
+    if feature < 0:
+        feature = n_features
+        n_features += 1
+        features.hashes[feature] = h
+        features.groups[feature] = pattern.group
+        n_parts = len(pattern.fields)
+        for j in range(n_parts):
+            c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
+            features.codes[feature, j] = c
+        for j in range(n_parts, features.codes.shape[1]):
+            features.codes[feature, j] = -1
+        features.slots[slot] = _entry(h, feature)
+        if namesake >= 0:
+            doubtful[feature] = True
+            doubtful[namesake] = True
+    return feature, n_features
+
+
+@lean_jit
+def number_values(tokens, pattern, values, known, features, n_features, table, doubtful):
+    """Number the values that a template of one macro meets, and add new ones to the features.
+
+    `table` gets the number of each value, -1 for those that are not met. As for
+    `number_template`, room must be there, and the new number of features is returned.
+    """
+    codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
+    for r in range(len(tokens.places)):
+        place = tokens.places[r]
+        c = codes[place + position]
+        if c >= 0 and table[c] < 0:
+            h = _hash_at(tokens, pattern, values, place)
+            table[c], n_features = _enter(
+                h, tokens, pattern, known, place, features, n_features, doubtful
+            )
+    return n_features
+
+
+@jit
+def find_values(tokens, pattern, values, known, features, table, numbers):
+    """Do as `find_template` for a template of one macro.
+
+    `table` has the features of the first values, NOT_FOUND_YET where only a look-up can tell.
+    """
+    fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
+    return _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers)
+
+
+@lean_jit
+def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers):
+    n_doubtful, n_known = 0, len(table)
+    codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
+    for r in range(len(numbers)):
+        place = tokens.places[r]
+        c = codes[place + position]
+        found = np.int32(-1)
+        if c >= 0:
+            found = table[c] if c < n_known else fresh[c - n_known]
+            if found == NOT_FOUND_YET:
+                h = _hash_at(tokens, pattern, values, place)
+                feature, _, namesake = _probe(h, tokens, pattern, known, place, features)
+                found = np.int32(-2 - namesake if feature < 0 and namesake >= 0 else feature)
+                if c >= n_known:
+                    fresh[c - n_known] = found
+        numbers[r] = found
+        n_doubtful += found <= -2
+    return n_doubtful
+
+
+@lean_jit
+def _hash_new(tokens, pattern, values, first, last, slots, recent, numbers, pending):
+    """Number what was seen lately, and hash the rest, for which memory is asked for.
+
+    Returns how many rows are pending: their numbers, hashes and packed codes.
+    """
+    n = 0
+    rows, hashes, keys = pending
+    for r in range(first, last):
+        place = tokens.places[r]
+        key, present = _packed(tokens, pattern, len(values.hashes), place)
+        if not present:
+            numbers[r] = -1
+            continue
+        if len(recent.keys):
+            i = _recent_slot(key, recent.keys)
+            if recent.keys[i] == key:
+                numbers[r] = recent.numbers[i]
+                continue
+        h = _hash_at(tokens, pattern, values, place)
+        rows[n], hashes[n], keys[n] = r, h, key
+        prefetch(slots, np.int64(_mixed(h) & np.uint64(len(slots) - 1)))
+        n += 1
+    return n
+
+
+@lean_jit
+def _ask_for_codes(features, hashes, n):
+    """Ask for the codes of the features that combinations probably are."""
+    slots, width = features.slots, features.codes.shape[1]
+    for i in range(n):
+        entry = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
+        if entry >= 0:
+            prefetch(features.codes, (entry & _LOW) * width)
+            prefetch(features.groups, entry & _LOW)
+
+
+@jit
+def _pending():
+    return np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)
+
+
+@lean_jit
+def _note(recent, key, number):
+    if len(recent.keys):
+        i = _recent_slot(key, recent.keys)
+        recent.keys[i], recent.numbers[i] = key, number
+
+
+@jit
+def number_template(tokens, pattern, values, known, features, n_features, numbers, doubtful):
+    """Number the combinations at all rows, and add new ones to the features.
+
+    Room for as many new features as there are rows must be there. In `doubtful`, features that
+    share their hash with another one are marked. Returns the new number of features.
+    """
+    recent = _recent(pattern, len(known), len(numbers))
+    return _number_rows(
+        tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, _pending()
+    )
+
+
+@lean_jit
+def _number_rows(
+    tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, pending
+):
+    rows, hashes, keys = pending
+    for start in range(0, len(numbers), _BLOCK):
+        end = min(start + _BLOCK, len(numbers))
+        n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
+        _ask_for_codes(features, hashes, n)
+        for i in range(n):
+            place = tokens.places[rows[i]]
+            numbers[rows[i]], n_features = _enter(
+                hashes[i], tokens, pattern, known, place, features, n_features, doubtful
+            )
+            _note(recent, keys[i], numbers[rows[i]])
+    return n_features
+
+
+@jit
+def find_template(tokens, pattern, values, known, features, numbers):
+    """Find the combinations at all rows among the features.
+
+    `known` has the fitted code of each value, or -1. Not found: -1. Where only the name can
+    tell, -2 less the number of the feature with the same hash. Returns how many these are.
+    """
+    recent = _recent(pattern, len(known), len(numbers))
+    return _find_rows(tokens, pattern, values, known, features, numbers, recent, _pending())
+
+
+@lean_jit
+def _find_rows(tokens, pattern, values, known, features, numbers, recent, pending):
+    n_doubtful = 0
+    rows, hashes, keys = pending
+    for start in range(0, len(numbers), _BLOCK):
+        end = min(start + _BLOCK, len(numbers))
+        n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
+        _ask_for_codes(features, hashes, n)
+        for i in range(n):
+            r = rows[i]
+            feature, _, namesake = _probe(
+                hashes[i], tokens, pattern, known, tokens.places[r], features
+            )
+            numbers[r] = -2 - namesake if feature < 0 and namesake >= 0 else feature
+            _note(recent, keys[i], numbers[r])
+        for r in range(start, end):
+            n_doubtful += numbers[r] <= -2
+    return n_doubtful
+
+
+@lean_jit
+def hash_template(tokens, pattern, values, n_columns, numbers):
+    """Take the hash of the combination at each row for its column."""
+    for r in range(len(numbers)):
+        place = tokens.places[r]
+        numbers[r] = -1
+        if _packed(tokens, pattern, 0, place)[1]:
+            h = _mixed(_hash_at(tokens, pattern, values, place))
+            numbers[r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)

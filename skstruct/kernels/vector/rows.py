@@ -1,0 +1,103 @@
+"""Rows of numbers at vector speed: what decoding and marginals consist of.
+
+Three blocks of a square matrix are taken at a time, so that one sum does not wait for the one
+before. Where the last columns do not fill a block of their own, it begins earlier, and what it does
+twice comes to the same.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.vector.lanes import (
+    LANES,
+    add_top_two,
+    dot_blocks,
+    max_plus_blocks,
+    outer_block,
+    sum_block,
+)
+
+
+@jit(inline="always")
+def sum_rows(initial, matrix, rows, values, first, last, out):
+    """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
+
+    What the parameters may be besides, see `sum_block`. There must be enough columns for one block.
+    """
+    n = out.shape[0]
+    for j in range(0, n, LANES):
+        sum_block(initial, matrix, rows, values, first, last, min(j, n - LANES), out)
+
+
+@jit(inline="always")
+def add_rows(x, i, y, j, out):
+    """``out = x[i] + y[j]``; returns its largest, the next one, and where the largest is first.
+
+    Where there is none, it is minus infinity, and at the first position.
+    """
+    if out.shape[0] >= LANES:
+        return add_top_two(x, i, y, j, out)
+    top = second = -np.inf
+    where = 0
+    for k in range(out.shape[0]):
+        out[k] = x[i, k] + y[j, k]
+        if out[k] > top:
+            top, second, where = out[k], top, k
+        elif out[k] > second:
+            second = out[k]
+    return top, second, where
+
+
+@lean_jit
+def vector_matrix(x, matrix, out):
+    """``out = x @ matrix`` for a square matrix."""
+    n = matrix.shape[1]
+    if n >= LANES:
+        for j in range(0, n, 3 * LANES):
+            if j + 2 * LANES < n:
+                dot_blocks(x, matrix, (j, j + LANES, min(j + 2 * LANES, n - LANES)), out)
+            elif j + LANES < n:
+                dot_blocks(x, matrix, (j, n - LANES), out)
+            else:
+                dot_blocks(x, matrix, (n - LANES,), out)
+        return
+    for j in range(n):
+        out[j] = 0.0
+    for i in range(n):
+        for j in range(n):
+            out[j] += x[i] * matrix[i, j]
+
+
+@lean_jit
+def max_plus(x, matrix, out):
+    """``out[j] = max_i x[i] + matrix[i, j]`` for a square matrix."""
+    n = matrix.shape[1]
+    if n >= LANES:
+        for j in range(0, n, 3 * LANES):
+            if j + 2 * LANES < n:
+                max_plus_blocks(x, matrix, (j, j + LANES, min(j + 2 * LANES, n - LANES)), out)
+            elif j + LANES < n:
+                max_plus_blocks(x, matrix, (j, n - LANES), out)
+            else:
+                max_plus_blocks(x, matrix, (n - LANES,), out)
+        return
+    for j in range(n):
+        out[j] = x[0] + matrix[0, j]
+    for i in range(1, n):
+        for j in range(n):
+            score = x[i] + matrix[i, j]
+            out[j] = score if score > out[j] else out[j]
+
+
+@lean_jit
+def add_outer(weight, x, y, out):
+    """``out += weight * outer(x, y)`` for a square matrix."""
+    n = out.shape[1]
+    if n >= LANES:
+        for j in range(0, n, LANES):
+            at = min(j, n - LANES)
+            outer_block(weight, x, y, at, j - at, out)
+        return
+    for i in range(n):
+        for j in range(n):
+            out[i, j] += weight * x[i] * y[j]

@@ -1,0 +1,31 @@
+from .scores import (
+    chunk_f1_score,
+    chunk_f1_scorer,
+    chunk_precision_recall_fscore_support,
+    chunk_precision_score,
+    chunk_precision_scorer,
+    chunk_recall_score,
+    chunk_recall_scorer,
+    chunk_report,
+    extract_chunks,
+    sequence_accuracy_score,
+    sequence_accuracy_scorer,
+    token_accuracy_score,
+    token_accuracy_scorer,
+)
+
+__all__ = [
+    "chunk_f1_score",
+    "chunk_f1_scorer",
+    "chunk_precision_recall_fscore_support",
+    "chunk_precision_score",
+    "chunk_precision_scorer",
+    "chunk_recall_score",
+    "chunk_recall_scorer",
+    "chunk_report",
+    "extract_chunks",
+    "sequence_accuracy_score",
+    "sequence_accuracy_scorer",
+    "token_accuracy_score",
+    "token_accuracy_scorer",
+]

@@ -1,0 +1,145 @@
+"""Chunks in label sequences: found in every scheme, and counted against each other."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.metrics.labels import (
+    StackedLabels,
+    as_list,
+    check_choice,
+    check_types,
+    stack_pair,
+    weigh_tokens,
+)
+
+__all__ = ["chunks_of", "count_chunks"]
+
+_O, _B, _I, _E, _S = range(5)
+_ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
+_PREFIXES = {
+    "conlleval": "BIESLU",
+    "IOB1": "BI",
+    "IOB2": "BI",
+    "IOBES": "BIES",
+    "BIOES": "BIES",
+    "BILOU": "BILU",
+}
+
+
+class _Chunks(NamedTuple):
+    """Chunks in order of position; positions count the tokens of the whole batch."""
+
+    starts: np.ndarray
+    stops: np.ndarray
+    kinds: np.ndarray
+
+
+class _Counts(NamedTuple):
+    """Chunks per type; with sample weights, their weights."""
+
+    types: list
+    correct: np.ndarray
+    predicted: np.ndarray
+    true: np.ndarray
+
+
+def chunks_of(labels, scheme):
+    """Chunks of one sequence as tuples (start, stop, type)."""
+    check_choice("scheme", scheme, tuple(_PREFIXES))
+    labels = as_list(labels)
+    # An offset for every label makes an error name the position in the sequence.
+    tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
+    check_types(tokens, str, "chunk labels must be str")
+    types, (coded,) = _encode([tokens], scheme)
+    chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
+    names = [types[kind] for kind in chunks.kinds]
+    return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
+
+
+def _encode(batch, scheme):
+    """Give every token a role (one of _O, _B, _I, _E, _S) and the number of its chunk type.
+
+    Returns the sorted types and, for each of the batch, a pair of arrays of shape (n_tokens,).
+    """
+    parsed = {}
+    for tokens in batch:
+        for label in set(tokens.labels).difference(parsed):
+            prefix, _, kind = label.partition("-")
+            if prefix != "O" and (len(prefix) != 1 or prefix not in _PREFIXES[scheme]):
+                letters = ", ".join(_PREFIXES[scheme])
+                expected = f"'O' or one of {letters}, alone or before '-' and a type"
+                tokens.fail(tokens.labels.index(label), f"scheme={scheme!r} knows {expected}")
+            parsed[label] = _ROLES[prefix], "" if prefix == "O" else kind or "_"
+    types = sorted({kind for _, kind in parsed.values()})
+    numbers = {kind: number for number, kind in enumerate(types)}
+    codes = {label: code for code, label in enumerate(parsed)}
+    roles = np.array([role for role, _ in parsed.values()], dtype=np.int8)
+    kinds = np.array([numbers[kind] for _, kind in parsed.values()], dtype=np.intp)
+    coded = []
+    for tokens in batch:
+        lookup = map(codes.__getitem__, tokens.labels)
+        code = np.fromiter(lookup, np.intp, len(tokens.labels))
+        coded.append((roles[code], kinds[code]))
+    return types, coded
+
+
+def _find_chunks(roles, kinds, is_first, scheme):
+    """Find the chunks of the tokens with these roles and types (O has a type of its own).
+
+    Two neighbours are linked or not, by their roles and types alone. Maximal runs of linked tokens
+    part the batch, and the scheme says which of the runs are chunks.
+    """
+    same = np.zeros(len(roles), dtype=bool)
+    same[1:] = (kinds[1:] == kinds[:-1]) & ~is_first[1:]
+    if scheme == "IOB1":
+        roles = np.where((roles == _B) & ~same, _O, roles)
+    linked = same & ((roles == _I) | (roles == _E))
+    linked[1:] &= (roles[:-1] == _B) | (roles[:-1] == _I)
+    starts = np.flatnonzero(~linked)
+    stops = np.append(starts[1:], len(roles))[: len(starts)]
+    head, tail = roles[starts], roles[stops - 1]
+    if scheme in ("conlleval", "IOB1"):
+        valid = head != _O
+    elif scheme == "IOB2":
+        valid = head == _B
+    else:
+        valid = (head == _S) | ((head == _B) & (tail == _E))
+    return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
+
+
+def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
+    """Count right, predicted and true chunks of each type."""
+    check_choice("scheme", scheme, tuple(_PREFIXES))
+    if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
+        raise ValueError(f"labels must be a list of distinct chunk types, got {labels!r}")
+    pair = stack_pair(y_true, y_pred, str, "chunk labels must be str")
+    types, coded = _encode(pair, scheme)
+    lengths = np.diff(pair[0].offsets)
+    weights = weigh_tokens(sample_weight, lengths)
+    is_first = np.zeros(len(pair[0].labels), dtype=bool)
+    is_first[pair[0].offsets[:-1][lengths > 0]] = True
+    true, pred = (_find_chunks(*roles_and_kinds, is_first, scheme) for roles_and_kinds in coded)
+
+    correct = _match(true, pred, len(is_first))
+
+    def count(chunks):
+        weight = None if weights is None else weights[chunks.starts]
+        return np.bincount(chunks.kinds, weights=weight, minlength=len(types))
+
+    counts = count(correct), count(pred), count(true)
+    if labels is None:
+        rows = np.union1d(true.kinds, pred.kinds)
+        return _Counts([types[row] for row in rows], *(column[rows] for column in counts))
+    # The extra row at the end counts nothing: it stands for types that occur nowhere.
+    rows = [types.index(label) if label in types else len(types) for label in labels]
+    return _Counts(list(labels), *(np.append(column, 0)[rows] for column in counts))
+
+
+def _match(true, pred, n_tokens):
+    """Select the predicted chunks that are true ones; no two chunks of a side share a start."""
+    stop_at = np.zeros(n_tokens, dtype=np.intp)
+    kind_at = np.zeros(n_tokens, dtype=np.intp)
+    stop_at[true.starts], kind_at[true.starts] = true.stops, true.kinds
+    hit = (stop_at[pred.starts] == pred.stops) & (kind_at[pred.starts] == pred.kinds)
+    return _Chunks(*(column[hit] for column in pred))

@@ -1,0 +1,123 @@
+"""Labels of a batch, stacked and compared token by token."""
+
+from itertools import chain
+from operator import eq
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "StackedLabels",
+    "as_list",
+    "check_choice",
+    "check_sample_weight",
+    "check_types",
+    "compare_tokens",
+    "stack_pair",
+    "weigh_tokens",
+]
+
+
+class StackedLabels(NamedTuple):
+    """All labels of a batch, sequence after sequence; one sequence is one slice of ``offsets``."""
+
+    name: str
+    labels: list
+    offsets: np.ndarray
+
+    def fail(self, position, complaint):
+        """Raise a ValueError about the label at a position."""
+        sequence = np.searchsorted(self.offsets, position, side="right") - 1
+        label = self.labels[position]
+        raise ValueError(f"{self.name}[{sequence}] holds {label!r}: {complaint}")
+
+
+def as_list(y):
+    """List of the elements of an array or a sequence."""
+    return y.tolist() if isinstance(y, np.ndarray) else list(y)
+
+
+def _stack(y, name):
+    if isinstance(y, str) or not hasattr(y, "__len__"):
+        raise ValueError(f"{name} must be a list or array of labels, got {type(y).__name__}")
+    rows = as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
+    if not any(plain):
+        labels = list(chain.from_iterable(map(as_list, rows)))
+        lengths = [len(row) for row in rows]
+    elif all(plain):
+        labels = rows
+        lengths = [1] * len(rows)
+    else:
+        odd = plain.index(not plain[0])
+        raise ValueError(
+            f"{name} mixes labels and sequences of labels: {name}[0] is a "
+            f"{type(rows[0]).__name__}, {name}[{odd}] a {type(rows[odd]).__name__}"
+        )
+    if not labels:
+        raise ValueError(f"{name} has no {'labels' if rows else 'sequences'}")
+    return StackedLabels(name, labels, np.concatenate(([0], np.cumsum(lengths))))
+
+
+def stack_pair(y_true, y_pred, allowed, complaint):
+    """Return both sides as tokens with equal offsets and labels of an allowed type."""
+    return _check_pair(_stack(y_true, "y_true"), _stack(y_pred, "y_pred"), allowed, complaint)
+
+
+def _check_pair(y_true, y_pred, allowed, complaint):
+    pair = y_true, y_pred
+    true, pred = (np.diff(tokens.offsets) for tokens in pair)
+    if len(true) != len(pred):
+        raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
+    if (true != pred).any():
+        i = np.argmax(true != pred)
+        raise ValueError(f"y_true[{i}] has {true[i]} labels but y_pred[{i}] has {pred[i]}")
+    for tokens in pair:
+        check_types(tokens, allowed, complaint)
+    return pair
+
+
+def check_types(tokens, allowed, complaint):
+    """Refuse labels that are of no allowed type."""
+    if not all(issubclass(kind, allowed) for kind in set(map(type, tokens.labels))):
+        valid = [isinstance(label, allowed) for label in tokens.labels]
+        tokens.fail(valid.index(False), complaint)
+
+
+def check_sample_weight(sample_weight, n_sequences):
+    """Weights of the sequences as an array, None if there are none."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.shape != (n_sequences,):
+        raise ValueError(
+            f"sample_weight must have shape ({n_sequences},), one weight a sequence, "
+            f"got {weights.shape}"
+        )
+    return weights
+
+
+def weigh_tokens(sample_weight, lengths):
+    """Weights of the tokens, None if there are none."""
+    weights = check_sample_weight(sample_weight, len(lengths))
+    return None if weights is None else np.repeat(weights, lengths)
+
+
+def compare_tokens(y_true, y_pred, *, partial=False):
+    """Which tokens are right, the lengths of the sequences, and which correct labels are known."""
+    numbers = (str, int, float, np.generic)
+    pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
+    n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)
+    if partial and type(None) in set(map(type, pair[0].labels)):
+        known = np.fromiter((label is not None for label in pair[0].labels), bool, n)
+        labels = [0 if label is None else label for label in pair[0].labels]
+        pair = pair[0]._replace(labels=labels), pair[1]
+    true, pred = _check_pair(*pair, numbers, "labels must be str or numbers")
+    hit = np.fromiter(map(eq, true.labels, pred.labels), bool, n)
+    return hit, np.diff(true.offsets), known
+
+
+def check_choice(name, value, choices):
+    """Refuse a value that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}")

@@ -1,0 +1,436 @@
+"""Scores of chunks, tokens and whole sequences, and scorers made of them."""
+
+import numpy as np
+from sklearn.metrics import make_scorer
+
+from skstruct.metrics.chunks import chunks_of, count_chunks
+from skstruct.metrics.labels import (
+    check_choice,
+    check_sample_weight,
+    compare_tokens,
+    weigh_tokens,
+)
+
+__all__ = [
+    "chunk_f1_score",
+    "chunk_f1_scorer",
+    "chunk_precision_recall_fscore_support",
+    "chunk_precision_score",
+    "chunk_precision_scorer",
+    "chunk_recall_score",
+    "chunk_recall_scorer",
+    "chunk_report",
+    "extract_chunks",
+    "sequence_accuracy_score",
+    "sequence_accuracy_scorer",
+    "token_accuracy_score",
+    "token_accuracy_scorer",
+]
+
+_AVERAGES = ("micro", "macro", "weighted")
+
+
+def extract_chunks(labels, *, scheme="conlleval"):
+    """Find the chunks in one sequence of labels.
+
+    A label is ``"O"`` (outside), or one of the letters B (begin), I (inside), E or L (end), S or U
+    (single token), alone or followed by ``-`` and the type of the chunk. The type may itself
+    contain ``-``; the type of a letter alone is ``"_"``.
+
+    Parameters
+    ----------
+    labels : sequence of str, of shape (length,)
+        The labels of one sequence.
+    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+        How to read the labels; see Notes. "BIOES" is another name for "IOBES", and "BILOU" is the
+        same with L for E and U for S.
+
+    Returns
+    -------
+    chunks : list of tuple (start, stop, type)
+        In order of position; ``labels[start:stop]`` are the labels of the chunk.
+
+    Raises
+    ------
+    ValueError
+        If the scheme is unknown, or a label is not a str or not one of the scheme's.
+
+    Notes
+    -----
+    "conlleval" is the lenient reading of the CoNLL shared tasks' ``conlleval`` script and of
+    seqeval's default mode. It needs no scheme to be named, since it reads valid labels of IOB1,
+    IOB2, IOE1, IOE2, IOBES and BILOU alike, and it makes the best of invalid ones: every token but
+    O belongs to a chunk. A chunk goes on from B or I to an I or E of the same type, and every
+    other pair of neighbours parts two chunks.
+
+    The named schemes are strict, as in seqeval's ``mode="strict"``. What is not a valid chunk of
+    the scheme is no chunk:
+
+    - "IOB2": B, then any number of I of the same type.
+    - "IOBES": S, or B, then any number of I, then E, all of the same type.
+    - "IOB1": a run of I of the same type. B is valid only directly after a token of its own type,
+      and then starts a new chunk that any number of I may follow. An invalid B reads as O.
+
+    There are differences, all of them on labels that no scheme calls valid. A label with any other
+    prefix, or with none (``"NP"``), is an error here, as it is for strict seqeval; seqeval's
+    default mode takes the first letter for the prefix, and conlleval counts such tokens or not
+    depending on their neighbours. L and U are ends and single tokens in the lenient reading too.
+    In strict IOB1, seqeval drops a chunk of a single, valid B if an invalid B of another type
+    follows it; here it counts. The original conlleval knows no S, calls the type of a bare letter
+    empty (seqeval: ``"_"``), and does not part an E from a B of the same type.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import extract_chunks
+    >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"])
+    [(0, 2, 'NP'), (3, 4, 'VP'), (4, 5, 'NP')]
+    >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"], scheme="IOB2")
+    [(0, 2, 'NP'), (4, 5, 'NP')]
+    """
+    return chunks_of(labels, scheme)
+
+
+def chunk_precision_score(
+    y_true,
+    y_pred,
+    *,
+    average="micro",
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Share of the predicted chunks that are correct: same start, same stop, same type.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, in any form that the module takes.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+        "micro" counts chunks of all types together, "macro" is the mean over the types, "weighted"
+        the mean weighted by the number of true chunks, None gives one score a type.
+    labels : list of str, default=None
+        The chunk types that count, in this order. None: those that have a chunk in `y_true` or
+        `y_pred`, sorted.
+    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+        How to read the labels, see :func:`extract_chunks`.
+    zero_division : float, default=0.0
+        The score where there is nothing to divide by. Scores that are nan are left out of means.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A chunk weighs what its sequence weighs.
+
+    Returns
+    -------
+    precision : float, or ndarray of shape (n_types,) if ``average=None``
+
+    Raises
+    ------
+    ValueError
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
+        is not a str or not one of the scheme's, or if an option has an unknown value.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_precision_score
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_precision_score(y_true, y_pred)
+    0.5
+    """
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)[0]
+
+
+def chunk_recall_score(
+    y_true,
+    y_pred,
+    *,
+    average="micro",
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Share of the true chunks that were found: same start, same stop, same type.
+
+    Parameters
+    ----------
+    y_true, y_pred, average, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+
+    Returns
+    -------
+    recall : float, or ndarray of shape (n_types,) if ``average=None``
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_recall_score
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_recall_score(y_true, y_pred, average=None)
+    array([0.5, 1. ])
+    """
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)[1]
+
+
+def chunk_f1_score(
+    y_true,
+    y_pred,
+    *,
+    average="micro",
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Harmonic mean of chunk precision and recall, the CoNLL shared tasks' FB1.
+
+    Parameters
+    ----------
+    y_true, y_pred, average, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+
+    Returns
+    -------
+    f1 : float, or ndarray of shape (n_types,) if ``average=None``
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_f1_score
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_f1_score(y_true, y_pred, labels=["NP"])
+    0.5
+    """
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)[2]
+
+
+def chunk_precision_recall_fscore_support(
+    y_true,
+    y_pred,
+    *,
+    average=None,
+    labels=None,
+    scheme="conlleval",
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Compute chunk precision, recall, F1 and the number of true chunks at once.
+
+    Parameters
+    ----------
+    y_true, y_pred, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+    average : {"micro", "macro", "weighted"} or None, default=None
+        As in :func:`chunk_precision_score`, but by default one score a type.
+
+    Returns
+    -------
+    precision, recall, f1 : float, or ndarray of shape (n_types,) if ``average=None``
+    support : int, or ndarray of shape (n_types,) if ``average=None``
+        The number of true chunks, with an average that of all types together; with
+        `sample_weight` their weight, a float.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_precision_recall_fscore_support
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> chunk_precision_recall_fscore_support(y_true, y_pred)
+    (array([0.5, 0.5]), array([0.5, 1. ]), array([0.5       , 0.66666667]), array([2, 1]))
+    """
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    return _summarise(counts, average, zero_division)
+
+
+def chunk_report(
+    y_true,
+    y_pred,
+    *,
+    labels=None,
+    scheme="conlleval",
+    digits=2,
+    output_dict=False,
+    zero_division=0.0,
+    sample_weight=None,
+):
+    """Report precision, recall, F1 and support of every chunk type and their averages.
+
+    Parameters
+    ----------
+    y_true, y_pred, labels, scheme, zero_division, sample_weight
+        As in :func:`chunk_precision_score`.
+    digits : int, default=2
+        Digits after the decimal point; has no effect on a dict.
+    output_dict : bool, default=False
+        Return a dict in place of text.
+
+    Returns
+    -------
+    report : str or dict
+        As a dict, ``report[row]["precision"]`` and so on with "recall", "f1-score" and "support";
+        the rows are the types, then "micro avg", "macro avg" and "weighted avg".
+
+    Raises
+    ------
+    ValueError
+        As in :func:`chunk_precision_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_report
+    >>> y_true = [["B-NP", "I-NP", "O"], ["B-VP", "B-NP"]]
+    >>> y_pred = [["B-NP", "O", "B-VP"], ["B-VP", "B-NP"]]
+    >>> print(chunk_report(y_true, y_pred))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+              NP       0.50      0.50      0.50         2
+              VP       0.50      1.00      0.67         1
+    <BLANKLINE>
+       micro avg       0.50      0.67      0.57         3
+       macro avg       0.50      0.75      0.58         3
+    weighted avg       0.50      0.67      0.56         3
+    <BLANKLINE>
+    """
+    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    columns = (column.tolist() for column in _summarise(counts, None, zero_division))
+    types = list(zip(counts.types, *columns, strict=True))
+    averages = [(f"{name} avg", *_summarise(counts, name, zero_division)) for name in _AVERAGES]
+    header = ("precision", "recall", "f1-score", "support")
+    if output_dict:
+        rows = types + averages
+        return {name: dict(zip(header, values, strict=True)) for name, *values in rows}
+    width = max(len(name) for name, *_ in types + averages)
+    title = f"{'':>{width}} " + "".join(f" {name:>9}" for name in header)
+    blocks = [[_format_row(row, width, digits) for row in rows] for rows in (types, averages)]
+    return "\n".join([title, "", *blocks[0], "", *blocks[1], ""])
+
+
+def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
+    """Share of the tokens that have the correct label.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, str or numbers, in any form that the module takes. Tokens
+        whose correct label is None, because it is not known, are left out.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A token weighs what its sequence weighs.
+
+    Returns
+    -------
+    accuracy : float
+
+    Raises
+    ------
+    ValueError
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
+        is neither a str nor a number, or no correct label is known.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import token_accuracy_score
+    >>> token_accuracy_score([["DET", "NOUN"], ["VERB", "DET"]], [["DET", "VERB"], ["VERB", "DET"]])
+    0.75
+    """
+    hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
+    weights = weigh_tokens(sample_weight, lengths)
+    if not known.all():
+        weights = known * (1.0 if weights is None else weights)
+        if not known.any():
+            raise ValueError("y_true has no label that is known")
+    return float(np.average(hit, weights=weights))
+
+
+def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
+    """Share of the sequences that have the correct label at every token.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, str or numbers, in any form that the module takes.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        What a sequence weighs.
+
+    Returns
+    -------
+    accuracy : float
+
+    Raises
+    ------
+    ValueError
+        As in :func:`token_accuracy_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import sequence_accuracy_score
+    >>> sequence_accuracy_score([[0, 1], [2, 0]], [[0, 2], [2, 0]])
+    0.5
+    """
+    hit, lengths, _ = compare_tokens(y_true, y_pred)
+    weights = check_sample_weight(sample_weight, len(lengths))
+    sequences = np.repeat(np.arange(len(lengths)), lengths)
+    mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
+    return float(np.average(mistakes == 0, weights=weights))
+
+
+def _summarise(counts, average, zero_division):
+    """Return precision, recall, F1 and support: arrays over the types, or numbers if averaged."""
+    check_choice("average", average, (*_AVERAGES, None))
+    correct, predicted, true = counts.correct, counts.predicted, counts.true
+    if average == "micro":
+        correct, predicted, true = ([column.sum()] for column in (correct, predicted, true))
+    correct, predicted, true = map(np.asarray, (correct, predicted, true))
+    scores = (
+        _divide(correct, predicted, zero_division),
+        _divide(correct, true, zero_division),
+        _divide(2 * correct, predicted + true, zero_division),
+    )
+    if average is None:
+        return *scores, true
+    weights = true if average == "weighted" else np.ones(len(true))
+    return *(_mean(score, weights, zero_division) for score in scores), true.sum().item()
+
+
+def _divide(numerator, denominator, zero_division):
+    out = np.full(len(denominator), zero_division, dtype=float)
+    return np.divide(numerator, denominator, out=out, where=denominator != 0)
+
+
+def _mean(values, weights, zero_division):
+    known = ~np.isnan(values)
+    values, weights = values[known], weights[known]
+    if not len(values):
+        return float(zero_division)
+    return float(np.average(values, weights=weights if weights.sum() else None))
+
+
+def _format_row(row, width, digits):
+    name, *scores, support = row
+    support = support if isinstance(support, int) else f"{support:.{digits}f}"
+    cells = [f"{score:>9.{digits}f}" for score in scores]
+    return f"{name:>{width}}  {' '.join(cells)} {support:>9}"
+
+
+chunk_precision_scorer = make_scorer(chunk_precision_score)
+chunk_recall_scorer = make_scorer(chunk_recall_score)
+chunk_f1_scorer = make_scorer(chunk_f1_score)
+token_accuracy_scorer = make_scorer(token_accuracy_score)
+sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)

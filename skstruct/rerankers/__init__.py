@@ -1,0 +1,1 @@
+"""The rerankers: estimators that choose among the candidates of a group."""

@@ -1,0 +1,131 @@
+"""The border of the rerankers: costs, oracles and baselines, group by group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Number
+
+import numpy as np
+
+from skstruct.input.formats import Format
+from skstruct.sequences import SequenceBatch
+
+__all__ = ["read_baseline_score", "read_costs", "speaking_of_groups", "split_groups", "take_out"]
+
+
+@contextmanager
+def speaking_of_groups():
+    """Let errors about sequences and tokens speak of groups and candidates."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(_WORDS.sub(_translate, str(error))) from None
+
+
+# Whole words that are not quoted, since those are the user's.
+_WORDS = re.compile(r"(?<!['\"])\b([Ss]equence|[Tt]oken)(s?)\b(?!['\"])( \d+)?")
+
+
+def _translate(match):
+    word, plural, number = match.group(1), match.group(2), match.group(3) or ""
+    meant = {"s": "group", "t": "candidate"}[word[0].lower()]
+    if word[0].isupper() or (meant == "group" and number):
+        meant = meant.capitalize()
+    return meant + plural + number
+
+
+def split_groups(values, offsets, format):
+    """Values of candidates, group by group, in the shape that goes with the format of X."""
+    n_groups = len(offsets) - 1
+    if format is Format.GRID:
+        return values.reshape(n_groups, -1)
+    result = np.empty(n_groups, dtype=object)
+    for i, part in enumerate(np.split(values, offsets[1:-1])):
+        result[i] = part
+    return result
+
+
+def take_out(batch, column):
+    """The batch with zeros in a column, and what was there."""
+    X = batch.X.copy()
+    if isinstance(X, np.ndarray):
+        values = X[:, column].astype(np.float64)
+        X[:, column] = 0.0
+    else:
+        values = X[:, [column]].toarray().ravel().astype(np.float64)
+        X.data[X.indices == column] = 0.0
+        X.eliminate_zeros()
+    return SequenceBatch(X, batch.offsets, feature_names=batch.feature_names), values
+
+
+def read_baseline_score(baseline_score, offsets):
+    """Scores of all candidates that come from elsewhere; zeros where none are given."""
+    if baseline_score is None:
+        return np.zeros(offsets[-1])
+    return _read_per_candidate(baseline_score, offsets, "baseline score", "baseline scores")
+
+
+def read_costs(y, offsets):
+    """Costs of all candidates, and whether `y` holds costs and not the numbers of oracles."""
+    if y is None:
+        raise ValueError("This reranker requires y to be passed, but the target y is None.")
+    y = _by_position(y, "y")
+    if len(y) != len(offsets) - 1:
+        raise ValueError(f"X has {len(offsets) - 1} groups, but y is for {len(y)}.")
+    if not isinstance(y[0], (Number, np.generic)):
+        return _read_per_candidate(y, offsets, "cost", "costs"), True
+    costs = np.ones(offsets[-1])
+    for i, oracle in enumerate(y):
+        n_candidates = offsets[i + 1] - offsets[i]
+        if not isinstance(oracle, Integral):
+            raise ValueError(
+                f"Group {i}: {oracle!r} is no candidate number. y holds either a candidate number "
+                f"or an array of costs for each group."
+            )
+        if not 0 <= oracle < n_candidates:
+            raise ValueError(
+                f"Group {i}: oracle {oracle} is out of range; it has {n_candidates} candidates."
+            )
+        costs[offsets[i] + oracle] = 0.0
+    return costs, False
+
+
+def _by_position(values, name):
+    """Values of groups that are counted from 0; those of data frames go by their own index."""
+    if hasattr(values, "iloc"):
+        return values.to_numpy()
+    if isinstance(values, Iterator):
+        return list(values)
+    if isinstance(values, str) or not hasattr(values, "__len__"):
+        raise ValueError(f"{name} must have an entry for each group, got {values!r}.")
+    return values
+
+
+def _read_per_candidate(values, offsets, name, names):
+    """Finite numbers, one a candidate, as one array of shape (n_rows,)."""
+    values = _by_position(values, names)
+    if len(values) != len(offsets) - 1:
+        raise ValueError(f"X has {len(offsets) - 1} groups, but {names} are for {len(values)}.")
+    parts = []
+    for i, part in enumerate(values):
+        try:
+            part = np.asarray(part, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"Group {i}: {names} must be numbers, got {part!r}.") from None
+        if part.shape != (offsets[i + 1] - offsets[i],):
+            raise ValueError(
+                f"Group {i} has {offsets[i + 1] - offsets[i]} candidates, "
+                f"but its {names} have shape {part.shape}."
+            )
+        parts.append(part)
+    values = np.concatenate(parts)
+    if not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values))[0]
+        group = np.searchsorted(offsets, bad, side="right") - 1
+        candidate = bad - offsets[group]
+        raise ValueError(
+            f"Group {group}, candidate {candidate}: the {name} is {values[bad]}; it must be finite."
+        )
+    return values

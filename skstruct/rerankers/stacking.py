@@ -1,0 +1,278 @@
+"""A reranker stacked on a tagger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from numbers import Integral
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skstruct.input.formats import read_format, shape_predictions
+from skstruct.metrics.scores import extract_chunks, token_accuracy_score
+from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.taggers.base import unchanged_on_error
+from skstruct.utils.persistence import Persistent
+
+__all__ = ["NBestReranker"]
+
+
+class NBestReranker(Persistent, BaseEstimator):
+    """A tagger whose n best label sequences are reranked.
+
+    A chain scores labels and label pairs; a reranker sees whole labellings, and so may use
+    features that no chain can: whether a word has the same label everywhere, what a chunk is made
+    of, how many there are. It learns from lists of taggers that had not seen the sequence, since
+    a tagger looks better on what it was trained with than it will be.
+
+    Parameters
+    ----------
+    tagger : estimator
+        Tagger with `predict_nbest`.
+    reranker : estimator, default=None
+        Reranker of feature dicts. By default, ``VRDAReranker(random_state=0)``.
+    n_best : int, default=10
+        Labellings that the tagger is asked for.
+    features : callable, default=None
+        ``features(x, labels)`` returns the features of a labelling of a sequence: a dict, or a
+        list of attribute strings. ``x`` is an element of X. To these come ``"base_score"``, the
+        tagger's score of the labelling less that of its best one, and ``"first"`` for that one.
+        By default there are only these two.
+    cost : {"hamming", "chunk_f1"} or callable, default="hamming"
+        What is to be minimised. "hamming": share of wrong labels; "chunk_f1": one minus the F1 of
+        the chunks of the sequence; or ``cost(y_true, y_pred)`` of two label lists.
+    cv : int, cross-validation generator or iterable, default=5
+        How the training set is split: each part is labelled by a tagger that learnt from the
+        others.
+    n_jobs : int, default=None
+        Number of folds that are worked on at once.
+
+    Attributes
+    ----------
+    tagger_ : estimator
+        Learnt from all sequences.
+    reranker_ : estimator
+        Learnt from the lists of the taggers of the folds.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    n_groups_ : int
+        Lists that the reranker learnt from. The others have a single labelling, or it makes no
+        difference to the cost which is chosen.
+
+    See Also
+    --------
+    VRDAReranker : The reranker.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger, NBestReranker
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "flies"}]] * 5
+    >>> y = [["NOUN", "VERB"], ["NOUN", "NOUN"]] * 5
+    >>> def first_word_and_last_label(x, labels):
+    ...     return [f"{x[0]['word']} ... {labels[-1]}"]
+    >>> model = NBestReranker(CRFTagger(), features=first_word_and_last_label, cv=2).fit(X, y)
+    >>> model.predict(X[:2])
+    array([list(['NOUN', 'VERB']), list(['NOUN', 'NOUN'])], dtype=object)
+    """
+
+    _parameter_constraints: dict = {
+        "tagger": [HasMethods(["fit", "predict_nbest"])],
+        "reranker": [HasMethods(["fit", "predict"]), None],
+        "n_best": [Interval(Integral, 2, None, closed="left")],
+        "features": [callable, None],
+        "cost": [StrOptions({"hamming", "chunk_f1"}), callable],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        tagger,
+        reranker=None,
+        *,
+        n_best=10,
+        features=None,
+        cost="hamming",
+        cv=5,
+        n_jobs=None,
+    ):
+        self.tagger = tagger
+        self.reranker = reranker
+        self.n_best = n_best
+        self.features = features
+        self.cost = cost
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y):
+        """Learn the tagger and the reranker.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As the tagger takes them.
+        y : sequences of labels
+            As the tagger takes them.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If X, y or a parameter is invalid, or no list has labellings that differ in cost.
+        """
+        with unchanged_on_error(self):
+            X = list(X) if isinstance(X, Iterator) else X
+            self.tagger_ = clone(self.tagger).fit(X, y)
+            self.classes_ = self.tagger_.classes_
+            groups, costs = self._cross_fitted(X, y)
+            telling = [len(c) > 1 and max(c) > min(c) for c in costs]
+            self.n_groups_ = sum(telling)
+            if self.n_groups_ == 0:
+                raise ValueError(
+                    "There is nothing to rerank: in no list do the labellings differ in cost."
+                )
+            reranker = VRDAReranker(random_state=0) if self.reranker is None else self.reranker
+            self.reranker_ = clone(reranker).fit(_where(groups, telling), _where(costs, telling))
+        return self
+
+    def predict(self, X):
+        """Label sequences that the reranker finds best.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `fit`.
+
+        Returns
+        -------
+        y : ndarray
+            As of the tagger's `predict`.
+        """
+        check_is_fitted(self)
+        X = list(X) if isinstance(X, Iterator) else X
+        lists = self.tagger_.predict_nbest(X, n_best=self.n_best)
+        chosen = self.reranker_.predict(self._groups(X, lists))
+        labels = [found[i].labels for found, i in zip(lists, chosen, strict=True)]
+        offsets = np.concatenate([[0], np.cumsum([len(sequence) for sequence in labels])])
+        stacked = np.array([label for sequence in labels for label in sequence])
+        return shape_predictions(stacked.astype(self.classes_.dtype), offsets, read_format(X)[0])
+
+    def score(self, X, y, sample_weight=None):
+        """Share of tokens that get the right label.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `fit`.
+        y : sequences of labels
+            As in `fit`.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weight of the tokens of each sequence.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1.
+        """
+        return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
+
+    def _cross_fitted(self, X, y):
+        """Candidates of all sequences and their costs, by taggers that did not see them."""
+        folds = list(check_cv(self.cv).split(np.empty((_count(X), 0))))
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_lists_of_fold)(self.tagger, X, y, train, held, self.n_best)
+            for train, held in folds
+        )
+        groups, costs = [], []
+        for (_, held), lists in zip(folds, parts, strict=True):
+            groups += self._groups(_safe_indexing(X, held), lists)
+            for i, found in zip(held, lists, strict=True):
+                costs.append(
+                    [self._cost(_as_labels(y, i), labelling.labels) for labelling in found]
+                )
+        return groups, costs
+
+    def _cost(self, y_true, y_pred):
+        if callable(self.cost):
+            return self.cost(y_true, y_pred)
+        return (chunk_cost if self.cost == "chunk_f1" else hamming_cost)(y_true, y_pred)
+
+    def _groups(self, X, lists):
+        return [self._candidates(x, found) for x, found in zip(_elements(X), lists, strict=True)]
+
+    def _candidates(self, x, found):
+        """Feature dicts of the labellings of one sequence."""
+        candidates = []
+        for number, labelling in enumerate(found):
+            features = {} if self.features is None else self.features(x, labelling.labels)
+            if not isinstance(features, Mapping):
+                features = _counted(features)
+            base = {"base_score": labelling.score - found[0].score, "first": number == 0}
+            # Labels that no allowed path reaches score minus infinity: as good as impossible.
+            base["base_score"] = max(base["base_score"], -1e6)
+            candidates.append({**features, **base})
+        return candidates
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tagger_tags = get_tags(self.tagger)
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags()
+        tags.input_tags = tagger_tags.input_tags
+        return tags
+
+
+def hamming_cost(y_true, y_pred):
+    """Share of the labels that are wrong."""
+    wrong = sum(t != p for t, p in zip(y_true, y_pred, strict=True))
+    return wrong / max(len(y_true), 1)
+
+
+def chunk_cost(y_true, y_pred):
+    """One minus the F1 of the chunks; nothing where there are none and none was found."""
+    true, found = set(extract_chunks(y_true)), set(extract_chunks(y_pred))
+    if not true and not found:
+        return 0.0
+    return 1.0 - 2.0 * len(true & found) / (len(true) + len(found))
+
+
+def _lists_of_fold(tagger, X, y, train, held, n_best):
+    fitted = clone(tagger).fit(_safe_indexing(X, train), _safe_indexing(y, train))
+    return fitted.predict_nbest(_safe_indexing(X, held), n_best=n_best)
+
+
+def _counted(strings):
+    counts = {}
+    for name in strings:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _count(X):
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _elements(X):
+    """The sequences of X, one after the other."""
+    if hasattr(X, "iloc"):
+        return (X.iloc[i] for i in range(len(X)))
+    return (X[i] for i in range(_count(X)))
+
+
+def _as_labels(y, i):
+    labels = _safe_indexing(y, i) if hasattr(y, "iloc") else y[i]
+    labels = labels.tolist() if hasattr(labels, "tolist") else labels
+    return list(labels) if isinstance(labels, (list, tuple)) else [labels]
+
+
+def _where(values, mask):
+    return [value for value, wanted in zip(values, mask, strict=True) if wanted]

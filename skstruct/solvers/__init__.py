@@ -1,0 +1,1 @@
+"""Ways to minimise the objective of a conditional random field."""

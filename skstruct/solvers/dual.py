@@ -1,0 +1,274 @@
+"""The dual of a CRF's training problem, as an object that is improved step by step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skstruct.input.constraints import forbid
+from skstruct.kernels.chain.forward_backward import prepare_transitions
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
+from skstruct.kernels.dual.sampling import build_tree
+from skstruct.kernels.dual.sdca import Dual, Problem, Sampling, by_first_sight, sdca_updates
+from skstruct.kernels.dual.start import (
+    mix_with_gold,
+    set_marginals,
+    squared_radii,
+    start_slope,
+)
+from skstruct.kernels.likelihood.lbfgs import dot
+
+__all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
+
+# What the gap of a sequence counts as until it is visited.
+_UNKNOWN_GAP = 100.0
+# The least share of anything but the gold labels in the start.
+_LEAST_SHARE = 1e-12
+# An interrupt is noticed after about this much work.
+_WORK_AT_ONCE = 2e7
+
+
+class Certificate(NamedTuple):
+    """What is certain of the current weights."""
+
+    objective: float  # of the weights
+    dual: float  # no weights have an objective below this
+    gap: float  # the difference
+
+
+class CRFDual:
+    """``sum_i s_i H(mu_i) - l2 / 2 |w(mu)|^2``, to be maximised over distributions ``mu_i``.
+
+    ``H`` is the entropy, and ``w(mu) = sum_i s_i (F(gold) - E_mu F) / l2`` are the conjugate
+    weights. The dual value of any ``mu`` is at most the primal objective of any weights, and at
+    the optimum they are the same.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences with at least one token and a positive weight.
+    n_features, n_labels : int
+        Size of the model.
+    l2 : float
+        Strength of the penalty, positive.
+    fit_intercept : bool
+        Whether there are biases.
+    dtype : dtype, default=np.float32
+        In what form pair marginals are stored. Single precision can bring the gap down to some
+        1e-11 of the objective.
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last. The distributions are over
+        labellings that are possible.
+
+    Attributes
+    ----------
+    n_sequences : int
+        How many blocks there are.
+    work : float
+        How much there is to do in an epoch; a second is about 2e8.
+    n_updates, n_oracle_calls : int
+        How many updates were made, and how many times marginals or partition functions of a
+        sequence were computed.
+    """
+
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        *,
+        l2,
+        fit_intercept,
+        dtype=np.float32,
+        possible=None,
+    ):
+        self._possible = possible
+        offsets, labels, weight = training_set[1:]
+        found = by_first_sight(training_set.rows, offsets, n_features)
+        self._rank, rows, self._distinct = found
+        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self.n_sequences = n_sequences = len(weight)
+        n_rows = len(labels)
+        self._shape = n_features, n_labels
+        self._dual = Dual(
+            np.empty((n_rows, n_labels)),
+            np.empty((n_rows - n_sequences, n_labels**2), dtype),
+            np.zeros(n_sequences),
+            np.full(n_sequences, _UNKNOWN_GAP),
+        )
+        self.work = 100.0 * n_sequences + n_rows * n_labels**2
+        self._n_pieces = int(min(max(self.work / _WORK_AT_ONCE, 1), n_sequences))
+        self.n_updates = self.n_oracle_calls = 0
+
+    def start(self, run, chain=None):
+        """Set the dual variables between the gold labels and the marginals of a chain.
+
+        Parameters
+        ----------
+        run : callable
+            From `skstruct.utils.parallel.range_runner`.
+        chain : Chain, default=None
+            By default, that of weights zero, whose marginals are uniform.
+        """
+        n_labels = self._shape[1]
+        if chain is None and self._possible is not None:
+            chain = self._zero_chain()
+        if chain is None:
+            self._dual.node[:] = 1 / n_labels
+            self._dual.pairs[:] = 1 / n_labels**2
+            slope = self._uniform_slope
+        else:
+            chain = forbid(chain, self._possible)
+            chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
+            transitions = prepare_transitions(chain.transition)
+            run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
+            self.n_oracle_calls += self.n_sequences
+
+            def slope(eta):
+                return sum(run(lambda _, a, b: start_slope(self._problem, a, b, self._dual, eta)))
+
+        self._set_conjugate_chain(run)
+        eta = self._best_share(slope)
+        run(lambda _, a, b: mix_with_gold(self._problem, a, b, self._dual, eta))
+        # The conjugate weights are linear in the distributions, and zero at the gold labels.
+        self._scale_chain(eta)
+
+    def _best_share(self, entropy_slope):
+        """The share of the marginals at which the dual value is largest."""
+        curvature = self._problem.l2 * self._square_norm()
+
+        def slope(log_eta):
+            eta = np.exp(log_eta)
+            return entropy_slope(eta) - eta * curvature
+
+        low, high = np.log(_LEAST_SHARE), 0.0
+        if slope(high) >= 0:
+            return 1.0
+        if slope(low) <= 0:
+            return _LEAST_SHARE
+        return float(np.exp(brentq(slope, low, high, xtol=1e-9)))
+
+    def _uniform_slope(self, eta):
+        """Derivative by the share of uniform marginals of the weighted entropies."""
+        lengths = np.diff(self._problem.offsets)
+        weight = self._problem.sample_weight
+        n_pairs = weight @ (lengths - 1)
+        n_nodes = weight @ (lengths == 1) - weight @ np.maximum(lengths - 2, 0)
+        total = 0.0
+        for count, size in ((n_pairs, self._shape[1] ** 2), (n_nodes, self._shape[1])):
+            other = eta / size
+            total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
+        return total
+
+    def sampling(self, scheme, nonuniformity):
+        """How sequences are to be chosen (see `SDCACRF`)."""
+        weight = self._problem.sample_weight
+        smoothness = np.ones_like(weight)
+        if "importance" in scheme:
+            radii = squared_radii(self._problem, self._distinct)
+            smoothness = self._problem.l2 + weight * radii
+        adaptive = "gap" in scheme or scheme == "max"
+        factor = weight * smoothness if "gap" in scheme else weight
+        largest = scheme == "max"
+        priority = factor * self._dual.gap if adaptive else smoothness
+        return Sampling(
+            build_tree(priority, largest),
+            factor if adaptive else np.empty(0),
+            largest,
+            0.0 if scheme == "uniform" else float(nonuniformity),
+        )
+
+    def visit_all(self, order, sampling, line_search_tol):
+        """Update every sequence, in the order given."""
+        for part in np.array_split(order, self._n_pieces):
+            self._update(part, np.empty(0), sampling, line_search_tol)
+
+    def visit_some(self, draws, sampling, line_search_tol):
+        """Update a sequence for each of the uniform random numbers."""
+        for part in np.array_split(draws, self._n_pieces):
+            self._update(np.empty(0, np.int64), part, sampling, line_search_tol)
+
+    def _update(self, order, draws, sampling, tol):
+        sdca_updates(
+            self._problem, self._distinct, order, draws, self._dual, self._chain, sampling, tol
+        )
+        self.n_updates += len(order) + len(draws)
+        self.n_oracle_calls += len(order) + len(draws)
+
+    def refresh(self, sampling):
+        """Let the sampling know all gaps, after `certify`."""
+        if len(sampling.factor) == 0:
+            return sampling
+        priority = sampling.factor * self._dual.gap
+        return sampling._replace(tree=build_tree(priority, sampling.largest))
+
+    def estimate(self):
+        """The certificate as far as it is known without another pass over the data.
+
+        The dual value is right to the precision that pairs are stored in. The gap is the sum of
+        the gaps that the sequences had when they were visited last, mostly larger than it is now.
+        """
+        weight = self._problem.sample_weight
+        dual = weight @ self._dual.entropy - self._problem.l2 / 2 * self._square_norm()
+        gap = weight @ self._dual.gap
+        return Certificate(float(dual + gap), float(dual), float(gap))
+
+    def certify(self, run):
+        """Compute the weights anew from the dual variables, and both objectives from scratch."""
+        entropy = self._set_conjugate_chain(run)
+        transitions = prepare_transitions(self._chain.transition)
+        nll = run(
+            lambda _, first, last: true_gaps(
+                self._problem, first, last, self._dual, self._chain, transitions
+            )
+        )
+        self.n_oracle_calls += self.n_sequences
+        penalty = self._problem.l2 / 2 * self._square_norm()
+        objective = sum(nll) + penalty
+        # Where they are equal, rounding must not turn them round.
+        dual = min(entropy - penalty, objective)
+        return Certificate(float(objective), float(dual), float(objective - dual))
+
+    def chain(self):
+        """The weights, in the order of the features."""
+        return self._chain._replace(weights=self._chain.weights[self._rank])
+
+    def weight_norm(self):
+        """Norm of all weights."""
+        return np.sqrt(self._square_norm())
+
+    def _set_conjugate_chain(self, run):
+        """Make the weights those that belong to the dual variables; return the entropies' sum."""
+        parts = [self._zero_chain() for _ in range(run.n_ranges)]
+        entropies = run(
+            lambda number, first, last: conjugate_sum(
+                self._problem, first, last, self._dual, parts[number]
+            )
+        )
+        self._chain = parts[0]
+        for part in parts[1:]:
+            for total, addend in zip(self._chain, part, strict=True):
+                total += addend
+        self._scale_chain(1 / self._problem.l2)
+        return sum(entropies)
+
+    def _zero_chain(self):
+        n_features, k = self._shape
+        chain = Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        return chain if self._possible is None else forbid(chain, self._possible)
+
+    def _scale_chain(self, factor):
+        for part in self._chain:
+            part *= factor
+
+    def _square_norm(self):
+        chain = self._chain if self._possible is None else forbid(self._chain, None)
+        return sum(dot(part.ravel(), part.ravel()) for part in chain)
+
+
+def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):
+    """Bytes that the dual variables take: nodes in double precision, pairs in `dtype`."""
+    return 8 * n_rows * n_labels + np.dtype(dtype).itemsize * (n_rows - n_sequences) * n_labels**2

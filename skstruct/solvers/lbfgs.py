@@ -1,0 +1,136 @@
+"""Limited-memory BFGS (Nocedal, 1980) for large smooth objectives.
+
+scipy's L-BFGS-B handles bounds that a CRF does not have, and keeps its history in double
+precision. Here the history is in single precision, which takes half the memory and half the
+time of an iteration that is governed by memory, and leaves the iterates, the objective and the
+gradient in double precision.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels.likelihood.lbfgs import add_scaled, descent_direction, dot, remember
+
+__all__ = ["Iterate", "minimize_lbfgs"]
+
+# Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
+_DECREASE = 1e-4
+_CURVATURE = 0.9
+_MAX_TRIALS = 30
+# The inverse diagonal of the Hessian scales the coordinates, but not by its full power: the
+# features of a token share its error, so the Hessian of a CRF is far from diagonal. The first power
+# brings the objective down soonest; with the second one the last digits come sooner.
+_METRIC_POWERS = 0.6, 0.25
+# At which step the one gives way to the other.
+_LONG_RUN = 25
+
+
+class Iterate(NamedTuple):
+    """A point, with what is known of the objective there."""
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+
+
+def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1):
+    """Iterates of L-BFGS, one at a time; the caller says when it is enough.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``value_and_gradient(x, out)`` returns the objective at `x` and writes its gradient into
+        `out`.
+    x : ndarray of shape (n_parameters,)
+        Where to start.
+    memory : int, default=10
+        Number of past steps that the curvature is estimated from.
+    curvature : callable, default=None
+        ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
+        `out`. If given, it is asked once, and scales the coordinates from then on.
+    ask_at : int, default=1
+        At which step it is asked; better at once from a good start, and later from a bad one.
+
+    Yields
+    ------
+    iterate : Iterate
+        First the starting point, then one after every step. The arrays are overwritten by the
+        second step after. Ends by itself when no step brings the objective down any more.
+    """
+    n = x.shape[0]
+    s, y = np.zeros((memory, n), np.float32), np.zeros((memory, n), np.float32)
+    rho = np.zeros(memory)
+    order = []
+    scale, metric = 1.0, np.ones(n, np.float32)
+    direction = np.empty(n)
+    gradient = np.empty(n)
+    current = Iterate(x.copy(), value_and_gradient(x, gradient), gradient)
+    spare = Iterate(np.empty(n), np.inf, np.empty(n))
+    yield current
+    for step in count(1):
+        if step == ask_at and curvature is not None:
+            curvature(current.x, direction)
+            metric[:] = direction ** -_METRIC_POWERS[step >= _LONG_RUN]
+        elif step == _LONG_RUN and order:
+            metric **= _METRIC_POWERS[1] / _METRIC_POWERS[0]
+            newest = y[order[0]]
+            scale = 1.0 / (rho[order[0]] * dot(newest * metric, newest))
+        newest_first = np.array(order, np.int64)
+        descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
+        slope = dot(current.gradient, direction)
+        if not order and slope < 0:
+            # Nothing is known of the curvature yet: a step of length one.
+            direction /= np.sqrt(-slope)
+            slope = -np.sqrt(-slope)
+        following = _line_search(value_and_gradient, current, direction, slope, spare)
+        if following is None:
+            if not order:
+                return
+            # A history spoilt by rounding: start over with steepest descent.
+            order, scale = [], 1.0
+            continue
+        slot = order[-1] if len(order) == memory else _free_slot(order)
+        change = (following.x, current.x, following.gradient, current.gradient)
+        sy, yy = remember(*change, metric, s[slot], y[slot])
+        order = [i for i in order if i != slot]
+        if sy > 1e-10 * yy:
+            rho[slot], scale = 1.0 / sy, sy / yy
+            order = [slot, *order]
+        current, spare = following, current
+        yield current
+
+
+def _free_slot(order):
+    return next(i for i in count() if i not in order)
+
+
+def _line_search(value_and_gradient, start, direction, slope, spare):
+    """Point along `direction` that meets the weak Wolfe conditions, written into `spare`."""
+    if not slope < 0:
+        return None
+    low, high, step = 0.0, np.inf, 1.0
+    # Near the optimum the objective cannot resolve the decrease any more.
+    slack = 1e-13 * abs(start.value)
+    for _ in range(_MAX_TRIALS):
+        add_scaled(start.x, step, direction, spare.x)
+        value = value_and_gradient(spare.x, spare.gradient)
+        if not value <= start.value + _DECREASE * step * slope + slack:
+            high = step
+            step = _interpolate(low, step, value, start.value, slope)
+        elif dot(spare.gradient, direction) < _CURVATURE * slope:
+            low = step
+            step = 2 * low if high == np.inf else (low + high) / 2
+        else:
+            return Iterate(spare.x, value, spare.gradient)
+    return None
+
+
+def _interpolate(low, step, value, start_value, slope):
+    """Minimum of the parabola through both ends, kept away from them."""
+    parabola = 2 * (value - start_value - slope * step)
+    best = -slope * step**2 / parabola if np.isfinite(parabola) and parabola > 0 else low
+    return min(max(best, low + 0.1 * (step - low)), low + 0.5 * (step - low))

@@ -1,0 +1,442 @@
+"""The training objective of a CRF as a function of one parameter vector."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from skstruct.input.constraints import WEIGHTS, forbid
+from skstruct.kernels.chain.scores import Chain, EdgeChain, EdgeRows, Rows
+from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
+from skstruct.kernels.likelihood.lbfgs import dot
+from skstruct.kernels.likelihood.objective import nll_gradient
+from skstruct.kernels.likelihood.parameters import (
+    LAST,
+    EdgeStateFeatures,
+    StateFeatures,
+    group_by_feature,
+    lay_out,
+    pack_rows,
+    point_to_rows,
+    unpack_rows,
+)
+from skstruct.kernels.online.partial import partial_nll_gradient
+from skstruct.taggers.base import take_rows, zero_edges
+
+__all__ = ["CRFObjective", "draw_order"]
+
+# A batch method goes on from a start after so many epochs, or where the dual-free ascent is within
+# this share of the objective, by a generous estimate: there it gains as much in the same time.
+_MOST_EPOCHS = 12
+_NEAR = 0.03
+# The least penalty of the start, over the mean square of the features of a token.
+_LEAST_PENALTY = 1e-3
+# The most bytes that the start may remember.
+_MOST_MEMORY = 2**31
+# In a random order so many visits are shared out equally, others by how much they are worth.
+_UNIFORM = 0.1
+
+
+class CRFObjective:
+    """``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, and its gradient.
+
+    Which weights there are is CRFsuite's choice: those of (feature, label) and (label, label)
+    combinations that occur in the training data at least `min_freq` times, or all of them. The
+    parameter vector holds the state weights (see `skstruct.kernels.likelihood.parameters`), then
+    the transition matrix, and the biases of all, first and last tokens. Features of transitions
+    come last, and are laid out like those of states, with pairs of labels for labels. Positions
+    that are no weights of the model are *pinned*: they are zero and so is their gradient.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences that all have a positive weight. Labels that are not known are negative; the
+        likelihood is then that of all labellings that agree with the known ones, and only tokens
+        with a label count as observed.
+    n_features, n_labels : int
+        Size of the model.
+    n_edge_features : int, default=0
+        Number of features of transitions, where the rows of the training set have them.
+    l2 : float
+        Strength of the penalty.
+    min_freq : float
+        Least frequency of a combination that gets a weight; of a feature, the sum of its absolute
+        values.
+    all_possible_states, all_possible_transitions : bool
+        Whether combinations that do not occur have a frequency of zero instead of no weight. Of
+        transitions, this goes for the combinations with features, too.
+    fit_intercept : bool
+        Whether biases are weights of the model.
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last. Other labellings have no
+        probability, and weights that would be minus infinity are pinned.
+
+    Attributes
+    ----------
+    size : int
+        Length of the parameter vector.
+    n_weights : int
+        How many of its positions are weights.
+    partial : bool
+        Whether some labels are not known. The objective is then not convex.
+    """
+
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        n_edge_features=0,
+        *,
+        l2,
+        min_freq=0,
+        all_possible_states=False,
+        all_possible_transitions=False,
+        fit_intercept=True,
+        possible=None,
+    ):
+        self.l2 = l2
+        self._possible = possible
+        self.offsets = training_set.offsets
+        self.labels = training_set.labels
+        self.partial = bool(np.any(self.labels < 0))
+        self.sample_weight = training_set.sample_weight
+        self.n_features = n_features
+        self.n_labels = n_labels
+        # Token by token: how often each counts.
+        weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
+        rows = Rows(*training_set.rows[: len(Rows._fields)])
+        self._features, self._place, pinned, n_state = _lay_out(
+            rows, self.labels, weight, n_features, n_labels, min_freq, all_possible_states
+        )
+        unseen = _transition_frequency(training_set, n_labels)
+        free = (unseen > 0) | all_possible_transitions
+        transition = free & (unseen >= min_freq)
+        biases = np.full((3, n_labels), fit_intercept)
+        if possible is not None:
+            transition &= possible.transition
+            biases[1:] &= np.stack([possible.start, possible.end])
+        no_transition = n_state + np.flatnonzero(~transition)
+        no_bias = n_state + n_labels * n_labels + np.flatnonzero(~biases)
+        n_chain = n_state + n_labels * n_labels + 3 * n_labels
+        self._cuts = [n_state, n_state + n_labels * n_labels]
+        self._pinned = np.concatenate([pinned, no_transition, no_bias])
+        self.size = n_chain
+        self._edge_place = None
+        if isinstance(training_set.rows, EdgeRows):
+            self._add_edges(
+                training_set.rows.edges, n_edge_features, weight, min_freq, all_possible_transitions
+            )
+        self.n_weights = self.size - len(self._pinned)
+        self._partial = []
+
+    def _add_edges(self, rows, n_features, weight, min_freq, every_pair):
+        """Append the weights of features of transitions to the parameter vector."""
+        n_pairs = self.n_labels**2
+        if n_pairs > LAST:
+            raise ValueError(
+                f"{self.n_labels} classes; with features of transitions at most 181 are supported."
+            )
+        # To fail now rather than when all is done; memory that is not written to is not taken.
+        zero_edges(n_features, self.n_labels)
+        labels = self.labels
+        pairs = np.zeros_like(labels)
+        pairs[1:] = labels[:-1] * self.n_labels + labels[1:]
+        pairs[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
+        rows = _without_first_tokens(rows, self.offsets)
+        features, self._edge_place, pinned, n_edges = _lay_out(
+            rows, pairs, weight, n_features, n_pairs, min_freq, every_pair
+        )
+        self._features = EdgeStateFeatures(*self._features, features)
+        self._cuts.append(self.size)
+        self._pinned = np.concatenate([self._pinned, self.size + pinned])
+        self.size += n_edges
+
+    def value_and_gradient(self, theta, out, run):
+        """Objective at `theta`; its gradient is written into `out`.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            Parameters.
+        out : ndarray of shape (size,)
+            Receives the gradient.
+        run : callable
+            From `skstruct.utils.parallel.range_runner`.
+
+        Returns
+        -------
+        value : float
+        """
+        chain = self._constrained(theta)
+        features, labels, weight = self._features, self.labels, self.sample_weight
+
+        def nll(first, last, out):
+            where = self.offsets, first, last
+            if self.partial:
+                return partial_nll_gradient(features, *where, labels, weight, chain, out)
+            return nll_gradient(features, features, *where, labels, weight, chain, False, out)
+
+        value = sum(self._sum_over_ranges(nll, out, run))
+        out += self.l2 * theta
+        out[self._pinned] = 0.0
+        return value + self.l2 / 2 * dot(theta, theta)
+
+    def curvature(self, theta, out, run):
+        """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
+        chain = self._constrained(theta)
+        features, squares = self._features, _squared(self._features)
+        labels, weight = self.labels, self.sample_weight
+
+        def nll(first, last, out):
+            where = self.offsets, first, last
+            return nll_gradient(features, squares, *where, labels, weight, chain, True, out)
+
+        self._sum_over_ranges(nll, out, run)
+        # Without penalty a weight may have next to no curvature.
+        out += max(self.l2, 1e-3)
+
+    def _sum_over_ranges(self, function, out, run):
+        """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
+        # The first range writes where the sum is wanted; the others have a vector of their own.
+        if len(self._partial) != run.n_ranges - 1:
+            self._partial = [np.empty(self.size) for _ in range(run.n_ranges - 1)]
+        vectors = [out, *self._partial]
+
+        def on_range(number, first, last):
+            vectors[number][:] = 0.0
+            return function(first, last, self._split(vectors[number]))
+
+        results = run(on_range)
+        for partial in self._partial:
+            out += partial
+        return results
+
+    def stochastic_start(self):
+        """Parameter vector near the minimum, or None.
+
+        A point from which a batch method needs a third of the evaluations or fewer. The order of
+        the sequences is random, but always the same.
+
+        Returns
+        -------
+        theta : ndarray of shape (size,) or None
+            None where it would take too much memory.
+        """
+        memory = self._memory()
+        if memory is None:
+            return None
+        for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
+            theta, objective, distance = found
+            if not distance > _NEAR * objective:
+                break
+        return theta
+
+    @property
+    def most_at_zero(self):
+        """What the objective is at zero, or more where some labellings are impossible."""
+        return self.sample_weight @ np.diff(self.offsets) * np.log(self.n_labels)
+
+    def dual_free_epochs(self, memory):
+        """Weights after each epoch of coordinate ascent (see `kernels.likelihood.dual_free`).
+
+        Parameters
+        ----------
+        memory : Memory
+            Zero at first; changed.
+
+        Yields
+        ------
+        theta : ndarray of shape (size,)
+            Parameters. The next epoch changes them.
+        objective : float
+            What it was at the last visit of each sequence.
+        distance : float
+            Estimate of how far it is from its minimum, mostly several times too large.
+        """
+        theta, free = np.zeros(self.size), np.ones(self.size)
+        free[self._pinned] = 0.0
+        chain, free = self._split(theta), self._split(free)
+        # The dual of next to no penalty is too hard to be worth while.
+        l2 = max(self.l2, _LEAST_PENALTY * self._mean_square)
+        random_state = np.random.RandomState(0)
+        order = random_state.permutation(len(self.sample_weight))
+        while True:
+            for name in () if self._possible is None else WEIGHTS:
+                getattr(chain, name)[~getattr(self._possible, name)] = -np.inf
+            dual_free_epoch(
+                self._features,
+                self.offsets,
+                order,
+                self.labels,
+                self.sample_weight / l2,
+                chain,
+                free,
+                memory,
+            )
+            # What is no weight has moved with the others.
+            theta[self._pinned] = 0.0
+            priority = self.sample_weight * memory.divergence
+            objective = self.sample_weight @ memory.loss + l2 / 2 * dot(theta, theta)
+            yield theta, objective, priority.sum()
+            order = draw_order(priority, random_state)
+
+    def _memory(self):
+        """What sequences remember before the first epoch; None if that is too much."""
+        n_rows, n_sequences, k = len(self.labels), len(self.sample_weight), self.n_labels
+        n_slabs = n_sequences if self._edge_place is None else n_rows
+        if 4 * (n_rows * k + n_slabs * k * k) > _MOST_MEMORY:
+            return None
+        return Memory(
+            np.zeros((n_rows, k), np.float32),
+            np.zeros((n_slabs, k * k), np.float32),
+            *np.zeros((3, n_sequences)),
+        )
+
+    @property
+    def _mean_square(self):
+        """Mean over the tokens of the squared norm of their features."""
+        total = _sum_of_squares(self._features)
+        if self._edge_place is not None:
+            total += _sum_of_squares(self._features.edges)
+        return max(total, 1.0) / len(self.labels)
+
+    def suboptimality_bound(self, gradient):
+        """How far the objective can be above its minimum where it has this gradient.
+
+        The objective is strongly convex with modulus `l2`, so it is at most
+        ``|gradient|^2 / (2 l2)``. Not where labels are unknown; nothing is known of that.
+        """
+        if self.partial:
+            return np.inf
+        square = dot(gradient, gradient)
+        if square == 0:
+            return 0.0
+        return square / (2 * self.l2) if self.l2 > 0 else np.inf
+
+    def pack(self, chain):
+        """Parameter vector with the weights of a chain, as far as the model has them."""
+        theta = np.zeros(self.size)
+        pack_rows(chain.weights, self._place, self._features.labels, theta)
+        parts = self._split(theta)
+        chain = forbid(chain, None)
+        for name in Chain._fields[1:]:
+            getattr(parts, name)[...] = getattr(chain, name)
+        if self._edge_place is not None:
+            labels = self._features.edges.labels
+            pack_rows(chain.edges, self._edge_place, labels, parts.edges)
+        theta[self._pinned] = 0.0
+        return theta
+
+    def unpack(self, theta):
+        """Chain with the weights of a parameter vector, zero where the model has none.
+
+        Those of impossible labellings are minus infinity.
+        """
+        parts = self._constrained(theta)
+        weights = np.zeros((self.n_features, self.n_labels))
+        unpack_rows(theta, self._place, self._features.labels, weights)
+        chain = Chain(weights, *(part.copy() for part in parts[1:5]))
+        if self._edge_place is None:
+            return chain
+        edges = zero_edges(len(self._edge_place), self.n_labels)
+        unpack_rows(parts.edges, self._edge_place, self._features.edges.labels, edges)
+        return EdgeChain(*chain, edges)
+
+    def _constrained(self, theta):
+        """The same as `_split`, with weights of minus infinity where labels are impossible."""
+        chain = self._split(theta)
+        return chain if self._possible is None else forbid(chain, self._possible)
+
+    def _split(self, theta):
+        k = self.n_labels
+        state, transition, biases, *edges = np.split(theta, self._cuts)
+        chain = Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
+        return EdgeChain(*chain, *edges) if edges else chain
+
+
+def _lay_out(rows, labels, weight, n_features, n_labels, min_freq, every_label):
+    """Decide where the weights of features stand.
+
+    Returns the tokens with pointers to them, the place of each feature, the places that are no
+    weights, and the number of places.
+    """
+    counted = rows if weight is None else _weighted_rows(rows, weight)
+    observed = group_by_feature(*_labelled(counted, labels), n_features)
+    if np.any(labels < 0):
+        # Features that no labelled token has may still have weights for all labels.
+        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features)
+        observed = (*observed[:-1], order)
+    place, width, short_labels, pinned, n_places = lay_out(
+        *observed, n_labels, float(min_freq), every_label
+    )
+    if n_places > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{n_places} weights are more than the 2,147,483,647 that are supported; "
+            "use fewer features or a larger min_freq."
+        )
+    pointers = point_to_rows(rows, place, width)
+    return StateFeatures(*pointers, short_labels, len(short_labels)), place, pinned, n_places
+
+
+def _labelled(rows, labels):
+    """The rows with a label, and their labels."""
+    kept = np.flatnonzero(labels >= 0)
+    return (rows, labels) if len(kept) == len(labels) else (take_rows(rows, kept), labels[kept])
+
+
+def _weighted_rows(rows, weight):
+    """Rows whose values are multiplied by the weight of their token."""
+    if np.all(weight == 1):
+        return rows
+    weight = np.repeat(weight, np.diff(rows.indptr))
+    return Rows(rows.indptr, rows.indices, weight * rows.data if rows.data.size else weight)
+
+
+def _without_first_tokens(rows, offsets):
+    """Rows in which the first tokens of sequences, which no transition leads to, have nothing."""
+    counts = np.diff(rows.indptr)
+    reached = np.ones(len(counts), bool)
+    reached[offsets[:-1][np.diff(offsets) > 0]] = False
+    if not counts[~reached].any():
+        return rows
+    kept = np.repeat(reached, counts)
+    indptr = np.concatenate([[0], np.cumsum(counts * reached)])
+    return Rows(indptr, rows.indices[kept], rows.data[kept] if rows.data.size else rows.data)
+
+
+def draw_order(priority, random_state):
+    """As many sequences as there are, in random order, most of them by their priorities."""
+    n = len(priority)
+    total = priority.sum()
+    # Where nothing is known of any, or what is known is no number, all are alike.
+    share = priority / total if 0 < total < np.inf else np.full(n, 1 / n)
+    bounds = np.cumsum(_UNIFORM / n + (1 - _UNIFORM) * share)
+    places = (np.arange(n) + random_state.random_sample()) / n
+    return random_state.permutation(np.minimum(np.searchsorted(bounds, places), n - 1))
+
+
+def _squared(features):
+    """Features with the squares of their values."""
+    squares = features._replace(data=np.square(features.data))
+    if isinstance(features, EdgeStateFeatures):
+        squares = squares._replace(edges=_squared(features.edges))
+    return squares
+
+
+def _sum_of_squares(features):
+    return np.square(features.data).sum() if features.data.size else len(features.places)
+
+
+def _transition_frequency(training_set, n_labels):
+    """How often each label follows each other, ndarray of shape (n_labels, n_labels)."""
+    labels, offsets = training_set.labels.astype(np.int64), training_set.offsets
+    follows = np.ones(len(labels), bool)
+    follows[offsets[:-1][offsets[:-1] < len(labels)]] = False
+    follows &= labels >= 0
+    follows[1:] &= labels[:-1] >= 0
+    later = np.flatnonzero(follows)
+    weight = np.repeat(training_set.sample_weight, np.diff(offsets))[later]
+    pair = labels[later - 1] * n_labels + labels[later]
+    return np.bincount(pair, weight, n_labels**2).reshape(n_labels, n_labels)

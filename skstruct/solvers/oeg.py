@@ -1,0 +1,133 @@
+"""Online exponentiated gradient for CRFs, one epoch at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
+from skstruct.kernels.dual.sdca import Problem, by_first_sight
+from skstruct.kernels.likelihood.lbfgs import dot
+
+__all__ = ["ExponentiatedGradient"]
+
+# How far a step goes at first, of the way to the scores of the current weights.
+_FIRST_STEP = 0.5
+# The share of other labels at which the start is tried out.
+_TRIAL_SHARE = 1e-6
+# By as much as the dual rose in the last epochs, it mostly has to rise again.
+_LOOK_BACK = 5
+
+
+class ExponentiatedGradient:
+    """Online exponentiated gradient (Collins et al., 2008) on the objective of a CRF.
+
+    ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for every combination of a feature and a
+    label, by its dual. As `skstruct.solvers.dual.CRFDual` it knows a lower bound of the objective,
+    and stores less, but each trial of a step takes another call of the oracle.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences with at least one token and a positive weight.
+    n_features, n_labels : int
+        Size of the model.
+    l2 : float
+        Strength of the penalty, positive.
+    fit_intercept : bool
+        Whether there are biases.
+
+    Attributes
+    ----------
+    n_updates, n_oracle_calls : int
+        How many steps were made, and how many times the marginals of a sequence were computed.
+    """
+
+    def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
+        offsets, labels, weight = training_set[1:]
+        found = by_first_sight(training_set.rows, offsets, n_features)
+        self._rank, rows, self._distinct = found
+        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self.n_sequences, k = len(weight), n_labels
+        by_row, by_sequence = (len(labels), k), (self.n_sequences, k, k)
+        self._state = Exponentiated(
+            Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k))),
+            np.empty(by_row),
+            np.empty(by_sequence),
+            np.empty(by_row),
+            np.empty(by_sequence),
+            np.empty(self.n_sequences),
+            np.full(self.n_sequences, _FIRST_STEP),
+        )
+        self.n_updates = self.n_oracle_calls = 0
+        self._duals = []
+        if n_labels == 1:
+            start_dual(self._problem, self._state, 0.0)
+            return
+        self._start(_TRIAL_SHARE)
+        self._start(self._best_share(self._square_norm() / _TRIAL_SHARE**2))
+
+    def _start(self, share):
+        """Give all wrong labels of a token together this share of its probability."""
+        others = self._state.node.shape[1] - 1
+        start_dual(self._problem, self._state, float(np.log((1 - share) / share * others)))
+        for part in self._state.chain:
+            part[...] = 0.0
+        conjugate_to(self._problem, self._distinct, self._state)
+
+    def _best_share(self, square):
+        """The share at which the lower bound is largest, if weights are proportional to it."""
+        n_tokens = self._problem.sample_weight @ np.diff(self._problem.offsets)
+        others = self._state.node.shape[1] - 1
+
+        def slope(log_share):
+            share = np.exp(log_share)
+            entropy = n_tokens * (np.log1p(-share) - log_share + np.log(others))
+            return entropy - self._problem.l2 * share * square
+
+        low, high = np.log(1e-12), np.log(others / (others + 1))
+        if slope(high) >= 0 or slope(low) <= 0:
+            return float(np.exp(high if slope(high) >= 0 else low))
+        return float(np.exp(brentq(slope, low, high)))
+
+    def epoch(self, random_state):
+        """Make as many steps as there are sequences, in the first epoch one for each.
+
+        Parameters
+        ----------
+        random_state : RandomState instance
+            Source of the order.
+        """
+        n = self.n_sequences
+        first = self.n_updates == 0
+        self.steps(random_state.permutation(n) if first else random_state.randint(n, size=n))
+        self._duals.append(self.dual())
+
+    def steps(self, order):
+        """Visit the sequences in `order`."""
+        self.n_oracle_calls += oeg_steps(self._problem, self._distinct, order, self._state)
+        self.n_updates += len(order)
+
+    def dual(self):
+        """Lower bound of the objective."""
+        entropy = self._problem.sample_weight @ self._state.entropy
+        return float(entropy - self._problem.l2 / 2 * self._square_norm())
+
+    def estimate(self):
+        """About how far the objective is above its minimum, after an epoch; infinite at first."""
+        if len(self._duals) <= _LOOK_BACK:
+            return np.inf
+        return self._duals[-1] - self._duals[-1 - _LOOK_BACK]
+
+    def notes(self):
+        """What is known without another pass over the sequences."""
+        return {"dual": self._duals[-1]}
+
+    def chain(self):
+        """The weights, in the order of the features."""
+        chain = self._state.chain
+        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+
+    def _square_norm(self):
+        return sum(dot(part.ravel(), part.ravel()) for part in self._state.chain)

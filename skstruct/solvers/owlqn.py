@@ -1,0 +1,116 @@
+"""Orthant-wise L-BFGS (Andrew and Gao, 2007): smooth objectives plus a penalty of absolute values.
+
+Within an orthant, where no coordinate changes its sign, the penalty is linear, and L-BFGS works on
+the whole as it does on the smooth part. So every step stays in one orthant: coordinates that would
+leave it stop at zero, and leave zero only to the side where the objective falls.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+
+from skstruct.kernels.likelihood.lbfgs import descent_direction, dot, remember
+from skstruct.solvers.lbfgs import Iterate
+
+__all__ = ["minimize_owlqn"]
+
+# Sufficient decrease (Armijo), and how many times a step is cut before it counts as none.
+_DECREASE = 1e-4
+_MAX_TRIALS = 40
+
+
+def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
+    """Iterates of orthant-wise L-BFGS, one at a time; the caller says when it is enough.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``value_and_gradient(x, out)`` returns the smooth part of the objective at `x` and writes
+        its gradient into `out`.
+    x : ndarray of shape (n_parameters,)
+        Where to start.
+    l1 : float
+        Strength of the penalty ``l1 * |x|_1``.
+    memory : int, default=10
+        Number of past steps that the curvature is estimated from.
+
+    Yields
+    ------
+    iterate : Iterate
+        First the starting point, then one after every step; ``value`` is the whole objective, and
+        ``gradient`` its subgradient of least norm. The arrays are overwritten by the second step
+        after. Ends by itself when no step brings the objective down any more.
+    """
+    n = x.shape[0]
+    s, y = np.zeros((memory, n), np.float32), np.zeros((memory, n), np.float32)
+    rho, metric = np.zeros(memory), np.ones(n, np.float32)
+    order, scale = [], 1.0
+    direction = np.empty(n)
+    # The gradients of the smooth part, of which the history is made.
+    smooth, next_smooth = np.empty(n), np.empty(n)
+    x = x.copy()
+    value = value_and_gradient(x, smooth) + l1 * np.abs(x).sum()
+    current = Iterate(x, value, least_subgradient(x, smooth, l1))
+    yield current
+    while True:
+        newest_first = np.array(order, np.int64)
+        descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
+        # Only where the subgradient agrees is it known that the objective falls.
+        direction[direction * current.gradient >= 0] = 0.0
+        if not order:
+            norm = np.sqrt(dot(direction, direction))
+            direction /= max(norm, np.finfo(float).tiny)
+        following = _line_search(value_and_gradient, current, direction, l1, next_smooth)
+        if following is None:
+            if not order:
+                return
+            # A history spoilt by rounding: start over with steepest descent.
+            order, scale = [], 1.0
+            continue
+        slot = order[-1] if len(order) == memory else next(i for i in count() if i not in order)
+        sy, yy = remember(following.x, current.x, next_smooth, smooth, metric, s[slot], y[slot])
+        order = [i for i in order if i != slot]
+        if sy > 1e-10 * yy:
+            rho[slot], scale = 1.0 / sy, sy / yy
+            order = [slot, *order]
+        current = following
+        smooth, next_smooth = next_smooth, smooth
+        yield current
+
+
+def least_subgradient(x, gradient, l1):
+    """Subgradient of least norm of the objective, given the gradient of its smooth part.
+
+    It is zero at the minimum and nowhere else. For a smooth part that is strongly convex with
+    modulus ``l2``, the objective is at most ``|subgradient|^2 / (2 l2)`` above its minimum.
+    """
+    # At zero, the penalty resists a slope of up to l1 in either direction.
+    return np.where(
+        x == 0,
+        np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0),
+        gradient + l1 * np.sign(x),
+    )
+
+
+def _line_search(value_and_gradient, start, direction, l1, smooth):
+    """Point along `direction` in one orthant that is better by enough, halving the step.
+
+    The gradient of the smooth part there is written into `smooth`.
+    """
+    orthant = np.where(start.x == 0, -np.sign(start.gradient), np.sign(start.x))
+    # Near the optimum the objective cannot resolve the decrease any more.
+    slack = 1e-14 * abs(start.value)
+    step = 1.0
+    for _ in range(_MAX_TRIALS):
+        x = start.x + step * direction
+        x[x * orthant <= 0] = 0.0
+        decrease = dot(start.gradient, x - start.x)
+        if not decrease < 0:
+            return None
+        value = value_and_gradient(x, smooth) + l1 * np.abs(x).sum()
+        if value <= start.value + _DECREASE * decrease + slack:
+            return Iterate(x, value, least_subgradient(x, smooth, l1))
+        step *= 0.5
+    return None

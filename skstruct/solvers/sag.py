@@ -1,0 +1,141 @@
+"""Stochastic average gradient for CRFs, one epoch at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.input.constraints import forbid
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.dual.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
+from skstruct.kernels.dual.sampling import build_tree
+from skstruct.kernels.dual.sdca import Problem, by_first_sight
+from skstruct.kernels.likelihood.lbfgs import dot
+
+__all__ = ["StochasticAverageGradient"]
+
+
+class StochasticAverageGradient:
+    """SAG with non-uniform sampling (Schmidt et al., 2015) on the objective of a CRF.
+
+    ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for every combination of a feature and a
+    label. It converges linearly, needs no learning rate, and stores the gradient of each sequence
+    by its scores: of each token, and of the label pairs in sum.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences with at least one token and a positive weight.
+    n_features, n_labels : int
+        Size of the model.
+    l2 : float
+        Strength of the penalty.
+    fit_intercept : bool
+        Whether there are biases.
+    nonuniformity : float, default=0.5
+        The chance of drawing a sequence by its curvature, and not uniformly.
+    start : Chain, default=None
+        Weights to start from; by default, zero. The gradients of all sequences are computed there,
+        because steps by a few of them would lead away again.
+    possible : Constraint, default=None
+        Which labels may follow each other, come first and last.
+
+    Attributes
+    ----------
+    n_updates, n_oracle_calls : int
+        How many steps were made, and how many times marginals or partition functions of a sequence
+        were computed.
+    """
+
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        *,
+        l2,
+        fit_intercept,
+        nonuniformity=0.5,
+        start=None,
+        possible=None,
+    ):
+        offsets, labels, weight = training_set[1:]
+        found = by_first_sight(training_set.rows, offsets, n_features)
+        self._rank, rows, self._distinct = found
+        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self._nonuniformity = float(nonuniformity)
+        self.n_sequences, k = len(weight), n_labels
+        nothing = np.zeros(self.n_sequences)
+        self._state = AverageGradient(
+            *(
+                Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+                for _ in range(2)
+            ),
+            np.zeros(n_features),
+            np.zeros((len(labels), k)),
+            np.zeros((self.n_sequences, k * k)),
+            nothing,
+            build_tree(nothing, False),
+            build_tree(nothing, True),
+            np.zeros(N_PROGRESS),
+        )
+        self._state.progress[SCALE] = 1.0
+        self.n_updates = self.n_oracle_calls = 0
+        if possible is not None:
+            chain = forbid(self._state.chain, possible)
+            self._state = self._state._replace(chain=chain)
+        if start is not None:
+            start = forbid(start, possible)
+            start = start._replace(weights=start.weights[np.argsort(self._rank)])
+            for part, weights in zip(self._state.chain, start, strict=True):
+                part[...] = weights
+            self._visit(np.arange(self.n_sequences), np.empty(0), move=False)
+
+    def epoch(self, random_state):
+        """Make as many steps as there are sequences.
+
+        In the first epoch each sequence is visited once, in random order.
+
+        Parameters
+        ----------
+        random_state : RandomState instance
+            Source of the order.
+        """
+        order, draws = np.empty(0, np.int64), np.empty(0)
+        if self.n_updates == 0:
+            order = random_state.permutation(self.n_sequences)
+        else:
+            draws = random_state.random_sample(self.n_sequences)
+        self.steps(order, draws)
+
+    def steps(self, order, draws):
+        """Visit the sequences in `order`, then one for each of the uniform random numbers."""
+        self._visit(order, draws, move=True)
+        settle(self._state)
+        self.n_updates += len(order) + len(draws)
+
+    def _visit(self, order, draws, *, move):
+        self.n_oracle_calls += sag_steps(
+            self._problem, self._distinct, order, draws, self._nonuniformity, move, self._state
+        )
+
+    def gradient_norm(self):
+        """Norm of the gradient, by what it was of each sequence when that was visited last."""
+        square = 0.0
+        for weights, total in zip(forbid(self._state.chain, None), self._state.total, strict=True):
+            gradient = (self._problem.l2 * weights + total).ravel()
+            square += dot(gradient, gradient)
+        return float(np.sqrt(square))
+
+    def estimate(self):
+        """About how far the objective can be above its minimum; mostly a little too small."""
+        norm, l2 = self.gradient_norm(), self._problem.l2
+        return norm**2 / (2 * l2) if l2 > 0 else np.inf
+
+    def notes(self):
+        """What is known without another pass over the sequences."""
+        return {"gradient_norm": self.gradient_norm()}
+
+    def chain(self):
+        """The weights, in the order of the features."""
+        chain = self._state.chain
+        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))

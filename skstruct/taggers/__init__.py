@@ -1,0 +1,1 @@
+"""The taggers: estimators that label sequences."""

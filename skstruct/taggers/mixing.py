@@ -1,0 +1,107 @@
+"""Learning side by side: iterative parameter mixing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.online.loop import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult, OnlineState
+from skstruct.kernels.online.mixing import mix
+from skstruct.utils.parallel import range_runner, run_tasks
+
+__all__ = ["Mixture"]
+
+
+class Mixture:
+    """Learners of one part of the training set each (McDonald, Hall and Mann, 2010).
+
+    The sequences are dealt out to shards once. In every epoch each shard learns alone, beginning
+    with the mean of what all came to in the epoch before. Nothing depends on which thread is
+    faster, so the result is the same for the same number of shards. Every shard has weights of
+    its own, and with an average as many numbers again.
+
+    Parameters
+    ----------
+    state : OnlineState
+        Where to start.
+    counting : ndarray of shape (n_counting,)
+        Numbers of the sequences that are learnt from; they are dealt out like cards.
+    n_shards : int
+        Number of shards, at most that of the sequences.
+    n_jobs : int
+        Number of threads, as far as the context of joblib allows.
+
+    Attributes
+    ----------
+    state : OnlineState
+        The weights after mixing; those of the first shard.
+    """
+
+    def __init__(self, state, counting, n_shards, n_jobs):
+        self.n_jobs = n_jobs
+        self.n_shards = n_shards
+        self._shard_of = np.full(counting.max() + 1, -1)
+        self._shard_of[counting] = np.arange(len(counting)) % n_shards
+        kind = type(state.chain)
+        self._weights = kind(*(np.repeat(part[None], n_shards, axis=0) for part in state.chain))
+        self._lags = kind(*(np.zeros((n_shards, *part.shape)) for part in state.lag))
+        first = kind(*(part[0] for part in self._weights))
+        self.state = OnlineState(first, state.lag, state.progress)
+
+    def run_epoch(self, visit, samples, owner):
+        """Let every shard visit its samples, and mix.
+
+        Parameters
+        ----------
+        visit : callable
+            ``visit(samples, owner, state)`` visits samples and changes the state.
+        samples, owner : ndarray
+            From `skstruct.taggers.pieces.cut_sequences`, in the order of visit.
+
+        Returns
+        -------
+        result : EpochResult
+            Sum of what `visit` returned.
+        """
+        shard = np.full(len(owner), -1)
+        known = owner < len(self._shard_of)
+        shard[known] = self._shard_of[owner[known]]
+        states = [self._shard_state(s) for s in range(self.n_shards)]
+
+        def on_shard(s):
+            return visit(samples[shard == s], owner[shard == s], states[s])
+
+        results = run_tasks(on_shard, self.n_shards, self.n_jobs)
+        self._mix(np.array([state.progress for state in states]))
+        return EpochResult(*(sum(column) for column in zip(*results, strict=True)))
+
+    def _shard_state(self, s):
+        progress = np.zeros_like(self.state.progress)
+        progress[[NORM, SCALE, RATE]] = self.state.progress[[NORM, SCALE, RATE]]
+        kind = type(self._weights)
+        chain, lag = (kind(*(part[s] for part in parts)) for parts in (self._weights, self._lags))
+        return OnlineState(chain, lag, progress)
+
+    def _mix(self, progress):
+        average = self.state.lag.weights.shape[0] > 0
+        shares, totals = progress[:, SCALE] / self.n_shards, progress[:, TOTAL].copy()
+
+        def mix_rows(shards, lags, lag, first, last):
+            return mix(shards, lags, shares, totals, first, last, lag)
+
+        weights, *others = zip(self._weights, self._lags, self.state.lag, strict=True)
+        norm_of = []
+        for shards, lags, lag in others:
+            if lag.ndim == 1:
+                shards, lags, lag = shards[:, None], lags[:, None], lag[None]
+            lags = lags if average else lags[:, :0]
+            norm_of.append(mix_rows(shards, lags, lag, 0, shards.shape[1]))
+        every_row = np.arange(self._weights.weights.shape[1] + 1)
+        with range_runner(every_row, self.n_jobs) as run:
+            norms = run(lambda _, first, last: mix_rows(*weights, first, last))
+        now = self.state.progress
+        # Features of transitions, if there are any, come after what is common to all chains.
+        norms += norm_of[len(Chain._fields) - 1 :]
+        now[NORM], now[SCALE], now[TOTAL] = sum(norms), 1.0, 0.0
+        now[RATE] = progress[:, RATE].mean()
+        now[SEEN] += progress[:, SEEN].sum()

@@ -1,0 +1,84 @@
+"""Choosing how the n best labellings are searched for."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+
+from skstruct.kernels.chain.nbest import n_possible
+from skstruct.kernels.chain.scores import longest
+from skstruct.kernels.chain.search import ASTAR, BEAM, KBEST, Search, search_range
+from skstruct.utils.parallel import range_runner
+
+__all__ = ["SEARCHES", "check_search", "make_search", "search_sequences"]
+
+SEARCHES = {"astar": ASTAR, "kbest": KBEST, "beam": BEAM}
+
+
+def make_search(n_best, search, beam_width, *, count_misses=False):
+    """What the kernels are told about a search.
+
+    Parameters
+    ----------
+    n_best : int
+        How many labellings are wanted.
+    search : {"astar", "kbest", "beam"}
+        How they are found.
+    beam_width : int
+        How many partial labellings a beam keeps, at least `n_best`.
+    count_misses : bool, default=False
+        Whether to count how often a beam misses the best labelling.
+    """
+    # More than that does not fit into memory, and its product with the labels into an integer.
+    n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
+    misses = np.zeros(1 if count_misses else 0, np.int64)
+    return Search(n_best, SEARCHES[search], max(n_best, beam_width), misses)
+
+
+def check_search(n_best, search, beam_width):
+    """Raise a ValueError unless the parameters of a search make sense."""
+    for name, value in (("n_best", n_best), ("beam_width", beam_width)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    if search not in SEARCHES:
+        raise ValueError(f"search must be one of {', '.join(map(repr, SEARCHES))}, got {search!r}.")
+
+
+def search_sequences(rows, offsets, chain, search, n_jobs):
+    """Search for the n best labellings of every sequence.
+
+    Parameters
+    ----------
+    rows : Rows
+        The tokens.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    chain : Chain
+        The weights.
+    search : Search
+        From `make_search`.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_best, n_rows)
+        Labels, a labelling in each row; there are no more rows than labellings.
+    scores : ndarray of shape (n_sequences, n_best)
+    counts : ndarray of shape (n_sequences,)
+        How many labellings each sequence has; the rest is not filled in.
+    """
+    n_sequences = len(offsets) - 1
+    length = longest(offsets, 0, n_sequences)
+    n_best = n_possible(length, chain.transition.shape[0], search.n_best)
+    codes = np.zeros((n_best, offsets[-1]), np.int32)
+    scores = np.empty((n_sequences, n_best))
+    counts = np.empty(n_sequences, np.int64)
+    with range_runner(offsets, n_jobs) as run:
+        run(
+            lambda _, first, last: search_range(
+                rows, offsets, first, last, chain, search, codes, scores, counts
+            )
+        )
+    return codes, scores, counts

@@ -1,0 +1,5 @@
+"""Feature templates: from columns of tokens to a batch."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,6 @@
+from .vectorizers import HashingTemplateVectorizer, TemplateVectorizer
+
+__all__ = [
+    "HashingTemplateVectorizer",
+    "TemplateVectorizer",
+]

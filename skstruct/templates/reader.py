@@ -1,0 +1,187 @@
+"""A batch of tokens as the kernels of templates read it."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from skstruct.features.columns import TokenColumns
+from skstruct.kernels.templates.combine import Pattern, Pieces, Tokens, add_margins
+from skstruct.templates.syntax import compose, default_lines, parse_template
+from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
+
+__all__ = ["TemplateReader", "check_templates", "group_literals"]
+
+
+class TemplateReader:
+    """A batch as the kernels read it: codes of what each macro needs, and the templates.
+
+    These are the ones for features of tokens, or, in what `for_transitions` returns, for features
+    of transitions.
+
+    Parameters
+    ----------
+    X : iterable of sequences of tokens
+    lines : list of str or None
+        Of the template.
+    functions : dict of str to callable
+        Of the user.
+    vocabulary : Vocabulary, default=None
+        Values that have their numbers already; others are numbered after them.
+    """
+
+    def __init__(self, X, lines, functions, vocabulary=None):
+        self.lines = lines
+        self._functions = functions
+        self.vocabulary = vocabulary
+        self._numbers = ValueNumbers(vocabulary)
+        self.of_transitions = False
+        self.patterns, self.literals, self._templates = [], [], []
+        self._transitions = [], [], []
+        if lines is not None:
+            self._set_templates(lines)
+        columns = TokenColumns(X, self._wanted)
+        self.n_columns = columns.n_columns
+        self.offsets = columns.offsets
+        self.n_rows = int(columns.offsets[-1])
+        if self.n_columns is None:
+            # Sequences without a token: any template makes nothing of them.
+            self._templates = []
+            self._transitions = [], self._transitions[1], []
+        self._read_fields(columns)
+
+    def _set_templates(self, lines):
+        self.lines = lines
+        templates = check_templates(parse_template(lines), self._functions)
+        self.literals = group_literals(templates)
+        self._templates = _by_group((t for t in templates if t.makes_features), self.literals)
+        literals = group_literals(templates, of_transitions=True)
+        observers = _by_group((t for t in templates if t.observes_transitions), literals)
+        self._transitions = [], literals, observers
+
+    @property
+    def observes_transitions(self):
+        """Whether some lines of the template make features of transitions."""
+        return len(self._transitions[1]) > 0
+
+    def for_transitions(self):
+        """The same batch with the templates of the features of transitions."""
+        other = copy(self)
+        other.of_transitions = True
+        other.patterns, other.literals, other._templates = self._transitions
+        return other
+
+    def _wanted(self, n_columns):
+        if self.lines is None:
+            self._set_templates(default_lines(n_columns))
+        templates = self._templates + self._transitions[2]
+        for template in templates:
+            for macro in template.macros:
+                if macro.column >= n_columns:
+                    raise ValueError(
+                        f"{template.where}: there is no column {macro.column}; tokens have "
+                        f"{n_columns} column(s), counted from 0."
+                    )
+        return {macro.column for template in templates for macro in template.macros}
+
+    def _read_fields(self, columns):
+        templates = self._templates + self._transitions[2]
+        macros = [(m, t.where) for t in templates for m in t.macros]
+        reach = max((abs(m.offset) for m, _ in macros), default=0)
+        margin = max((abs(m.offset) for m, _ in macros if not m.absolute), default=0)
+        numbers = self._numbers
+        before = numbers.of([f"_B-{i}" for i in range(1, reach + 1)])
+        after = numbers.of([f"_B+{i}" for i in range(1, reach + 1)])
+        # What each macro makes of the distinct values of its column, and then at each token.
+        made = {}
+        for macro, where in macros:
+            if macro.source not in made:
+                function = compose(macro, self._functions, where)
+                made[macro.source] = numbers.of_macro(macro, columns.values[macro.column], function)
+        keys = {_field_key(macro): macro for macro, _ in macros}
+        counts = np.diff(self.offsets)
+        fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
+        for row, macro in zip(fields, keys.values(), strict=True):
+            codes = made[macro.source][columns.codes[macro.column]]
+            if macro.absolute:
+                codes = _at_absolute(codes, self.offsets, macro.offset, before, after)
+            add_margins(codes, self.offsets, before, after, margin, row)
+        shifts = margin * (2 * np.arange(len(counts)) + 1)
+        self.tokens = Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
+        self.pieces = numbers.pieces()
+        field_of = {key: number for number, key in enumerate(keys)}
+        _, literals, observers = self._transitions
+        self.patterns = [_pattern(t, field_of, self.literals) for t in self._templates]
+        patterns = [_pattern(t, field_of, literals) for t in observers]
+        self._transitions = patterns, literals, observers
+
+    @property
+    def values(self):
+        """The values by their numbers."""
+        return self._numbers.values
+
+    def sort_values(self):
+        """Number the values in their own order from now on."""
+        order, rank = self._numbers.sort()
+        for field in self.tokens.codes:
+            field[:] = renumber(rank, field)
+        self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
+
+    def memory(self, kept):
+        """What functions made of values, in the numbers of those values that are kept."""
+        return self._numbers.memory(kept)
+
+    def codes_at(self, pattern, rows):
+        """Codes of the values that a pattern takes at some rows, (n_rows, n_parts)."""
+        places = self.tokens.places[rows]
+        return self.tokens.codes[pattern.fields, places[:, None] + pattern.positions]
+
+
+def check_templates(templates, functions):
+    """Refuse what cannot be done, before any data are read."""
+    for template in templates:
+        for macro in template.macros:
+            compose(macro, functions, template.where)
+    return templates
+
+
+def group_literals(templates, *, of_transitions=False):
+    """Text around the macros, once for templates that have it in common."""
+    kind = "observes_transitions" if of_transitions else "makes_features"
+    return list(dict.fromkeys(t.literals for t in templates if getattr(t, kind)))
+
+
+def _by_group(templates, literals):
+    # Templates of a group side by side: their features are numbered together.
+    return sorted(templates, key=lambda template: literals.index(template.literals))
+
+
+def _at_absolute(codes, offsets, position, before, after):
+    """For every token, the value at a position of its sequence that counts from an end."""
+    first, last = offsets[:-1], offsets[1:]
+    if position > 0:
+        place = first + position - 1
+        outside = np.take(after, place - last, mode="clip")
+        inside = place < last
+    else:
+        place = last + position
+        outside = np.take(before, first - place - 1, mode="clip")
+        inside = place >= first
+    chosen = outside.copy()
+    chosen[inside] = codes[place[inside]]
+    return np.repeat(chosen, last - first)
+
+
+def _field_key(macro):
+    """The same for macros that read the same codes, from wherever."""
+    return macro.source, macro.offset if macro.absolute else None
+
+
+def _pattern(template, field_of, literals):
+    return Pattern(
+        np.array([field_of[_field_key(macro)] for macro in template.macros], np.int64),
+        np.array([0 if m.absolute else m.offset for m in template.macros], np.int64),
+        hash_pieces(template.literals),
+        literals.index(template.literals),
+    )

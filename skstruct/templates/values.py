@@ -1,0 +1,193 @@
+"""Numbers for the values that the macros of a template stand for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import accumulate, compress, count, repeat
+from operator import is_
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels.templates.combine import Pieces, hash_strings
+
+__all__ = ["Memory", "ValueNumbers", "Vocabulary", "hash_pieces", "renumber"]
+
+# Fixed for good: the columns of the hashing vectoriser follow from it.
+_BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
+    1, 2**64, 256, dtype=np.uint64, endpoint=False
+)
+_NOT_KEPT = np.int32(-2)
+
+
+class Made(NamedTuple):
+    """What functions made of the values of a column."""
+
+    column: int
+    steps: list  # the functions
+    codes: np.ndarray  # by value: the number of the result; -1: None; -2: not in the vocabulary
+
+
+class Memory(NamedTuple):
+    """What functions were called for, so that they need not be called again."""
+
+    columns: dict  # the values of columns
+    made: dict  # Made, by source (see Macro.source)
+
+
+class Vocabulary:
+    """The values that a vectoriser has learnt, and what functions made of the training data.
+
+    Parameters
+    ----------
+    values : list of str
+        Their places are their numbers.
+    memory : Memory
+    """
+
+    def __init__(self, values, memory):
+        self.values = values
+        self._number = dict(zip(values, count()))
+        self.pieces = hash_pieces(values)
+        self._made = memory.made
+        self._places = {c: dict(zip(v, count())) for c, v in memory.columns.items()}
+
+    def codes_of(self, values):
+        """Numbers of strings, -1 for those that are not among the values."""
+        return _look_up(self._number, values)
+
+    def places(self, column, values):
+        """Places of values among those that a column had, -1 for others; None if not known."""
+        return _look_up(self._places[column], values) if column in self._places else None
+
+    def recall(self, source, steps, places):
+        """Numbers of what these functions made of the values at some places; -2: not known."""
+        made = self._made.get(source)
+        # Functions may have been replaced since by others of the same name.
+        if made is None or not all(map(is_, made.steps, steps)):
+            return np.full(len(places), _NOT_KEPT)
+        # One more, for values that the column did not have.
+        return np.append(made.codes, _NOT_KEPT)[places]
+
+
+class ValueNumbers:
+    """Numbers of values, handed out as they come.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary or None
+        Values that keep their numbers.
+    """
+
+    def __init__(self, vocabulary=None):
+        self._vocabulary = vocabulary
+        n_known = 0 if vocabulary is None else len(vocabulary.values)
+        self._new = defaultdict(count(n_known).__next__)
+        self._memory = Memory({}, {})
+        self._places = {}
+
+    @property
+    def values(self):
+        """All values; their places are their numbers."""
+        known = [] if self._vocabulary is None else self._vocabulary.values
+        return known + list(self._new)
+
+    def pieces(self):
+        """Hashes and powers of all values."""
+        new = hash_pieces(list(self._new))
+        if self._vocabulary is None:
+            return new
+        return Pieces(*map(np.append, self._vocabulary.pieces, new))
+
+    def of(self, values):
+        """Numbers of strings; of None -1."""
+        if None in values:
+            codes = np.full(len(values), -1, np.int32)
+            present = [value is not None for value in values]
+            codes[present] = self.of(list(compress(values, present)))
+            return codes
+        if self._vocabulary is None:
+            return np.fromiter(map(self._new.__getitem__, values), np.int32, len(values))
+        codes = self._vocabulary.codes_of(values)
+        missing = np.flatnonzero(codes < 0)
+        codes[missing] = [self._new[values[i]] for i in missing.tolist()]
+        return codes
+
+    def of_macro(self, macro, values, function):
+        """Numbers of what a macro makes of the distinct values of its column.
+
+        Parameters
+        ----------
+        macro : Macro
+        values : list of str
+        function : Steps or None
+            None for the values themselves.
+        """
+        if function is None:
+            return self.of(values)
+        codes = np.full(len(values), _NOT_KEPT)
+        places = self._known_places(macro.column, values)
+        if places is not None:
+            codes = self._vocabulary.recall(macro.source, function.steps, places)
+        fresh = np.flatnonzero(codes == _NOT_KEPT)
+        codes[fresh] = self.of(function.of([values[i] for i in fresh.tolist()]))
+        self._memory.columns[macro.column] = values
+        self._memory.made[macro.source] = Made(macro.column, function.steps, codes)
+        return codes
+
+    def _known_places(self, column, values):
+        if column not in self._places and self._vocabulary is not None:
+            self._places[column] = self._vocabulary.places(column, values)
+        return self._places.get(column)
+
+    def sort(self):
+        """Number the values in their own order from now on.
+
+        Returns
+        -------
+        order : ndarray of shape (n_values,)
+            Number before of each value in its new order.
+        rank : ndarray of shape (n_values,), dtype int32
+            New number of each value in the order before.
+        """
+        values = list(self._new)
+        order = sorted(range(len(values)), key=values.__getitem__)
+        self._new = dict(zip(map(values.__getitem__, order), count()))
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        for source, made in self._memory.made.items():
+            self._memory.made[source] = made._replace(codes=renumber(rank, made.codes))
+        return np.array(order, np.int64), rank
+
+    def memory(self, kept):
+        """What was made of values, in the numbers of those values that are kept.
+
+        Parameters
+        ----------
+        kept : ndarray of shape (n_values,), dtype bool
+        """
+        number = np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), _NOT_KEPT)
+        made = {
+            source: m._replace(codes=renumber(number, m.codes))
+            for source, m in self._memory.made.items()
+        }
+        return self._memory._replace(made=made)
+
+
+def renumber(number, codes):
+    """New numbers of codes; -1 stays what it is."""
+    # One more, because no value is number -1.
+    return np.append(number, np.int32(-1))[codes]
+
+
+def _look_up(number, values):
+    return np.fromiter(map(number.get, values, repeat(-1)), np.int32, len(values))
+
+
+def hash_pieces(strings):
+    """Hashes and powers of strings."""
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
+    pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
+    hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
+    return pieces

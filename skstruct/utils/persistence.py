@@ -1,0 +1,225 @@
+"""What fitted estimators are stored as: plain arrays, with a version, and checked when they return.
+
+Every way of storing an estimator (skops.io, pickle, joblib, copies) asks it for its state. Here a
+state is made small, for skops stores each string of a list, dict or object array by itself; and
+it is checked, for compiled code does not look whether the arrays it is given fit together.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = [
+    "Persistent",
+    "check_array_shape",
+    "check_matrix",
+    "check_weights",
+    "pack_strings",
+    "unpack_strings",
+]
+
+# Raised when states change so that older versions cannot read them.
+FORMAT = 1
+_FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
+_STRINGS = "_packed_strings"
+_MAY_FORBID = ("transition_", "start_", "end_")
+
+
+class Persistent:
+    """Mixin, before `BaseEstimator`, of what is stored.
+
+    A subclass may define ``_check_state()``, which raises ValueError if the attributes do not fit
+    together, ``_derived_state``, names of attributes that are not stored, and
+    ``_restore_state()``, which makes them anew.
+    """
+
+    _derived_state = ()
+
+    def __getstate__(self):
+        try:
+            state = super().__getstate__()
+        except AttributeError:
+            state = self.__dict__
+        kept = {name: v for name, v in state.items() if name not in self._derived_state}
+        names = kept.get("feature_names_in_")
+        vectorizer = kept.get("vectorizer_")
+        if names is not None and names is getattr(vectorizer, "feature_names_", None):
+            # The vectoriser stores them already.
+            kept["feature_names_in_"] = "vectorizer_"
+        return {
+            **{name: pack_strings(value) for name, value in kept.items()},
+            _FORMAT_KEY: FORMAT,
+            _VERSION_KEY: _own_version(),
+        }
+
+    def __setstate__(self, state):
+        what = type(self).__name__
+        if not isinstance(state, dict):
+            raise ValueError(f"The state of a {what} is {type(state).__name__} and not a dict.")
+        state = dict(state)
+        found, writer = state.pop(_FORMAT_KEY, 0), state.pop(_VERSION_KEY, "unknown")
+        if not isinstance(found, int) or found > FORMAT:
+            raise ValueError(
+                f"This {what} was stored by skstruct {writer} in the format {found}; "
+                f"skstruct {_own_version()} reads formats up to {FORMAT}. Load it with the "
+                "version that stored it, or a later one."
+            )
+        try:
+            state = {name: unpack_strings(value) for name, value in state.items()}
+            if isinstance(state.get("feature_names_in_"), str):
+                state["feature_names_in_"] = state["vectorizer_"].feature_names_
+            if hasattr(super(), "__setstate__"):
+                super().__setstate__(state)
+            else:
+                self.__dict__.update(state)
+            self._restore_state()
+            self._check_state()
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"This stored {what} is damaged: {error}") from error
+
+    def _restore_state(self):
+        pass
+
+    def _check_state(self):
+        pass
+
+
+def _own_version():
+    try:
+        return version("skstruct")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def pack_strings(value):
+    """Many strings as two arrays; anything else as it is."""
+    is_array = isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1
+    if not (is_array or type(value) is list) or not len(value):
+        return value
+    strings = value.tolist() if is_array else value
+    if set(map(type, strings)) != {str}:
+        return value
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    text = np.frombuffer(b"".join(encoded), np.uint8)
+    return {_STRINGS: text, "lengths": lengths, "kind": "array" if is_array else "list"}
+
+
+def unpack_strings(value):
+    """Strings that `pack_strings` has packed; anything else as it is."""
+    if not (isinstance(value, dict) and _STRINGS in value):
+        return value
+    text, lengths = value[_STRINGS], np.asarray(value["lengths"])
+    check_array_shape(text, (len(text),), "the text", kinds="u")
+    if lengths.dtype.kind != "i" or np.any(lengths < 0) or lengths.sum() != len(text):
+        raise ValueError("the lengths of strings do not add up.")
+    text, ends = text.tobytes(), np.cumsum(lengths).tolist()
+    starts = [0, *ends[:-1]]
+    strings = [
+        text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)
+    ]
+    if value["kind"] == "list":
+        return strings
+    array = np.empty(len(strings), dtype=object)
+    array[:] = strings
+    return array
+
+
+def check_array_shape(array, shape, what, *, kinds="fiu"):
+    """Check that something is an array of numbers of this shape.
+
+    Parameters
+    ----------
+    array : object
+    shape : tuple of int
+    what : str
+        For the message.
+    kinds : str, default="fiu"
+        Kinds of dtype that are fine.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
+        raise ValueError(f"{what} is no array of numbers.")
+    if array.shape != shape:
+        raise ValueError(f"{what} has the shape {array.shape} and not {shape}.")
+
+
+def check_weights(tagger):
+    """Check that the weights of a tagger fit together, and with its classes and features."""
+    known = vars(tagger)
+    if "coef_" not in known and known.get("_state") is None:
+        return
+    n_classes, n_features = len(tagger.classes_), tagger.n_features_in_
+    if known.get("_state") is not None:
+        # The weights may still have to be made of it.
+        n_edge_features = getattr(tagger, "n_transition_features_in_", None)
+        _check_learner(known["_state"], n_features, n_edge_features, n_classes)
+    if "coef_" in known:
+        _check_chain(tagger, n_features, n_classes)
+    vectorizer = getattr(tagger, "vectorizer_", None)
+    if vectorizer is not None and len(vectorizer.feature_names_) != n_features:
+        raise ValueError("the vectoriser does not belong to the weights.")
+
+
+def _check_chain(tagger, n_features, n_classes):
+    coef = tagger.coef_.toarray() if sp.issparse(tagger.coef_) else tagger.coef_
+    shapes = {
+        "coef_": (coef, (n_classes, n_features)),
+        "transition_": (tagger.transition_, (n_classes, n_classes)),
+        **{
+            name: (getattr(tagger, name), (n_classes,)) for name in ("intercept_", "start_", "end_")
+        },
+    }
+    if hasattr(tagger, "transition_coef_"):
+        shape = (n_classes, n_classes, tagger.n_transition_features_in_)
+        shapes["transition_coef_"] = tagger.transition_coef_, shape
+    for name, (array, shape) in shapes.items():
+        check_array_shape(array, shape, name)
+        if np.isnan(array).any():
+            raise ValueError(f"a weight of {name} is no number.")
+        # Minus infinity forbids a pair of labels, or a label at one end.
+        wrong = np.isposinf if name in _MAY_FORBID else np.isinf
+        if wrong(array).any():
+            raise ValueError(f"a weight of {name} is infinite.")
+
+
+def _check_learner(state, n_features, n_edge_features, n_classes):
+    """Check what `partial_fit` goes on from: weights, their sums, and how far it has come."""
+    what = "the state of the learner"
+    averages = len(state.lag.weights) > 0
+    for chain, counts in ((state.chain, True), (state.lag, averages)):
+        shapes = {
+            "weights": (n_features * counts, n_classes),
+            "transition": (n_classes, n_classes),
+            **dict.fromkeys(("intercept", "start", "end"), (n_classes,)),
+        }
+        if hasattr(chain, "edges") != (n_edge_features is not None):
+            raise ValueError(f"{what} does not belong to the weights.")
+        if n_edge_features is not None:
+            shapes["edges"] = (n_edge_features * counts, n_classes**2)
+        for name, shape in shapes.items():
+            check_array_shape(getattr(chain, name), shape, what)
+            array = getattr(chain, name)
+            wrong = np.isposinf if f"{name}_" in _MAY_FORBID else np.isinf
+            if np.isnan(array).any() or wrong(array).any():
+                raise ValueError(f"a weight in {what} is no number.")
+    check_array_shape(state.progress, (len(state.progress),), what)
+    # Here, so that containers can be stored without compiled code.
+    from skstruct.kernels.online.loop import N_PROGRESS
+
+    if len(state.progress) < N_PROGRESS:
+        raise ValueError(f"{what} is cut short.")
+
+
+def check_matrix(X):
+    """Check that the indices of a sparse matrix are those of columns that there are."""
+    if sp.issparse(X):
+        X.check_format(full_check=True)
+    return X
