@@ -8,7 +8,7 @@ import numpy as np
 from search_based_tasks import CHUNKING, SPELLING, WORDS, choose, columns, read_conll2000, read_ocr
 
 from skstruct import SequenceBatch, TemplateVectorizer
-from skstruct.taggers.base import TrainingSet, batch_rows
+from skstruct.input.training_set import TrainingSet, batch_rows
 
 
 class Task(NamedTuple):

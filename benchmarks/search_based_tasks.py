@@ -9,9 +9,9 @@ import numpy as np
 from skstruct import SequenceBatch, TemplateVectorizer
 from skstruct.datasets import fetch_ocr_letters
 from skstruct.datasets.conll import read_conll
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.online.appearance import by_appearance
 from skstruct.metrics import chunk_f1_score, extract_chunks, token_accuracy_score
-from skstruct.taggers.base import as_rows
 
 WINDOW, STEP = 64, 32
 # Windows of a sequence, near the mean length of the papers' activity task, 67.9.

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skstruct.crfsuite.model import read_bytes
-from skstruct.kernels.chain.scores import Chain, EdgeChain
+from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures
 from skstruct.templates.reader import group_literals
@@ -246,7 +246,7 @@ def _make_tagger(model, templates, unigrams, observed):
     tagger.n_features_in_ = len(unigrams)
     if observed:
         tagger.n_transition_features_in_ = len(observed)
-        chain = EdgeChain(*chain, weights_of(observed, pairs))
+        chain = TransitionChain(*chain, weights_of(observed, pairs))
     tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger

@@ -359,12 +359,12 @@ default=None
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
 
     def __repr__(self):
-        edges = ""
+        transitions = ""
         if self.transition_X is not None:
-            edges = f", n_transition_features={self.n_transition_features}"
+            transitions = f", n_transition_features={self.n_transition_features}"
         return (
             f"{type(self).__name__}(n_sequences={len(self)}, n_rows={self.n_rows}, "
-            f"n_features={self.n_features}{edges})"
+            f"n_features={self.n_features}{transitions})"
         )
 
 

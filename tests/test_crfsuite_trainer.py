@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.crfsuite.solver import train_with_crfsuite
-from skstruct.kernels.chain.scores import EdgeRows
-from skstruct.taggers.base import TrainingSet, as_rows
+from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.kernels.chain.scores import TransitionRows
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 
@@ -101,7 +101,7 @@ def test_weights_of_sequences_repeat_them(data):
 
 def test_features_of_transitions_are_refused(data):
     training_set, classes, n_features = pack(*data)
-    rows = EdgeRows(*training_set.rows, edges=training_set.rows)
+    rows = TransitionRows(*training_set.rows, transitions=training_set.rows)
     with pytest.raises(ValueError, match="knows no features of transitions"):
         train_with_crfsuite(training_set._replace(rows=rows), n_features, len(classes))
 

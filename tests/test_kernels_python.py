@@ -26,6 +26,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
+from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.chain.search import search_nbest
@@ -37,7 +38,6 @@ from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.oeg import ExponentiatedGradient
 from skstruct.solvers.sag import StochasticAverageGradient
-from skstruct.taggers.base import TrainingSet, as_rows, batch_rows
 from skstruct.taggers.nbest import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 

@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from test_perceptron import orders, problems
 
 from skstruct import MIRATagger, SequenceBatch
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.online.mira import hildreth
 from skstruct.kernels.online.products import FEW, inner_products
-from skstruct.taggers.base import as_rows
 
 
 def flat_features(x, labels, n_labels, intercept):

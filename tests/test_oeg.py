@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
+from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.solvers.oeg import ExponentiatedGradient
-from skstruct.taggers.base import TrainingSet, as_rows
 
 
 def make_data(lengths, n_labels=3, n_features=4, seed=0):

@@ -12,10 +12,10 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from skstruct import CRFTagger, SequenceVectorizer
+from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.owlqn import least_subgradient, minimize_owlqn
-from skstruct.taggers.base import TrainingSet, as_rows
 from skstruct.utils.parallel import range_runner
 
 

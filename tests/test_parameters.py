@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
+from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.scores import Chain
 from skstruct.solvers.objective import CRFObjective
-from skstruct.taggers.base import TrainingSet, as_rows
 from skstruct.utils.parallel import range_runner
 
 VALUES = ("ones", "real")

@@ -24,9 +24,9 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.input.constraints import Constraint
+from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
 from skstruct.solvers.objective import CRFObjective
-from skstruct.taggers.base import TrainingSet, as_rows, batch_rows
 from skstruct.taggers.pieces import cut_sequences
 from skstruct.utils.parallel import range_runner
 
@@ -109,7 +109,9 @@ def test_value_and_gradient_are_those_of_the_list(seed, constrained, share, edge
         def edge_score(path, first=first):
             pairs = [path[t - 1] * k + path[t] for t in range(1, len(path))]
             tokens = E[first + 1 : first + len(path)]
-            return sum(z @ chain.edges[:, p] for z, p in zip(tokens, pairs, strict=True))
+            return sum(
+                z @ chain.transition_weights[:, p] for z, p in zip(tokens, pairs, strict=True)
+            )
 
         scored = edge_score if edges else None
         expected += s * marginal_nll(x, labels, weights, possible, scored)
@@ -169,9 +171,11 @@ def test_pairs_with_features_are_observed_if_both_labels_are():
     data = training_set(X, y, edges=np.ones((4, 1)))
     objective = CRFObjective(data, 2, 2, 1, l2=1.0, fit_intercept=False)
     kept = objective.unpack(
-        objective.pack(objective.unpack(np.ones(objective.size))._replace(edges=np.ones((1, 4))))
+        objective.pack(
+            objective.unpack(np.ones(objective.size))._replace(transition_weights=np.ones((1, 4)))
+        )
     )
-    assert kept.edges.tolist() == [[0, 1, 0, 0]]
+    assert kept.transition_weights.tolist() == [[0, 1, 0, 0]]
 
 
 # ---------------------------------------------------------------------------------------- learning

@@ -26,7 +26,7 @@ from skstruct import (
     TemplateVectorizer,
     crfsuite,
 )
-from skstruct.kernels.chain.scores import Chain, EdgeChain
+from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils import persistence
 from skstruct.utils.persistence import Persistent, pack_strings, unpack_strings
@@ -266,7 +266,7 @@ def observed_learner(average):
 @pytest.mark.parametrize("made", [False, True], ids=["weights not made", "weights made"])
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("record", ["chain", "lag"])
-@pytest.mark.parametrize("name", [*EdgeChain._fields, "progress"])
+@pytest.mark.parametrize("name", [*TransitionChain._fields, "progress"])
 def test_states_of_learners_are_checked(name, record, average, made):
     tagger = observed_learner(average)
     if made:

@@ -18,12 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.rerank.learn import judge, loss_gradient, vanishes, without_shared
 from skstruct.rerankers.base import LOSSES
 from skstruct.rerankers.baselines import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
-from skstruct.taggers.base import as_rows
 
 RERANKERS = [VRDAReranker, PerceptronReranker, SGDReranker, TruncatedGradientReranker]
 WITH_LOSS = [VRDAReranker, SGDReranker, TruncatedGradientReranker]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.scores import (
     Chain,
     add_boundary,
@@ -17,7 +18,6 @@ from skstruct.kernels.chain.scores import (
     path_score,
     sequence_scores,
 )
-from skstruct.taggers.base import as_rows
 
 
 def random_weights(rng, n_labels, n_features):

@@ -19,10 +19,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
+from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual import divergence, sampling
 from skstruct.solvers.dual import CRFDual
-from skstruct.taggers.base import TrainingSet, as_rows
 from skstruct.utils.parallel import range_runner
 
 SCHEMES = ["gap", "uniform", "importance", "gap_importance", "max"]

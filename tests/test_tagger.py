@@ -17,8 +17,9 @@ from skstruct import (
     SequenceBatch,
     SequenceVectorizer,
 )
+from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.scores import Rows
-from skstruct.taggers.base import TrainingSet, as_rows, unchanged_on_error
+from skstruct.utils.transaction import unchanged_on_error
 
 TAGGERS = {
     "CRFTagger": CRFTagger(l2=0.5),

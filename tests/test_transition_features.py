@@ -29,14 +29,14 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
+from skstruct.input.training_set import TrainingSet, batch_rows, zero_transition_weights
 from skstruct.kernels.chain.astar import astar_nbest
 from skstruct.kernels.chain.beam import beam_nbest
 from skstruct.kernels.chain.forward_backward import forward_backward, prepare_transitions
 from skstruct.kernels.chain.nbest import nbest
-from skstruct.kernels.chain.scores import EdgeChain
+from skstruct.kernels.chain.scores import TransitionChain
 from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.solvers.objective import CRFObjective, draw_order
-from skstruct.taggers.base import TrainingSet, batch_rows, zero_edges
 from skstruct.taggers.pieces import cut_sequences
 from skstruct.utils.parallel import range_runner
 
@@ -152,10 +152,10 @@ def test_the_same_matrix_for_all_tokens_gives_the_same_bits(seed, length, k):
 class Model:
     """Feature vectors of labellings, and their scores for given weights."""
 
-    def __init__(self, n_labels, n_features, n_edge_features, *, intercept=True):
+    def __init__(self, n_labels, n_features, n_transition_features, *, intercept=True):
         k, self.intercept = n_labels, intercept
         self.n_labels = k
-        self.shapes = [(k, n_features), (k, k), (k,), (k,), (k,), (k, k, n_edge_features)]
+        self.shapes = [(k, n_features), (k, k), (k,), (k,), (k,), (k, k, n_transition_features)]
         self.size = sum(map(np.prod, self.shapes))
 
     def features(self, x, edges, labels, first=True, last=True):
@@ -181,10 +181,12 @@ class Model:
     def chain(self, w):
         coef, *others, edges = self.parts(w)
         edges = edges.transpose(2, 0, 1).reshape(-1, self.n_labels**2)
-        return EdgeChain(coef.T.copy(), *(part.copy() for part in others), edges.copy())
+        return TransitionChain(coef.T.copy(), *(part.copy() for part in others), edges.copy())
 
     def from_chain(self, chain):
-        edges = chain.edges.reshape(-1, self.n_labels, self.n_labels).transpose(1, 2, 0)
+        edges = chain.transition_weights.reshape(-1, self.n_labels, self.n_labels).transpose(
+            1, 2, 0
+        )
         parts = [chain.weights.T, *chain[1:5], edges]
         return np.concatenate([part.ravel() for part in parts])
 
@@ -785,7 +787,7 @@ def test_what_has_no_weights_for_them_refuses_them():
 
 def test_too_many_weights_are_an_error_that_says_how_many():
     with pytest.raises(MemoryError, match=f"{8 * 10**12 * 10**4:,} bytes"):
-        zero_edges(10**12, 100)
+        zero_transition_weights(10**12, 100)
     n = 2**31 - 1
     edges = sp.csr_matrix((200, n))
     batch = SequenceBatch.from_lengths(np.ones((200, 1)), [200], transition_X=edges)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.chain.viterbi import argmax, largest, viterbi
-from skstruct.taggers.base import as_rows
 
 
 def best(scores, transition):

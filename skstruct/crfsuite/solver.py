@@ -11,7 +11,7 @@ import numpy as np
 
 from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import decode_model
-from skstruct.kernels.chain.scores import Chain, EdgeRows
+from skstruct.kernels.chain.scores import Chain, TransitionRows
 
 __all__ = ["Learnt", "train_with_crfsuite"]
 
@@ -87,7 +87,7 @@ def train_with_crfsuite(
     ValueError
         If the weight of a sequence is no whole number, or transitions have features.
     """
-    if isinstance(training_set.rows, EdgeRows):
+    if isinstance(training_set.rows, TransitionRows):
         raise ValueError("solver='crfsuite' knows no features of transitions.")
     try:
         from pycrfsuite import Trainer
@@ -127,7 +127,7 @@ def _append(trainer, training_set, n_features, fit_intercept):
     rows, offsets, labels = training_set.rows, training_set.offsets, training_set.labels
     names = [str(column) for column in range(n_features)]
     values = rows.data.tolist() if rows.data.size else [1.0] * len(rows.indices)
-    columns, edges = rows.indices.tolist(), rows.indptr.tolist()
+    columns, ends = rows.indices.tolist(), rows.indptr.tolist()
     for (first, last), weight in zip(
         pairwise(offsets.tolist()), training_set.sample_weight.tolist(), strict=True
     ):
@@ -139,7 +139,7 @@ def _append(trainer, training_set, n_features, fit_intercept):
             continue
         items = [
             {names[c]: v for c, v in zip(columns[a:b], values[a:b], strict=True)}
-            for a, b in pairwise(edges[first : last + 1])
+            for a, b in pairwise(ends[first : last + 1])
         ]
         if fit_intercept:
             for item in items:

@@ -14,10 +14,10 @@ import numpy as np
 from skstruct.crfsuite.file import decode_model, describe_header
 from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
 from skstruct.features.dicts import read_tokens
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best, decode_marginals
 from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
-from skstruct.taggers.base import as_rows
 
 __all__ = ["ModelInfo", "Tagger", "as_tokens", "tagger_of"]
 

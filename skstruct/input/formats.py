@@ -140,9 +140,11 @@ def _read_empty(X, n_features, n_transition_features):
         raise ValueError("Found an empty batch: at least one sequence is required.")
     if n_features is None:
         return Format.TOKENS, X
-    edges = None if n_transition_features is None else np.empty((0, n_transition_features))
+    transition_X = None if n_transition_features is None else np.empty((0, n_transition_features))
     lengths = np.zeros(len(X), np.int64)
-    nothing = SequenceBatch.from_lengths(np.empty((0, n_features)), lengths, transition_X=edges)
+    nothing = SequenceBatch.from_lengths(
+        np.empty((0, n_features)), lengths, transition_X=transition_X
+    )
     return Format.BATCH, nothing
 
 

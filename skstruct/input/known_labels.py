@@ -28,17 +28,17 @@ def clamp(rows, chain, known):
 
     Parameters
     ----------
-    rows : Rows or EdgeRows
+    rows : Rows or TransitionRows
         The tokens.
-    chain : Chain or EdgeChain
+    chain : Chain or TransitionChain
         The weights.
     known : ndarray of shape (n_rows,)
         Codes of the labels, negative where unknown.
 
     Returns
     -------
-    rows : Rows or EdgeRows
-    chain : Chain or EdgeChain
+    rows : Rows or TransitionRows
+    chain : Chain or TransitionChain
     """
     n_features, n_labels = chain.weights.shape
     which = np.flatnonzero(known >= 0)

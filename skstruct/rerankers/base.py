@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.rerank.learn import (
     BAYES_RISK,
     HINGE,
@@ -29,9 +30,9 @@ from skstruct.rerankers.groups import (
     split_groups,
     take_out,
 )
-from skstruct.taggers.base import as_rows, unchanged_on_error
 from skstruct.utils.history import History
 from skstruct.utils.persistence import Persistent, check_array_shape
+from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["LOSSES", "BaseReranker"]
 

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.input.formats import read_format, shape_predictions
 from skstruct.metrics.scores import extract_chunks, token_accuracy_score
 from skstruct.rerankers.vrda import VRDAReranker
-from skstruct.taggers.base import unchanged_on_error
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["NBestReranker"]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.rerank.learn import (
     DualAverage,
     Mean,
@@ -19,7 +20,6 @@ from skstruct.kernels.rerank.learn import (
 )
 from skstruct.kernels.rerank.vote import Electorate, Histories, build_histories, count_votes
 from skstruct.rerankers.base import LOSSES, BaseReranker, loss_constraint
-from skstruct.taggers.base import as_rows
 from skstruct.utils.parallel import range_runner
 
 __all__ = ["VRDAReranker"]

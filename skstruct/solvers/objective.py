@@ -7,14 +7,15 @@ from itertools import islice
 import numpy as np
 
 from skstruct.input.constraints import WEIGHTS, forbid
-from skstruct.kernels.chain.scores import Chain, EdgeChain, EdgeRows, Rows
+from skstruct.input.training_set import take_rows, zero_transition_weights
+from skstruct.kernels.chain.scores import Chain, Rows, TransitionChain, TransitionRows
 from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
 from skstruct.kernels.likelihood.lbfgs import dot
 from skstruct.kernels.likelihood.objective import nll_gradient
 from skstruct.kernels.likelihood.parameters import (
     LAST,
-    EdgeStateFeatures,
     StateFeatures,
+    TransitionStateFeatures,
     group_by_feature,
     lay_out,
     pack_rows,
@@ -22,7 +23,6 @@ from skstruct.kernels.likelihood.parameters import (
     unpack_rows,
 )
 from skstruct.kernels.online.partial import partial_nll_gradient
-from skstruct.taggers.base import take_rows, zero_edges
 
 __all__ = ["CRFObjective", "draw_order"]
 
@@ -56,7 +56,7 @@ class CRFObjective:
         with a label count as observed.
     n_features, n_labels : int
         Size of the model.
-    n_edge_features : int, default=0
+    n_transition_features : int, default=0
         Number of features of transitions, where the rows of the training set have them.
     l2 : float
         Strength of the penalty.
@@ -87,7 +87,7 @@ class CRFObjective:
         training_set,
         n_features,
         n_labels,
-        n_edge_features=0,
+        n_transition_features=0,
         *,
         l2,
         min_freq=0,
@@ -123,15 +123,19 @@ class CRFObjective:
         self._cuts = [n_state, n_state + n_labels * n_labels]
         self._pinned = np.concatenate([pinned, no_transition, no_bias])
         self.size = n_chain
-        self._edge_place = None
-        if isinstance(training_set.rows, EdgeRows):
-            self._add_edges(
-                training_set.rows.edges, n_edge_features, weight, min_freq, all_possible_transitions
+        self._transition_place = None
+        if isinstance(training_set.rows, TransitionRows):
+            self._add_transitions(
+                training_set.rows.transitions,
+                n_transition_features,
+                weight,
+                min_freq,
+                all_possible_transitions,
             )
         self.n_weights = self.size - len(self._pinned)
         self._partial = []
 
-    def _add_edges(self, rows, n_features, weight, min_freq, every_pair):
+    def _add_transitions(self, rows, n_features, weight, min_freq, every_pair):
         """Append the weights of features of transitions to the parameter vector."""
         n_pairs = self.n_labels**2
         if n_pairs > LAST:
@@ -139,19 +143,19 @@ class CRFObjective:
                 f"{self.n_labels} classes; with features of transitions at most 181 are supported."
             )
         # To fail now rather than when all is done; memory that is not written to is not taken.
-        zero_edges(n_features, self.n_labels)
+        zero_transition_weights(n_features, self.n_labels)
         labels = self.labels
         pairs = np.zeros_like(labels)
         pairs[1:] = labels[:-1] * self.n_labels + labels[1:]
         pairs[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
         rows = _without_first_tokens(rows, self.offsets)
-        features, self._edge_place, pinned, n_edges = _lay_out(
+        features, self._transition_place, pinned, n_transition_places = _lay_out(
             rows, pairs, weight, n_features, n_pairs, min_freq, every_pair
         )
-        self._features = EdgeStateFeatures(*self._features, features)
+        self._features = TransitionStateFeatures(*self._features, features)
         self._cuts.append(self.size)
         self._pinned = np.concatenate([self._pinned, self.size + pinned])
-        self.size += n_edges
+        self.size += n_transition_places
 
     def value_and_gradient(self, theta, out, run):
         """Objective at `theta`; its gradient is written into `out`.
@@ -285,7 +289,7 @@ class CRFObjective:
     def _memory(self):
         """What sequences remember before the first epoch; None if that is too much."""
         n_rows, n_sequences, k = len(self.labels), len(self.sample_weight), self.n_labels
-        n_slabs = n_sequences if self._edge_place is None else n_rows
+        n_slabs = n_sequences if self._transition_place is None else n_rows
         if 4 * (n_rows * k + n_slabs * k * k) > _MOST_MEMORY:
             return None
         return Memory(
@@ -298,8 +302,8 @@ class CRFObjective:
     def _mean_square(self):
         """Mean over the tokens of the squared norm of their features."""
         total = _sum_of_squares(self._features)
-        if self._edge_place is not None:
-            total += _sum_of_squares(self._features.edges)
+        if self._transition_place is not None:
+            total += _sum_of_squares(self._features.transitions)
         return max(total, 1.0) / len(self.labels)
 
     def suboptimality_bound(self, gradient):
@@ -323,9 +327,11 @@ class CRFObjective:
         chain = forbid(chain, None)
         for name in Chain._fields[1:]:
             getattr(parts, name)[...] = getattr(chain, name)
-        if self._edge_place is not None:
-            labels = self._features.edges.labels
-            pack_rows(chain.edges, self._edge_place, labels, parts.edges)
+        if self._transition_place is not None:
+            labels = self._features.transitions.labels
+            pack_rows(
+                chain.transition_weights, self._transition_place, labels, parts.transition_weights
+            )
         theta[self._pinned] = 0.0
         return theta
 
@@ -338,11 +344,16 @@ class CRFObjective:
         weights = np.zeros((self.n_features, self.n_labels))
         unpack_rows(theta, self._place, self._features.labels, weights)
         chain = Chain(weights, *(part.copy() for part in parts[1:5]))
-        if self._edge_place is None:
+        if self._transition_place is None:
             return chain
-        edges = zero_edges(len(self._edge_place), self.n_labels)
-        unpack_rows(parts.edges, self._edge_place, self._features.edges.labels, edges)
-        return EdgeChain(*chain, edges)
+        weights_of_transitions = zero_transition_weights(len(self._transition_place), self.n_labels)
+        unpack_rows(
+            parts.transition_weights,
+            self._transition_place,
+            self._features.transitions.labels,
+            weights_of_transitions,
+        )
+        return TransitionChain(*chain, weights_of_transitions)
 
     def _constrained(self, theta):
         """The same as `_split`, with weights of minus infinity where labels are impossible."""
@@ -351,9 +362,9 @@ class CRFObjective:
 
     def _split(self, theta):
         k = self.n_labels
-        state, transition, biases, *edges = np.split(theta, self._cuts)
+        state, transition, biases, *transition_weights = np.split(theta, self._cuts)
         chain = Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
-        return EdgeChain(*chain, *edges) if edges else chain
+        return TransitionChain(*chain, *transition_weights) if transition_weights else chain
 
 
 def _lay_out(rows, labels, weight, n_features, n_labels, min_freq, every_label):
@@ -420,8 +431,8 @@ def draw_order(priority, random_state):
 def _squared(features):
     """Features with the squares of their values."""
     squares = features._replace(data=np.square(features.data))
-    if isinstance(features, EdgeStateFeatures):
-        squares = squares._replace(edges=_squared(features.edges))
+    if isinstance(features, TransitionStateFeatures):
+        squares = squares._replace(transitions=_squared(features.transitions))
     return squares
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from numbers import Integral
 from typing import NamedTuple
 
@@ -26,17 +25,18 @@ from skstruct.input.known_labels import (
     no_labelling,
     without_unlabelled,
 )
+from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.kernels.chain.decode import decode_best, decode_marginals
 from skstruct.kernels.chain.forward_backward import prepare_transitions
-from skstruct.kernels.chain.scores import Chain, EdgeChain, EdgeRows, Rows
+from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.early_stopping import read_validation_set
 from skstruct.taggers.nbest import check_search, make_search, search_sequences
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.persistence import Persistent, check_weights
-from skstruct.utils.sparse import as_csr
+from skstruct.utils.transaction import unchanged_on_error
 
-__all__ = ["LEARNT", "BaseTagger", "Labelling", "TrainingSet"]
+__all__ = ["LEARNT", "BaseTagger", "Labelling"]
 
 # Attributes that hold what was learnt; the last one only where transitions have features.
 LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
@@ -58,23 +58,6 @@ class Labelling(NamedTuple):
     labels: list
     score: float
     probability: float
-
-
-class TrainingSet(NamedTuple):
-    """A validated training set, as learners see it."""
-
-    rows: Rows  # or EdgeRows
-    offsets: np.ndarray  # (n_sequences + 1,)
-    labels: np.ndarray  # (n_rows,) codes of the classes
-    sample_weight: np.ndarray  # (n_sequences,)
-
-    def take(self, sequences):
-        """The part of it with the given sequence numbers."""
-        lengths = np.diff(self.offsets)[sequences]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
-        rows = take_rows(self.rows, kept)
-        return TrainingSet(rows, offsets, self.labels[kept], self.sample_weight[sequences])
 
 
 class BaseTagger(Persistent, FeatureInput, BaseEstimator):
@@ -358,8 +341,8 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         """Settle the format of X and bring it into a batch with the features of the model."""
         if not reset:
             check_is_fitted(self)
-        n_edge_features = getattr(self, "n_transition_features_in_", None)
-        known = (None, None) if reset else (self.n_features_in_, n_edge_features)
+        n_transition_features = getattr(self, "n_transition_features_in_", None)
+        known = (None, None) if reset else (self.n_features_in_, n_transition_features)
         format, X = read_format(X, *known)
         if reset:
             self.__dict__.pop("vectorizer_", None)
@@ -389,9 +372,9 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         self.start_ = chain.start
         self.end_ = chain.end
         self.__dict__.pop("transition_coef_", None)
-        if isinstance(chain, EdgeChain):
+        if isinstance(chain, TransitionChain):
             k = len(chain.intercept)
-            self.transition_coef_ = chain.edges.reshape(-1, k, k).transpose(1, 2, 0)
+            self.transition_coef_ = chain.transition_weights.reshape(-1, k, k).transpose(1, 2, 0)
 
     def _chain(self):
         def kernel_array(a):
@@ -407,8 +390,10 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         )
         if not hasattr(self, "transition_coef_"):
             return chain
-        edges = self.transition_coef_.transpose(2, 0, 1)
-        return EdgeChain(*chain, kernel_array(edges).reshape(len(edges), chain.transition.size))
+        weights = self.transition_coef_.transpose(2, 0, 1)
+        return TransitionChain(
+            *chain, kernel_array(weights).reshape(len(weights), chain.transition.size)
+        )
 
     def _marginals(self, offsets, rows, chain, known, possible):
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
@@ -440,61 +425,3 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.dict = True
         return tags
-
-
-@contextmanager
-def unchanged_on_error(estimator):
-    """Context in which an exception, or an interrupt, puts back the estimator's attributes.
-
-    What the attributes refer to is put back by functions that are appended to the list given.
-    """
-    before = estimator.__dict__.copy()
-    undo = []
-    try:
-        yield undo
-    except BaseException:
-        for put_back in undo:
-            put_back()
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
-
-
-def as_rows(X):
-    """The rows of a dense or CSR matrix in the layout of the kernels.
-
-    Values that are all one, as features of text are, need no array.
-    """
-    X = as_csr(X)
-    data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
-    return Rows(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), data)
-
-
-def batch_rows(batch):
-    """The rows of a batch in the layout of the kernels; `EdgeRows` if transitions have features."""
-    rows = as_rows(batch.X)
-    return rows if batch.transition_X is None else EdgeRows(*rows, as_rows(batch.transition_X))
-
-
-def take_rows(rows, kept):
-    """Some of the rows, in the order of the numbers given."""
-    counts = np.diff(rows.indptr)[kept]
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
-    data = rows.data[source] if rows.data.size else rows.data
-    taken = rows._replace(indptr=indptr, indices=rows.indices[source], data=data)
-    if isinstance(rows, EdgeRows):
-        taken = taken._replace(edges=take_rows(rows.edges, kept))
-    return taken
-
-
-def zero_edges(n_features, n_labels):
-    """Weights of zero for features of transitions, or an error that says what they would take."""
-    try:
-        return np.zeros((n_features, n_labels**2))
-    except (MemoryError, ValueError):
-        raise MemoryError(
-            f"The weights of {n_features} transition features for {n_labels} x {n_labels} label "
-            f"pairs would take {8 * n_features * n_labels**2:,} bytes, which there are not; use "
-            "fewer such features."
-        ) from None

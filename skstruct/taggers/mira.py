@@ -196,8 +196,8 @@ class MIRATagger(SearchTagger):
         self.verbose = verbose
 
     def _settings(self):
-        n_edge_features = getattr(self, "n_transition_features_in_", 0)
-        n_slots = max(self.n_features_in_, n_edge_features, len(self.classes_) ** 2)
+        n_transition_features = getattr(self, "n_transition_features_in_", 0)
+        n_slots = max(self.n_features_in_, n_transition_features, len(self.classes_) ** 2)
         return Margin(
             self._search(),
             self.cost == "hamming",

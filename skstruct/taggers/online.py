@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.constraints import WEIGHTS, forbid, without_forbidden
-from skstruct.kernels.chain.scores import Chain, EdgeChain, Rows
+from skstruct.input.training_set import zero_transition_weights
+from skstruct.kernels.chain.scores import Chain, Rows, TransitionChain
 from skstruct.kernels.online.appearance import by_appearance, reorder
 from skstruct.kernels.online.loop import (
     N_PROGRESS,
@@ -26,7 +27,7 @@ from skstruct.kernels.online.loop import (
     Pace,
     combine,
 )
-from skstruct.taggers.base import LEARNT, BaseTagger, unchanged_on_error, zero_edges
+from skstruct.taggers.base import LEARNT, BaseTagger
 from skstruct.taggers.early_stopping import (
     Patience,
     renumber_features,
@@ -39,6 +40,7 @@ from skstruct.taggers.pieces import cut_sequences
 from skstruct.taggers.rollback import Undo, may_rescale
 from skstruct.utils.history import History
 from skstruct.utils.parallel import count_shards
+from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["OnlineTagger", "SearchTagger"]
 
@@ -128,7 +130,9 @@ class OnlineTagger(BaseTagger):
         # over all of them, which is long beside a small portion.
         state = self.__dict__.get("_state")
         known = name in LEARNT and state is not None
-        if not known or (name == "transition_coef_" and not isinstance(state.chain, EdgeChain)):
+        if not known or (
+            name == "transition_coef_" and not isinstance(state.chain, TransitionChain)
+        ):
             # Raises what it has raised.
             return object.__getattribute__(self, name)
         given = self.__dict__.copy()
@@ -312,10 +316,14 @@ class OnlineTagger(BaseTagger):
         return training_set.take(kept), training_set.take(held)
 
     def _new_state(self, *, warm):
-        def zeros(n_rows, n_edge_rows):
+        def zeros(n_rows, n_transition_rows):
             k = len(self.classes_)
             chain = Chain(np.zeros((n_rows, k)), np.zeros((k, k)), *np.zeros((3, k)))
-            return chain if n_edge_rows is None else EdgeChain(*chain, zero_edges(n_edge_rows, k))
+            return (
+                chain
+                if n_transition_rows is None
+                else TransitionChain(*chain, zero_transition_weights(n_transition_rows, k))
+            )
 
         size = self.n_features_in_, getattr(self, "n_transition_features_in_", None)
         if warm:
@@ -362,8 +370,10 @@ class SearchTagger(OnlineTagger):
 
 def _squared_norm(chain):
     """Squared norm of the weights of features."""
-    edges = chain.edges if isinstance(chain, EdgeChain) else np.empty(0)
-    return np.square(chain.weights).sum() + np.square(edges).sum()
+    norm = np.square(chain.weights).sum()
+    if isinstance(chain, TransitionChain):
+        norm += np.square(chain.transition_weights).sum()
+    return norm
 
 
 def _averaged(state, *, overwrite=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels.chain.scores import Chain, EdgeChain
+from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.kernels.online.loop import RATE, SCALE, SMALLEST_SCALE
 
 __all__ = ["Undo", "may_rescale"]
@@ -29,8 +29,10 @@ class Undo:
         self._state = state
         self._progress = state.progress.copy()
         self._features = [_distinct(rows.indices, len(state.chain.weights))]
-        if isinstance(state.chain, EdgeChain):
-            self._features.append(_distinct(rows.edges.indices, len(state.chain.edges)))
+        if isinstance(state.chain, TransitionChain):
+            self._features.append(
+                _distinct(rows.transitions.indices, len(state.chain.transition_weights))
+            )
         self._kept = [self._take(chain) for chain in self._chains()]
 
     def __call__(self):

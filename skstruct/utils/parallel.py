@@ -58,8 +58,8 @@ def split_ranges(offsets, n_ranges):
     n_sequences = len(offsets) - 1
     targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
     cuts = np.searchsorted(offsets, targets)
-    edges = np.unique(np.concatenate([[0], cuts, [n_sequences]]))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    bounds = np.unique(np.concatenate([[0], cuts, [n_sequences]]))
+    return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
 
 @contextmanager

@@ -159,8 +159,8 @@ def check_weights(tagger):
     n_classes, n_features = len(tagger.classes_), tagger.n_features_in_
     if known.get("_state") is not None:
         # The weights may still have to be made of it.
-        n_edge_features = getattr(tagger, "n_transition_features_in_", None)
-        _check_learner(known["_state"], n_features, n_edge_features, n_classes)
+        n_transition_features = getattr(tagger, "n_transition_features_in_", None)
+        _check_learner(known["_state"], n_features, n_transition_features, n_classes)
     if "coef_" in known:
         _check_chain(tagger, n_features, n_classes)
     vectorizer = getattr(tagger, "vectorizer_", None)
@@ -190,7 +190,7 @@ def _check_chain(tagger, n_features, n_classes):
             raise ValueError(f"a weight of {name} is infinite.")
 
 
-def _check_learner(state, n_features, n_edge_features, n_classes):
+def _check_learner(state, n_features, n_transition_features, n_classes):
     """Check what `partial_fit` goes on from: weights, their sums, and how far it has come."""
     what = "the state of the learner"
     averages = len(state.lag.weights) > 0
@@ -200,10 +200,10 @@ def _check_learner(state, n_features, n_edge_features, n_classes):
             "transition": (n_classes, n_classes),
             **dict.fromkeys(("intercept", "start", "end"), (n_classes,)),
         }
-        if hasattr(chain, "edges") != (n_edge_features is not None):
+        if hasattr(chain, "transition_weights") != (n_transition_features is not None):
             raise ValueError(f"{what} does not belong to the weights.")
-        if n_edge_features is not None:
-            shapes["edges"] = (n_edge_features * counts, n_classes**2)
+        if n_transition_features is not None:
+            shapes["transition_weights"] = (n_transition_features * counts, n_classes**2)
         for name, shape in shapes.items():
             check_array_shape(getattr(chain, name), shape, what)
             array = getattr(chain, name)

@@ -8,16 +8,16 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import (
-    EdgeTransitions,
+    TokenTransitions,
     forward_backward,
     prepare_transitions,
 )
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
-    edge_scores,
     longest,
     sequence_scores,
     transition_buffer,
+    transition_scores,
 )
 from skstruct.kernels.chain.viterbi import viterbi
 
@@ -32,7 +32,7 @@ def decode_best(rows, offsets, first, last, chain, labels):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
         if len(chain) > N_PLAIN:
-            edge_scores(rows, a, b, chain, transition)
+            transition_scores(rows, a, b, chain, transition)
         viterbi(scores, b - a, transition, labels[a:b])
 
 
@@ -45,7 +45,7 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     if len(chain) > N_PLAIN:
         room = prepare_transitions(transition_buffer(chain, length))
-        transitions = EdgeTransitions(
+        transitions = TokenTransitions(
             room.log, room.shift, room.linear, room.linear_t, transitions.forbids
         )
     scores = np.empty((length, n_labels))
@@ -56,7 +56,7 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
         if len(chain) > N_PLAIN:
-            edge_scores(rows, a, b, chain, transitions.log)
+            transition_scores(rows, a, b, chain, transitions.log)
         log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_pairs)
         for t in range(b - a):
             for j in range(n_labels):

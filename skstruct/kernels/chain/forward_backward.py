@@ -37,7 +37,7 @@ class Transitions(NamedTuple):
     forbids: bool  # whether some labellings are impossible
 
 
-class EdgeTransitions(NamedTuple):
+class TokenTransitions(NamedTuple):
     """Room for the same where every token has its own; filled in for one sequence at a time."""
 
     log: np.ndarray  # (length, n_labels, n_labels)
@@ -61,7 +61,7 @@ def prepare_transitions(transition):
     linear = np.zeros(transition.shape)
     linear_t = np.zeros(transition.shape)
     if transition.ndim == 3:
-        return EdgeTransitions(transition, shift, linear, linear_t, False)
+        return TokenTransitions(transition, shift, linear, linear_t, False)
     scaled, forbids = tabulate(transition, shift, linear, linear_t)
     return Transitions(transition, shift, linear, linear_t, scaled, forbids)
 

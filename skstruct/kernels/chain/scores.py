@@ -1,11 +1,11 @@
 """Scores of every label at every token, and of every label pair.
 
 By default all tokens share one matrix of transition scores. Tokens may have features of the
-transition into them, of the *edge* between their label and the one before: then every token has a
-matrix of its own. Kernels that only read transition scores take either, ``(n_labels, n_labels)``
-or ``(length, n_labels, n_labels)``, and ask `into_token` for the one that counts. What is compiled
-for the former knows nothing of the latter: conditions on the ``ndim`` of an argument, or on the
-number of its fields, are settled before anything behind them is looked at.
+transition into them: then every token has a matrix of its own. Kernels that only read transition
+scores take either, ``(n_labels, n_labels)`` or ``(length, n_labels, n_labels)``, and ask
+`into_token` for the one that counts. What is compiled for the former knows nothing of the latter:
+conditions on the ``ndim`` of an argument, or on the number of its fields, are settled before
+anything behind them is looked at.
 """
 
 from typing import NamedTuple
@@ -26,13 +26,13 @@ class Rows(NamedTuple):
     data: np.ndarray  # (nnz,) values, or (0,) when all are one
 
 
-class EdgeRows(NamedTuple):
+class TransitionRows(NamedTuple):
     """The same with features of the transition into each token."""
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
-    edges: Rows  # those of first tokens are never read
+    transitions: Rows  # those of first tokens are never read
 
 
 class Chain(NamedTuple):
@@ -45,7 +45,7 @@ class Chain(NamedTuple):
     end: np.ndarray  # (n_labels,), added at the last token
 
 
-class EdgeChain(NamedTuple):
+class TransitionChain(NamedTuple):
     """The same with weights of the features of transitions."""
 
     weights: np.ndarray
@@ -53,7 +53,7 @@ class EdgeChain(NamedTuple):
     intercept: np.ndarray
     start: np.ndarray
     end: np.ndarray
-    edges: np.ndarray  # (n_edge_features, n_labels ** 2), label pairs row by row
+    transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), label pairs row by row
 
 
 # A chain with more fields has features of transitions.
@@ -152,14 +152,14 @@ def sequence_scores(rows, first, last, chain, out):
 
 
 @lean_jit
-def edge_scores(rows, first, last, chain, out):
+def transition_scores(rows, first, last, chain, out):
     """Write the transition scores of one sequence into its `transition_buffer`.
 
     A label pair is to a transition what a label is to a token, and the transition matrix its bias.
     """
     bias = chain.transition.reshape(chain.transition.size)
     scores = out.reshape(out.shape[0], bias.shape[0])
-    linear_scores(rows.edges, first + 1, last, chain.edges, bias, scores[1:])
+    linear_scores(rows.transitions, first + 1, last, chain.transition_weights, bias, scores[1:])
 
 
 @lean_jit

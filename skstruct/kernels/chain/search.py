@@ -10,10 +10,10 @@ from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.kernels.chain.nbest import nbest
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
-    edge_scores,
     longest,
     sequence_scores,
     transition_buffer,
+    transition_scores,
 )
 from skstruct.kernels.chain.viterbi import best_prefixes, largest
 
@@ -76,5 +76,5 @@ def search_range(rows, offsets, first, last, chain, search, labels, scores, coun
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, emission)
         if len(chain) > N_PLAIN:
-            edge_scores(rows, a, b, chain, transition)
+            transition_scores(rows, a, b, chain, transition)
         counts[i] = search_nbest(emission, b - a, transition, search, labels[:, a:b], scores[i])

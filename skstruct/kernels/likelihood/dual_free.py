@@ -25,7 +25,11 @@ from skstruct.kernels.chain.forward_backward import (
 )
 from skstruct.kernels.chain.scores import N_PLAIN, longest, path_score, transition_buffer
 from skstruct.kernels.dual.divergence import jit_sums
-from skstruct.kernels.likelihood.objective import chain_edge_scores, chain_scores, subtract_gold
+from skstruct.kernels.likelihood.objective import (
+    chain_scores,
+    chain_transition_scores,
+    subtract_gold,
+)
 from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient
 from skstruct.kernels.online.loop import zero_pairs
 from skstruct.kernels.online.sgd import as_slabs
@@ -87,7 +91,7 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
         if len(chain) == N_PLAIN:
             transitions = prepare_transitions(chain.transition)
         else:
-            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
         gold_score = path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, 1.0, slabs)
         memory.loss[i] = log_z - gold_score
@@ -102,7 +106,9 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
         remember(found, kept, share, -strength[i])
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
         if len(chain) > N_PLAIN:
-            add_state_gradient(features.edges, found, n_labels * n_labels, a + 1, b, chain.edges)
+            add_state_gradient(
+                features.transitions, found, n_labels * n_labels, a + 1, b, chain.transition_weights
+            )
         add_free(marginals[: b - a], found, chain, free)
         clear(flat)
 
@@ -127,7 +133,7 @@ def step_share(features, a, b, i, gold, node, pairs, kept, strength, memory):
     for t in range(pairs.shape[0]):
         token = 1.0
         if len(features) > N_STATE:
-            token += square_norm(features.edges, a + 1 + t)
+            token += square_norm(features.transitions, a + 1 + t)
         square += token * squared_distance(pairs[t], kept[t])
     if curvature > memory.divergence[i] > 0.0:
         memory.caution[i] = min(1.0 - CAUTION * (1.0 - memory.caution[i]), 1.0 - LEAST_SHARE)

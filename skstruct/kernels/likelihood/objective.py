@@ -39,19 +39,21 @@ def chain_scores(features, chain, scale, first, last, out):
 
 
 @jit
-def chain_edge_scores(features, chain, scale, first, last, out):
-    """Write the transition scores of one sequence into its `transition_buffer` (`edge_scores`)."""
+def chain_transition_scores(features, chain, scale, first, last, out):
+    """Write the transition scores of one sequence into its `transition_buffer`."""
     n_pairs = chain.transition.size
     scores = out.reshape(out.shape[0], n_pairs)
     bias = chain.transition.reshape(n_pairs)
-    state_scores(features.edges, chain.edges, n_pairs, first + 1, last, scores[1:])
+    state_scores(
+        features.transitions, chain.transition_weights, n_pairs, first + 1, last, scores[1:]
+    )
     for t in range(1, last - first):
         for p in range(n_pairs):
             scores[t, p] = scale * scores[t, p] + bias[p]
 
 
 @lean_jit
-def add_edge_gradient(features, first, last, scale, differences, out):
+def add_transition_gradient(features, first, last, scale, differences, out):
     """Add the label pairs of each token of one sequence to the gradient, and empty them.
 
     Weights of features are taken ``1 / scale`` times.
@@ -62,7 +64,9 @@ def add_edge_gradient(features, first, last, scale, differences, out):
         add_matrix(differences[t], out.transition)
         for p in range(n_pairs):
             flat[t, p] /= scale
-    add_state_gradient(features.edges, flat[1:], n_pairs, first + 1, last, out.edges)
+    add_state_gradient(
+        features.transitions, flat[1:], n_pairs, first + 1, last, out.transition_weights
+    )
     for t in range(last - first):
         for p in range(n_pairs):
             flat[t, p] = 0.0
@@ -109,7 +113,7 @@ def nll_gradient(
         gold = labels[a:b]
         chain_scores(features, chain, 1.0, a, b, scores)
         if len(chain) > N_PLAIN:
-            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
         gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
         nll += weight * (log_z - gold_score)
@@ -120,7 +124,7 @@ def nll_gradient(
         add_biases(marginals, b - a, out)
         add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
         if len(chain) > N_PLAIN:
-            add_edge_gradient(counted, a, b, 1.0, differences, out)
+            add_transition_gradient(counted, a, b, 1.0, differences, out)
     if len(chain) == N_PLAIN:
         finish_pairs(pairs, transitions)
         add_matrix(pairs[0], out.transition)

@@ -35,7 +35,7 @@ class StateFeatures(NamedTuple):
     full_from: int  # rows that start here or later are full
 
 
-class EdgeStateFeatures(NamedTuple):
+class TransitionStateFeatures(NamedTuple):
     """The same with features of the transition into each token; their labels are label pairs."""
 
     indptr: np.ndarray
@@ -43,7 +43,7 @@ class EdgeStateFeatures(NamedTuple):
     data: np.ndarray
     labels: np.ndarray
     full_from: int
-    edges: StateFeatures  # first tokens have none
+    transitions: StateFeatures  # first tokens have none
 
 
 @jit

@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import N_PLAIN, Chain, add_pair, edge_scores, emission_scores
+from skstruct.kernels.chain.scores import (
+    N_PLAIN,
+    Chain,
+    add_pair,
+    emission_scores,
+    transition_scores,
+)
 from skstruct.kernels.vector.prefetch import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
@@ -143,7 +149,7 @@ def sample_scores(rows, sample, state, scores, transition):
             for j in range(n_labels):
                 scores[t, j] *= scale
     if transition.ndim == 3:
-        scaled_edge_scores(rows, sample, chain, scale, transition)
+        scaled_transition_scores(rows, sample, chain, scale, transition)
     else:
         for i in range(n_labels):
             for j in range(n_labels):
@@ -151,9 +157,9 @@ def sample_scores(rows, sample, state, scores, transition):
 
 
 @lean_jit
-def scaled_edge_scores(rows, sample, chain, scale, out):
+def scaled_transition_scores(rows, sample, chain, scale, out):
     """Write the scores of each token's label pairs, with weights times a scale."""
-    edge_scores(rows, sample[0], sample[1], chain, out)
+    transition_scores(rows, sample[0], sample[1], chain, out)
     for t in range(1, sample[1] - sample[0]):
         for i in range(out.shape[1]):
             for j in range(out.shape[2]):
@@ -188,9 +194,9 @@ def shrink(chain, scale):
         chain.start[j] *= scale
         chain.end[j] *= scale
     if len(chain) > N_PLAIN:
-        for edge in chain.edges:
-            for p in range(edge.shape[0]):
-                edge[p] *= scale
+        for row in chain.transition_weights:
+            for p in range(row.shape[0]):
+                row[p] *= scale
 
 
 @lean_jit
@@ -220,7 +226,7 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, ch
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
     if pairs.ndim == 3:
-        change_edges(rows, sample, pairs, step, state, changed, both)
+        change_transition_weights(rows, sample, pairs, step, state, changed, both)
     else:
         for i in range(n_labels):
             add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
@@ -229,7 +235,7 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, ch
 
 
 @lean_jit
-def change_edges(rows, sample, pairs, step, state, changed, both):
+def change_transition_weights(rows, sample, pairs, step, state, changed, both):
     """Add ``step`` times the differences of each token's label pairs to the weights; empty them.
 
     What changes the transition matrix changes the weights of the features of the transition, too.
@@ -249,7 +255,15 @@ def change_edges(rows, sample, pairs, step, state, changed, both):
             continue
         row, which = sample[0] + t, changed[:n_changed]
         state.progress[NORM] += change_features(
-            rows.edges, row, d, which, step, chain.edges, total, lag.edges, both
+            rows.transitions,
+            row,
+            d,
+            which,
+            step,
+            chain.transition_weights,
+            total,
+            lag.transition_weights,
+            both,
         )
         add_lagged(d, step, total, weights, average, behind)
         for p in range(n_pairs):

@@ -23,7 +23,7 @@ class Margin(NamedTuple):
     n_passes: int  # over the constraints
     fit_intercept: bool
     # Workspace of integers, -1 between samples: a place for every feature, or every label pair.
-    slots: np.ndarray  # (max(n_features, n_edge_features, n_labels ** 2),)
+    slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** 2),)
 
 
 @jit

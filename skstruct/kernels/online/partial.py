@@ -10,7 +10,7 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import (
     N_SHARED,
-    EdgeTransitions,
+    TokenTransitions,
     Transitions,
     finish_pairs,
     forward_backward,
@@ -20,10 +20,10 @@ from skstruct.kernels.chain.scores import N_PLAIN, longest, transition_buffer
 from skstruct.kernels.chain.viterbi import argmax
 from skstruct.kernels.likelihood.objective import (
     add_biases,
-    add_edge_gradient,
     add_matrix,
-    chain_edge_scores,
+    add_transition_gradient,
     chain_scores,
+    chain_transition_scores,
 )
 from skstruct.kernels.likelihood.parameters import add_state_gradient
 from skstruct.kernels.online.loop import online_epoch
@@ -36,7 +36,7 @@ def forbidding(transitions):
     log, shift, linear, linear_t = transitions[:4]
     if len(transitions) == N_SHARED:
         return Transitions(log, shift, linear, linear_t, transitions.scaled, True)
-    return EdgeTransitions(log, shift, linear, linear_t, True)
+    return TokenTransitions(log, shift, linear, linear_t, True)
 
 
 @jit
@@ -49,7 +49,7 @@ def subtract_agreeing(scores, labels, transitions, weight, node, pairs):
         Emission scores; overwritten.
     labels : ndarray of shape (length,)
         Labels, negative where unknown.
-    transitions : Transitions or EdgeTransitions
+    transitions : Transitions or TokenTransitions
         From `prepare_transitions`.
     weight : float
         Factor of the result.
@@ -105,7 +105,7 @@ def partial_nll_gradient(features, offsets, first, last, labels, sequence_weight
         weight = sequence_weight[i]
         chain_scores(features, chain, 1.0, a, b, scores)
         if len(chain) > N_PLAIN:
-            chain_edge_scores(features, chain, 1.0, a, b, transitions.log)
+            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
         kept = scores[: b - a].copy()
         log_z = forward_backward(scores, b - a, transitions, node, scale, weight, pairs)
         log_z -= subtract_agreeing(kept, labels[a:b], transitions, weight, node, pairs)
@@ -113,7 +113,7 @@ def partial_nll_gradient(features, offsets, first, last, labels, sequence_weight
         add_biases(node, b - a, out)
         add_state_gradient(features, node, n_labels, a, b, out.weights)
         if len(chain) > N_PLAIN:
-            add_edge_gradient(features, a, b, 1.0, differences, out)
+            add_transition_gradient(features, a, b, 1.0, differences, out)
     if len(chain) == N_PLAIN:
         finish_pairs(pairs, transitions)
         add_matrix(pairs[0], out.transition)

@@ -55,7 +55,7 @@ def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
     pair_codes(gold, labels, places[:n], pairs.shape[-1], codes)
     add_shared(codes[:n], ones, slots, gathered, products)
     if pairs.ndim == 3:
-        add_products(rows.edges, sample[0], places[:n], codes[:n], slots, gathered, products)
+        add_products(rows.transitions, sample[0], places[:n], codes[:n], slots, gathered, products)
     return products
 
 

@@ -1,0 +1,71 @@
+"""A validated training set, and rows of features in the layout of the kernels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels.chain.scores import Rows, TransitionRows
+from skstruct.utils.sparse import as_csr
+
+__all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
+
+
+class TrainingSet(NamedTuple):
+    """A validated training set, as learners see it."""
+
+    rows: Rows  # or TransitionRows
+    offsets: np.ndarray  # (n_sequences + 1,)
+    labels: np.ndarray  # (n_rows,) codes of the classes
+    sample_weight: np.ndarray  # (n_sequences,)
+
+    def take(self, sequences):
+        """The part of it with the given sequence numbers."""
+        lengths = np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
+        rows = take_rows(self.rows, kept)
+        return TrainingSet(rows, offsets, self.labels[kept], self.sample_weight[sequences])
+
+
+def as_rows(X):
+    """The rows of a dense or CSR matrix in the layout of the kernels.
+
+    Values that are all one, as features of text are, need no array.
+    """
+    X = as_csr(X)
+    data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
+    return Rows(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), data)
+
+
+def batch_rows(batch):
+    """Rows of a batch in the layout of the kernels, with transition features where it has some."""
+    rows = as_rows(batch.X)
+    return (
+        rows if batch.transition_X is None else TransitionRows(*rows, as_rows(batch.transition_X))
+    )
+
+
+def take_rows(rows, kept):
+    """Some of the rows, in the order of the numbers given."""
+    counts = np.diff(rows.indptr)[kept]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
+    data = rows.data[source] if rows.data.size else rows.data
+    taken = rows._replace(indptr=indptr, indices=rows.indices[source], data=data)
+    if isinstance(rows, TransitionRows):
+        taken = taken._replace(transitions=take_rows(rows.transitions, kept))
+    return taken
+
+
+def zero_transition_weights(n_features, n_labels):
+    """Weights of zero for features of transitions, or an error that says what they would take."""
+    try:
+        return np.zeros((n_features, n_labels**2))
+    except (MemoryError, ValueError):
+        raise MemoryError(
+            f"The weights of {n_features} transition features for {n_labels} x {n_labels} label "
+            f"pairs would take {8 * n_features * n_labels**2:,} bytes, which there are not; use "
+            "fewer such features."
+        ) from None
