@@ -91,7 +91,7 @@ def test_weights_are_conjugate_to_what_is_remembered(problem, options, n_epochs)
     theta, memory, _ = epochs(objective, n_epochs)
     cuts = objective.offsets[1:-1]
     total = naive.zero_weights(n_labels, n_features)
-    pairs = memory.pairs.astype(float).reshape(-1, 1, n_labels, n_labels)
+    pairs = memory.transition.astype(float).reshape(-1, 1, n_labels, n_labels)
     node = np.split(memory.node.astype(float), cuts)
     for x, s, *kept in zip(X, sample_weight, node, pairs, strict=True):
         if len(x):
@@ -109,7 +109,7 @@ def test_what_is_remembered_are_marginals(problem, n_epochs):
     objective = make_objective(training_set(X, y, sample_weight), n_features, n_labels)
     _, memory, _ = epochs(objective, n_epochs)
     assert_allclose(memory.node.sum(axis=1), 0, atol=1e-5)
-    assert_allclose(memory.pairs.sum(axis=1), 0, atol=1e-5)
+    assert_allclose(memory.transition.sum(axis=1), 0, atol=1e-5)
     marginals = memory.node + np.eye(n_labels)[objective.labels]
     assert marginals.min() > -1e-6
     assert marginals.max() < 1 + 1e-6

@@ -12,7 +12,7 @@ from strategies import score_arrays
 from skstruct import PerceptronTagger, SequenceBatch
 from skstruct.kernels.chain.forward_backward import (
     MAX_SPREAD,
-    finish_pairs,
+    finish_transition_marginals,
     forward_backward,
     log_sum_exp,
     prepare_transitions,
@@ -34,7 +34,7 @@ def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None, forbids=False
     log_z = forward_backward(
         scores.copy(), length, transitions, node, np.empty(length), weight, pairs
     )
-    finish_pairs(pairs, transitions)
+    finish_transition_marginals(pairs, transitions)
     return log_z, node, pairs
 
 

@@ -278,7 +278,7 @@ def dynamic_programmes():
         found[name + "log-partition"] = forward_backward.forward_backward(
             scores.copy(), 4, transitions, node, np.empty(4), 2.0, pairs
         )
-        forward_backward.finish_pairs(pairs, transitions)
+        forward_backward.finish_transition_marginals(pairs, transitions)
     return {**found, **dead_ends()}
 
 
@@ -294,7 +294,7 @@ def dead_ends():
     log_z = forward_backward.forward_backward(
         scores.copy(), 3, transitions, node, np.empty(3), 1.0, pairs
     )
-    forward_backward.finish_pairs(pairs, transitions)
+    forward_backward.finish_transition_marginals(pairs, transitions)
     return {
         "dead-ends-labels": paths,
         "dead-ends-score": path_scores,

@@ -164,7 +164,7 @@ def test_slopes_of_the_entropy(gamma):
     rng = np.random.default_rng(1)
     mu, nu = rng.dirichlet(np.ones(17), 2)
     excess, delta = np.empty(17), np.full(17, 0.5)
-    gap, slope = divergence.compare(mu, nu, excess, delta)
+    gap, slope = divergence.compare_clique(mu, nu, excess, delta)
     assert_allclose(gap, np.sum(mu * np.log(mu / nu)))
     assert_allclose(slope, np.sum((nu - mu) * np.log(nu / mu)))
     assert_allclose(delta, 0.5 + nu - mu)
@@ -182,7 +182,7 @@ def test_marginals_of_nothing_have_a_logarithm():
     mu, nu = np.array([0.0, 1.0], np.float32), np.array([1.0 - 1e-37, 1e-37])
     mu = np.maximum(mu, np.float32(divergence.FLOOR))
     excess, delta = np.empty(2), np.zeros(2)
-    found = [*divergence.compare(mu, nu, excess, delta)]
+    found = [*divergence.compare_clique(mu, nu, excess, delta)]
     for rest in (1.0, 0.5, 0.0):
         found += [*divergence.entropy_slopes(nu, excess, rest)]
     assert np.all(np.isfinite(found))
@@ -362,7 +362,7 @@ def test_certificate_is_true_whatever_is_stored(small, noise, dtype):
     for _ in range(20):
         dual.visit_all(np.arange(30), dual.sampling("uniform", 0), 1e-3)
     rng = np.random.default_rng(0)
-    dual._dual.pairs[:] *= np.exp(noise * rng.normal(size=dual._dual.pairs.shape))
+    dual._dual.transition[:] *= np.exp(noise * rng.normal(size=dual._dual.transition.shape))
     dual._dual.node[:] *= np.exp(noise * rng.normal(size=dual._dual.node.shape))
     found = certify(dual, n_jobs=2)
     weights = weights_in(dual)
@@ -580,7 +580,7 @@ def test_memory_needed_is_what_is_taken(y):
     full = [[codes[label] for label in labels] for labels in sequences if len(labels)]
     for tol, dtype in ((1e-4, np.float32), (1e-10, np.float64)):
         dual = make_dual([np.ones((len(labels), 2)) for labels in full], full, 1.0, dtype=dtype)
-        taken = dual._dual.node.nbytes + dual._dual.pairs.nbytes
+        taken = dual._dual.node.nbytes + dual._dual.transition.nbytes
         assert SDCACRF(tol=tol).memory_needed(y) == taken
 
 

@@ -12,7 +12,7 @@ from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.sampling import build_tree
-from skstruct.kernels.dual.sdca import Dual, Problem, Sampling, by_first_sight, sdca_updates
+from skstruct.kernels.dual.sdca import Dual, Problem, Sampling, renumber_features, sdca_updates
 from skstruct.kernels.dual.start import (
     mix_with_gold,
     set_marginals,
@@ -87,7 +87,7 @@ class CRFDual:
     ):
         self._possible = possible
         offsets, labels, weight = training_set[1:]
-        found = by_first_sight(training_set.rows, offsets, n_features)
+        found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
         self.n_sequences = n_sequences = len(weight)
@@ -118,7 +118,7 @@ class CRFDual:
             chain = self._zero_chain()
         if chain is None:
             self._dual.node[:] = 1 / n_labels
-            self._dual.pairs[:] = 1 / n_labels**2
+            self._dual.transition[:] = 1 / n_labels**2
             slope = self._uniform_slope
         else:
             chain = forbid(chain, self._possible)

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
-from skstruct.kernels.dual.sdca import Problem, by_first_sight
+from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
 
 __all__ = ["ExponentiatedGradient"]
@@ -46,7 +46,7 @@ class ExponentiatedGradient:
 
     def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
         offsets, labels, weight = training_set[1:]
-        found = by_first_sight(training_set.rows, offsets, n_features)
+        found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
         self.n_sequences, k = len(weight), n_labels

@@ -8,7 +8,7 @@ from skstruct.input.constraints import forbid
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
 from skstruct.kernels.dual.sampling import build_tree
-from skstruct.kernels.dual.sdca import Problem, by_first_sight
+from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
 
 __all__ = ["StochasticAverageGradient"]
@@ -59,7 +59,7 @@ class StochasticAverageGradient:
         possible=None,
     ):
         offsets, labels, weight = training_set[1:]
-        found = by_first_sight(training_set.rows, offsets, n_features)
+        found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
         self._nonuniformity = float(nonuniformity)

@@ -12,8 +12,8 @@ from skstruct.utils.parallel import range_runner
 __all__ = [
     "BestIterate",
     "Patience",
+    "apply_feature_order",
     "read_validation_set",
-    "renumber_features",
     "token_accuracy",
     "validation_accuracy",
 ]
@@ -68,7 +68,7 @@ def read_validation_set(tagger, read, X, y, sample_weight):
     return read(batch, known[codes], weight)
 
 
-def renumber_features(data, rank):
+def apply_feature_order(data, rank):
     """A training set in which feature ``f`` has the number ``rank[f]``."""
     return data._replace(rows=data.rows._replace(indices=rank[data.rows.indices]))
 

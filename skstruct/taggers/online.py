@@ -24,13 +24,13 @@ from skstruct.kernels.online.loop import (
     SEEN,
     TOTAL,
     OnlineState,
-    Pace,
-    combine,
+    Schedule,
+    subtract_lag,
 )
 from skstruct.taggers.base import LEARNT, BaseTagger
 from skstruct.taggers.early_stopping import (
     Patience,
-    renumber_features,
+    apply_feature_order,
     token_accuracy,
     validation_accuracy,
 )
@@ -169,7 +169,7 @@ class OnlineTagger(BaseTagger):
         rank, rows = by_appearance(rows, self.n_features_in_)
         training_set = training_set._replace(rows=training_set.rows._replace(**rows._asdict()))
         if validation_set is not None:
-            validation_set = renumber_features(validation_set, rank)
+            validation_set = apply_feature_order(validation_set, rank)
         elif self.early_stopping:
             training_set, validation_set = self._hold_out(training_set, random_state)
         warm = self.warm_start and hasattr(self, "coef_")
@@ -256,7 +256,7 @@ class OnlineTagger(BaseTagger):
                 training_set.labels,
                 samples_,
                 training_set.sample_weight[owner_],
-                self._pace(len(samples_), len(samples)),
+                self._schedule(len(samples_), len(samples)),
                 settings,
                 state_,
             )
@@ -292,7 +292,7 @@ class OnlineTagger(BaseTagger):
             samples, owner = samples[order], owner[order]
         return samples, owner
 
-    def _pace(self, n_visits, n_samples):
+    def _schedule(self, n_visits, n_samples):
         """How weights move where a learner visits some of the samples."""
         l2, decay = getattr(self, "l2", 0.0), getattr(self, "decay", 1.0)
         penalty = l2 / n_samples
@@ -301,7 +301,7 @@ class OnlineTagger(BaseTagger):
                 f"learning_rate={self.learning_rate} times l2={l2} must be less than the number "
                 f"of samples, {n_samples}."
             )
-        return Pace(float(decay ** (1 / n_visits)), float(penalty), self.fit_intercept)
+        return Schedule(float(decay ** (1 / n_visits)), float(penalty), self.fit_intercept)
 
     def _hold_out(self, training_set, random_state):
         counting = _counting(training_set)
@@ -388,7 +388,9 @@ def _averaged(state, *, overwrite=False):
     parts = []
     for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
         part = out if overwrite else np.empty_like(weights)
-        combine(np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part))
+        subtract_lag(
+            np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part)
+        )
         parts.append(part)
     chain = type(state.chain)(*parts)
     for name, which in forbidden.items():

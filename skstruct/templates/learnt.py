@@ -18,9 +18,9 @@ from skstruct.templates.numbering import (
     empty_slots,
     expand_group,
     expand_names,
-    find_namesakes,
     gather,
     keep_frequent,
+    merge_equal_names,
     number_all,
     order_features,
     run_for_patterns,
@@ -48,7 +48,7 @@ def learn_features(reader, min_freq, dtype):
     order = order_features(features, reader.literals, len(reader.values))
     column_of = np.empty(len(order), np.int32)
     if len(doubtful):
-        same = find_namesakes(features, reader.literals, reader.values, doubtful, order)
+        same = merge_equal_names(features, reader.literals, reader.values, doubtful, order)
         order = order[same[order] == order]
     column_of[order] = np.arange(len(order), dtype=np.int32)
     if len(doubtful):

@@ -20,9 +20,9 @@ __all__ = [
     "empty_slots",
     "expand_group",
     "expand_names",
-    "find_namesakes",
     "gather",
     "keep_frequent",
+    "merge_equal_names",
     "number_all",
     "order_features",
     "run_for_patterns",
@@ -140,7 +140,7 @@ def _group_edges(groups, n_groups):
     return np.searchsorted(groups, np.arange(n_groups + 1))
 
 
-def find_namesakes(features, literals, values, doubtful, order):
+def merge_equal_names(features, literals, values, doubtful, order):
     """For each feature the first one, in the order given, that has the same name."""
     same = np.arange(len(features.groups))
     doubtful = order[np.isin(order, doubtful)]

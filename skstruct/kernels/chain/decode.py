@@ -51,13 +51,13 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
     scores = np.empty((length, n_labels))
     alpha = np.empty((length, n_labels))
     scale = np.empty(length)
-    no_pairs = np.empty((0, n_labels, n_labels))
+    no_slabs = np.empty((0, n_labels, n_labels))
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
         if len(chain) > N_PLAIN:
             transition_scores(rows, a, b, chain, transitions.log)
-        log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_pairs)
+        log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_slabs)
         for t in range(b - a):
             for j in range(n_labels):
                 marginals[a + t, j] = alpha[t, j]

@@ -1,4 +1,4 @@
-"""Sum over all label sequences: log-partition, node and pair marginals.
+"""Sum over all label sequences: log-partition, node and transition marginals.
 
 Scaled forward-backward in the linear domain: emissions are divided by their largest at each
 token, transitions by the largest into each label, and forward vectors sum to one. What
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import into_token, pair_score
+from skstruct.kernels.chain.scores import into_token, transition_score
 from skstruct.kernels.vector.rows import add_outer, vector_matrix
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
@@ -70,7 +70,7 @@ def prepare_transitions(transition):
 def tabulate(transition, shift, linear, linear_t):
     """Fill in what the linear domain needs of a matrix.
 
-    Returns whether the linear domain is safe, and whether pairs are impossible in it.
+    Returns whether the linear domain is safe, and whether transitions are impossible in it.
     """
     n_labels = transition.shape[0]
     low = np.empty(n_labels)
@@ -201,7 +201,7 @@ def loses_paths(scores, factors, linear_t, alpha, scale):
                 if t == 0:
                     return True
                 for i in range(scores.shape[1]):
-                    if alpha[t - 1, i] > 0.0 and pair_score(linear_t, t, j, i) > 0.0:
+                    if alpha[t - 1, i] > 0.0 and transition_score(linear_t, t, j, i) > 0.0:
                         return True
             factors[t, j] = 0.0
     return False
@@ -255,19 +255,19 @@ def forward(factors, length, linear, alpha, scale):
 
 
 @lean_jit
-def backward(factors, length, linear_t, alpha, scale, weight, pairs, room):
-    """Turn the forward vectors into node marginals, and collect the pair marginals.
+def backward(factors, length, linear_t, alpha, scale, weight, slabs, room):
+    """Turn the forward vectors into node marginals, and collect the transition marginals.
 
-    ``pairs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the
-    caller multiplies in once (`finish_pairs`). One slab of `pairs` collects the sum over the
-    sequence; as many slabs as there are pairs of neighbours hold them one by one. ``room`` is for
+    ``slabs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the
+    caller multiplies in once (`finish_transition_marginals`). One slab of `slabs` collects the sum
+    over the sequence; as many slabs as there are transitions hold them one by one. ``room`` is for
     two rows.
     """
     n_labels = linear_t.shape[-1]
     beta, q = room[0], room[1]
     for j in range(n_labels):
         beta[j] = 1.0
-    n_slabs = pairs.shape[0]
+    n_slabs = slabs.shape[0]
     for t in range(length - 1, 0, -1):
         f = factors[t]
         a = alpha[t]
@@ -275,7 +275,7 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs, room):
             q[j] = f[j] * beta[j] * scale[t]
             a[j] *= beta[j]
         if n_slabs > 0:
-            add_outer(weight, alpha[t - 1], q, pairs[(t - 1) % n_slabs])
+            add_outer(weight, alpha[t - 1], q, slabs[(t - 1) % n_slabs])
         if linear_t.ndim == 2:
             vector_matrix(q, linear_t, beta)
         else:
@@ -284,23 +284,31 @@ def backward(factors, length, linear_t, alpha, scale, weight, pairs, room):
         alpha[0, j] *= beta[j]
 
 
+@jit
+def as_slabs(difference):
+    """Differences of transitions, shared or one matrix a token, as slabs for `forward_backward`."""
+    if difference.ndim == 2:
+        return difference.reshape((1, difference.shape[0], difference.shape[1]))
+    return difference[1:]
+
+
 @lean_jit
-def finish_pairs(pairs, transitions):
-    """Multiply the transition factors into collected pair marginals."""
+def finish_transition_marginals(slabs, transitions):
+    """Multiply the transition factors into collected transition marginals."""
     if transitions.scaled:
-        for slab in pairs:
+        for slab in slabs:
             for i in range(slab.shape[0]):
                 for j in range(slab.shape[1]):
                     slab[i, j] *= transitions.linear[i, j]
 
 
 @lean_jit
-def finish_sequence(linear, length, pairs):
+def finish_sequence(linear, length, slabs):
     """The same for one sequence whose tokens have transitions of their own."""
-    for t in range(1, min(length, pairs.shape[0] + 1)):
+    for t in range(1, min(length, slabs.shape[0] + 1)):
         for i in range(linear.shape[1]):
             for j in range(linear.shape[2]):
-                pairs[t - 1, i, j] *= linear[t, i, j]
+                slabs[t - 1, i, j] *= linear[t, i, j]
 
 
 @lean_jit
@@ -318,11 +326,11 @@ def log_sum_exp(x, n):
 
 
 @jit
-def log_forward_backward(scores, length, transition, alpha, weight, pairs, factors):
+def log_forward_backward(scores, length, transition, alpha, weight, slabs, factors):
     """The same as forward and backward over logarithms: slower, and safe for any scores.
 
-    If there are ``factors``, pair marginals are divided by them, for the caller to multiply
-    (`finish_pairs`).
+    If there are ``factors``, transition marginals are divided by them, for the caller to multiply
+    (`finish_transition_marginals`).
     """
     n_labels = transition.shape[-1]
     z = np.empty(n_labels)
@@ -342,8 +350,8 @@ def log_forward_backward(scores, length, transition, alpha, weight, pairs, facto
         added = into_token(transition, t)
         for j in range(n_labels):
             below[j] = beta[j] + scores[t, j]
-        if t > 0 and pairs.shape[0] > 0:
-            slab = pairs[(t - 1) % pairs.shape[0]]
+        if t > 0 and slabs.shape[0] > 0:
+            slab = slabs[(t - 1) % slabs.shape[0]]
             for i in range(n_labels):
                 for j in range(n_labels):
                     log_p = alpha[t - 1, i] + added[i, j] + below[j] - log_z
@@ -362,7 +370,7 @@ def log_forward_backward(scores, length, transition, alpha, weight, pairs, facto
 
 
 @jit
-def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
+def forward_backward(scores, length, transitions, alpha, scale, weight, slabs):
     """Marginals of one sequence, and the logarithm of its partition function.
 
     Parameters
@@ -376,11 +384,12 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
     scale : ndarray of shape (>= length,)
         Workspace.
     weight : float
-        Factor of the pair marginals.
-    pairs : ndarray of shape (n_slabs, n_labels, n_labels)
-        Pair marginals are added here, up to `finish_pairs`: summed over the sequence with one
-        slab, each on its own with ``length - 1`` slabs or more, not at all with none. Where every
-        token has transitions of its own, so they must have slabs, and they need no finish.
+        Factor of the transition marginals.
+    slabs : ndarray of shape (n_slabs, n_labels, n_labels)
+        Transition marginals are added here, up to `finish_transition_marginals`: summed over the
+        sequence with one slab, each on its own with ``length - 1`` slabs or more, not at all with
+        none. Where every token has transitions of its own, so they must have slabs, and they need
+        no finish.
     """
     if length == 0:
         return 0.0
@@ -394,9 +403,9 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, pairs):
     if scaled:
         log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
     if not right:
-        return log_forward_backward(scores, length, transitions.log, alpha, weight, pairs, factors)
+        return log_forward_backward(scores, length, transitions.log, alpha, weight, slabs, factors)
     room = np.empty((2, alpha.shape[1]))
-    backward(scores, length, transitions.linear_t, alpha, scale, weight, pairs, room)
+    backward(scores, length, transitions.linear_t, alpha, scale, weight, slabs, room)
     if len(transitions) != N_SHARED:
-        finish_sequence(transitions.linear, length, pairs)
+        finish_sequence(transitions.linear, length, slabs)
     return log_z

@@ -1,4 +1,4 @@
-"""Scores of every label at every token, and of every label pair.
+"""Scores of every label at every token, and of every transition.
 
 By default all tokens share one matrix of transition scores. Tokens may have features of the
 transition into them: then every token has a matrix of its own. Kernels that only read transition
@@ -36,7 +36,7 @@ class TransitionRows(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The weights of a linear chain: what a label, and what a pair of labels, scores."""
+    """The weights of a linear chain: what a label, and what a transition, scores."""
 
     weights: np.ndarray  # (n_features, n_labels), a feature's weights side by side
     transition: np.ndarray  # (n_labels, n_labels), from row to column
@@ -53,7 +53,7 @@ class TransitionChain(NamedTuple):
     intercept: np.ndarray
     start: np.ndarray
     end: np.ndarray
-    transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), label pairs row by row
+    transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), transitions row by row
 
 
 # A chain with more fields has features of transitions.
@@ -69,7 +69,7 @@ def into_token(transition, t):
 
 
 @lean_jit
-def pair_score(transition, t, i, j):
+def transition_score(transition, t, i, j):
     """The score of the transition from label ``i`` to label ``j`` of token ``t``."""
     if transition.ndim == 2:
         return transition[i, j]
@@ -77,12 +77,12 @@ def pair_score(transition, t, i, j):
 
 
 @lean_jit
-def add_pair(pairs, t, i, j, weight):
+def add_transition(difference, t, i, j, weight):
     """Add to what the transition from label ``i`` to label ``j`` of token ``t`` is to gain."""
-    if pairs.ndim == 2:
-        pairs[i, j] += weight
+    if difference.ndim == 2:
+        difference[i, j] += weight
     else:
-        pairs[t, i, j] += weight
+        difference[t, i, j] += weight
 
 
 @jit
@@ -93,6 +93,14 @@ def transition_buffer(chain, length):
     return np.zeros((length, *chain.transition.shape))
 
 
+@jit
+def zero_transitions(chain, length):
+    """One zero for each transition; or one for each token, where tokens have their own scores."""
+    if len(chain) == N_PLAIN:
+        return np.zeros(chain.transition.shape)
+    return np.zeros((length, *chain.transition.shape))
+
+
 @lean_jit
 def longest(offsets, first, last):
     """Length of the longest of the sequences ``first:last``."""
@@ -100,6 +108,12 @@ def longest(offsets, first, last):
     for i in range(first, last):
         length = max(length, offsets[i + 1] - offsets[i])
     return length
+
+
+@lean_jit
+def value_of(rows, k):
+    """Value of the ``k``-th occurrence of a feature."""
+    return 1.0 if rows.data.shape[0] == 0 else rows.data[k]
 
 
 @lean_jit
@@ -155,7 +169,7 @@ def sequence_scores(rows, first, last, chain, out):
 def transition_scores(rows, first, last, chain, out):
     """Write the transition scores of one sequence into its `transition_buffer`.
 
-    A label pair is to a transition what a label is to a token, and the transition matrix its bias.
+    A transition is to its features what a label is to a token, and the transition matrix its bias.
     """
     bias = chain.transition.reshape(chain.transition.size)
     scores = out.reshape(out.shape[0], bias.shape[0])
@@ -178,5 +192,5 @@ def path_score(scores, length, transition, labels):
     for t in range(length):
         score += scores[t, labels[t]]
         if t > 0:
-            score += pair_score(transition, t, labels[t - 1], labels[t])
+            score += transition_score(transition, t, labels[t - 1], labels[t])
     return score

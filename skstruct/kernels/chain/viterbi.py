@@ -3,7 +3,7 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import pair_score
+from skstruct.kernels.chain.scores import transition_score
 from skstruct.kernels.vector.rows import max_plus
 
 # Up to so many labels, looking at all of them is faster than choosing.
@@ -135,9 +135,9 @@ def walk_back(scores, length, transition, labels):
     for t in range(length - 2, -1, -1):
         nxt = label
         label = 0
-        top = scores[t, 0] + pair_score(transition, t + 1, 0, nxt)
+        top = scores[t, 0] + transition_score(transition, t + 1, 0, nxt)
         for i in range(1, n_labels):
-            x = scores[t, i] + pair_score(transition, t + 1, i, nxt)
+            x = scores[t, i] + transition_score(transition, t + 1, i, nxt)
             if x > top:
                 top = x
                 label = i

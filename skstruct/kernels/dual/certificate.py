@@ -1,6 +1,6 @@
 """The duality gap of a CRF: the weights that belong to the dual variables, and what both are worth.
 
-Pair marginals as they are stored, mostly in single precision, are not exactly those of any
+Transition marginals as they are stored, mostly in single precision, are not exactly those of any
 distribution: their rows and columns do not quite sum to the same. They are read as the conditional
 probabilities of a Markov chain, which always is one, and its exact entropy, marginals and expected
 features are computed in double precision. So the gap is one between a true dual value and a true
@@ -21,8 +21,8 @@ LOWEST = -1.7976931348623157e308
 
 
 @jit
-def possible_pairs(chain):
-    """One for each pair that is possible, in flat form: of any tokens, and of the last two."""
+def possible_transitions(chain):
+    """One for each possible transition, in flat form: into any token, and into the last."""
     n_labels = chain.transition.shape[0]
     possible = np.ones((2, n_labels * n_labels))
     for y in range(n_labels):
@@ -35,8 +35,8 @@ def possible_pairs(chain):
 
 
 @lean_jit
-def read_chain(stored, possible, node, pair):
-    """Next token's marginals from this token's, which ``pair`` then joins."""
+def read_chain(stored, possible, node, joint):
+    """Next token's marginals from this token's, which ``joint`` then has together."""
     n_labels = node.shape[1]
     for j in range(n_labels):
         node[1, j] = 0.0
@@ -48,7 +48,7 @@ def read_chain(stored, possible, node, pair):
         share = node[0, y] / total if total > 0.0 else 0.0
         for j in range(n_labels):
             p = share * (possible[y * n_labels + j] * stored[y * n_labels + j])
-            pair[y * n_labels + j] = p
+            joint[y * n_labels + j] = p
             node[1, j] += p
 
 
@@ -76,7 +76,7 @@ def normalise(node):
 def conjugate_sum(problem, first, last, dual, out):
     """Entropies of the sequences ``first:last``, and ``sum_i s_i (F(gold) - E F)``.
 
-    The node marginals become those of the chains that the pairs stand for. Weights of minus
+    The node marginals become those of the chains that the transitions stand for. Weights of minus
     infinity say what is impossible, and stay so.
 
     Returns
@@ -85,8 +85,8 @@ def conjugate_sum(problem, first, last, dual, out):
         Weighted sum.
     """
     n_labels = dual.node.shape[1]
-    possible = possible_pairs(out)
-    pair = np.empty(n_labels * n_labels)
+    possible = possible_transitions(out)
+    joint = np.empty(n_labels * n_labels)
     difference = np.empty((longest(problem.offsets, first, last), n_labels))
     total = 0.0
     for i in range(first, last):
@@ -95,7 +95,7 @@ def conjugate_sum(problem, first, last, dual, out):
         node = dual.node[a:b]
         dual.entropy[i] = 0.0
         if b - a > 1:
-            read_first(dual.pairs[a - i], possible[np.int64(b - a == 2)], out.start, node[0])
+            read_first(dual.transition[a - i], possible[np.int64(b - a == 2)], out.start, node[0])
         else:
             for j in range(n_labels):
                 if out.start[j] == -np.inf or out.end[j] == -np.inf:
@@ -104,9 +104,11 @@ def conjugate_sum(problem, first, last, dual, out):
         for t in range(b - a):
             if t > 0:
                 last = np.int64(t == b - a - 1)
-                read_chain(dual.pairs[a - i + t - 1], possible[last], node[t - 1 : t + 1], pair)
-                dual.entropy[i] += entropy(pair)
-                add_outer(pair, -weight, out.transition)
+                read_chain(
+                    dual.transition[a - i + t - 1], possible[last], node[t - 1 : t + 1], joint
+                )
+                dual.entropy[i] += entropy(joint)
+                add_flat(joint, -weight, out.transition)
                 out.transition[problem.labels[a + t - 1], problem.labels[a + t]] += weight
             dual.entropy[i] += node_sign(t, b - a) * entropy(node[t])
             for j in range(n_labels):
@@ -118,12 +120,12 @@ def conjugate_sum(problem, first, last, dual, out):
 
 
 @lean_jit
-def add_outer(pair, factor, out):
-    """``out += factor * pair``, where ``pair`` is flat."""
+def add_flat(joint, factor, out):
+    """``out += factor * joint``, where ``joint`` is flat."""
     n = out.shape[0]
     for y in range(n):
         for j in range(n):
-            out[y, j] += factor * pair[y * n + j]
+            out[y, j] += factor * joint[y * n + j]
 
 
 @lean_jit
@@ -162,12 +164,12 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     scores = np.empty((length, n_labels))
     alpha = np.empty((length, n_labels))
     scale = np.empty(length)
-    pair = np.empty(n_labels * n_labels)
+    joint = np.empty(n_labels * n_labels)
     spare = np.empty((2, n_labels))
-    no_pairs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
-    possible = possible_pairs(chain)
+    no_slabs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
+    possible = possible_transitions(chain)
     # What is impossible has no probability to be multiplied with.
-    transition = np.maximum(chain.transition, LOWEST)
+    finite = np.maximum(chain.transition, LOWEST)
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -181,8 +183,8 @@ def true_gaps(problem, first, last, dual, chain, transitions):
                 for j in range(n_labels):
                     spare[0, j] = dual.node[a + t - 1, j]
                 last = np.int64(t == b - a - 1)
-                read_chain(dual.pairs[a - i + t - 1], possible[last], spare, pair)
-                mean_score += inner(pair, transition)
+                read_chain(dual.transition[a - i + t - 1], possible[last], spare, joint)
+                mean_score += inner(joint, finite)
         log_z, right = 0.0, False
         if transitions.scaled:
             log_z, right = scaled_forward(
@@ -190,7 +192,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
             )
         if not right:
             log_z = log_forward_backward(
-                scores, b - a, transitions.log, alpha, 1.0, no_pairs, no_factors
+                scores, b - a, transitions.log, alpha, 1.0, no_slabs, no_factors
             )
         dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
         total += problem.sample_weight[i] * (log_z - gold_score)
@@ -198,11 +200,11 @@ def true_gaps(problem, first, last, dual, chain, transitions):
 
 
 @lean_jit
-def inner(pair, transition):
-    """Mean of the transition scores under flat pair marginals."""
+def inner(joint, transition):
+    """Mean of the transition scores under flat transition marginals."""
     n = transition.shape[0]
     total = 0.0
     for y in range(n):
         for j in range(n):
-            total += pair[y * n + j] * transition[y, j]
+            total += joint[y * n + j] * transition[y, j]
     return total

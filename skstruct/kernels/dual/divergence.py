@@ -56,7 +56,7 @@ def log_positive(z):
 
 
 @jit_sums
-def compare(mu, nu, excess, delta):
+def compare_clique(mu, nu, excess, delta):
     """Compare the marginals of one clique.
 
     ``excess`` receives ``x = mu / nu - 1``, and ``nu - mu`` is added to ``delta``.

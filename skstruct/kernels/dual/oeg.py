@@ -4,7 +4,7 @@ The dual variable of a sequence is a distribution over its labellings, as in
 `skstruct.kernels.dual.sdca`, but given by scores ``theta`` and not by marginals. A step goes from
 these scores towards those of the current weights, ``theta + eta (scores - theta)``. What it gains
 is only known after asking for the marginals of the new scores, so every trial takes an oracle call.
-Scores of pairs are the same at all tokens of a sequence, so little has to be stored.
+Scores of transitions are the same at all tokens of a sequence, so little has to be stored.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import (
-    finish_pairs,
+    finish_transition_marginals,
     forward_backward,
     prepare_transitions,
 )
@@ -30,9 +30,9 @@ class Exponentiated(NamedTuple):
 
     chain: Chain
     node_theta: np.ndarray  # (n_rows, n_labels)
-    pair_theta: np.ndarray  # (n_sequences, n_labels, n_labels)
+    transition_theta: np.ndarray  # (n_sequences, n_labels, n_labels)
     node: np.ndarray  # (n_rows, n_labels), marginals
-    pairs: np.ndarray  # (n_sequences, n_labels, n_labels), of pairs, summed over the sequence
+    transition: np.ndarray  # (n_sequences, n_labels, n_labels), marginals, summed
     entropy: np.ndarray  # (n_sequences,)
     eta: np.ndarray  # (n_sequences,), length of the next step
 
@@ -41,9 +41,9 @@ class Trial(NamedTuple):
     """Workspace: a sequence with other scores."""
 
     node_theta: np.ndarray  # (length, n_labels)
-    pair_theta: np.ndarray  # (n_labels, n_labels)
+    transition_theta: np.ndarray  # (n_labels, n_labels)
     node: np.ndarray  # (length, n_labels)
-    pairs: np.ndarray  # (1, n_labels, n_labels)
+    transition: np.ndarray  # (1, n_labels, n_labels)
     spare: np.ndarray  # (length, n_labels)
     scale: np.ndarray  # (length,)
 
@@ -64,25 +64,25 @@ def new_trial(length, n_labels):
 @jit
 def infer(length, trial):
     """Marginals of the scores on trial; returns the entropy."""
-    n_labels = trial.pair_theta.shape[0]
+    n_labels = trial.transition_theta.shape[0]
     for t in range(length):
         for j in range(n_labels):
             trial.spare[t, j] = trial.node_theta[t, j]
     for y in range(n_labels):
         for j in range(n_labels):
-            trial.pairs[0, y, j] = 0.0
-    transitions = prepare_transitions(trial.pair_theta)
+            trial.transition[0, y, j] = 0.0
+    transitions = prepare_transitions(trial.transition_theta)
     log_z = forward_backward(
-        trial.spare, length, transitions, trial.node, trial.scale, 1.0, trial.pairs
+        trial.spare, length, transitions, trial.node, trial.scale, 1.0, trial.transition
     )
-    finish_pairs(trial.pairs, transitions)
+    finish_transition_marginals(trial.transition, transitions)
     return log_z - mean_score(
-        trial.node_theta, trial.pair_theta, trial.node, trial.pairs[0], length
+        trial.node_theta, trial.transition_theta, trial.node, trial.transition[0], length
     )
 
 
 @jit
-def mean_score(node_scores, pair_scores, node, pairs, length):
+def mean_score(node_scores, transition_scores, node, transition, length):
     """Mean of the scores under marginals."""
     total = 0.0
     for t in range(length):
@@ -90,7 +90,7 @@ def mean_score(node_scores, pair_scores, node, pairs, length):
             total += node_scores[t, j] * node[t, j]
     for y in range(node.shape[1]):
         for j in range(node.shape[1]):
-            total += pair_scores[y, j] * pairs[y, j]
+            total += transition_scores[y, j] * transition[y, j]
     return total
 
 
@@ -103,7 +103,7 @@ def start_dual(problem, state, margin):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         for y in range(n_labels):
             for j in range(n_labels):
-                trial.pair_theta[y, j] = 0.0
+                trial.transition_theta[y, j] = 0.0
         for t in range(b - a):
             for j in range(n_labels):
                 trial.node_theta[t, j] = margin if problem.labels[a + t] == j else 0.0
@@ -121,27 +121,27 @@ def keep(i, a, b, trial, state):
             state.node[a + t, j] = trial.node[t, j]
     for y in range(n_labels):
         for j in range(n_labels):
-            state.pair_theta[i, y, j] = trial.pair_theta[y, j]
-            state.pairs[i, y, j] = trial.pairs[0, y, j]
+            state.transition_theta[i, y, j] = trial.transition_theta[y, j]
+            state.transition[i, y, j] = trial.transition[0, y, j]
 
 
 @jit
 def conjugate_to(problem, distinct, state):
     """Set the weights, from zero, to those that are conjugate to the dual variables."""
-    n_sequences, n_labels = state.pairs.shape[0], state.node.shape[1]
+    n_sequences, n_labels = state.transition.shape[0], state.node.shape[1]
     step = new_step(problem, distinct, n_sequences, n_labels)
     for i in range(n_sequences):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         for y in range(n_labels):
             for j in range(n_labels):
-                step.pairs[y * n_labels + j] = state.pairs[i, y, j]
+                step.transition[y * n_labels + j] = state.transition[i, y, j]
         for t in range(b - a):
             for j in range(n_labels):
                 step.node[t, j] = state.node[a + t, j]
             gold = problem.labels[a + t]
             step.node[t, gold] -= 1.0
             if t > 0:
-                step.pairs[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
+                step.transition[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
         collect_features(problem, distinct, i, step)
         move_weights(
             problem, distinct, i, step, -problem.sample_weight[i] / problem.l2, state.chain
@@ -181,7 +181,7 @@ def oeg_steps(problem, distinct, order, state):
     n_oracle_calls : int
         How many times marginals were computed.
     """
-    n_sequences, n_labels = state.pairs.shape[0], state.node.shape[1]
+    n_sequences, n_labels = state.transition.shape[0], state.node.shape[1]
     length = longest(problem.offsets, 0, n_sequences)
     step = new_step(problem, distinct, n_sequences, n_labels)
     trial = new_trial(length, n_labels)
@@ -210,18 +210,20 @@ def ascend(problem, distinct, i, state, step, trial, scores):
                 trial.node_theta[t, j] = theta + eta * (scores[t, j] - theta)
         for y in range(n_labels):
             for j in range(n_labels):
-                theta = state.pair_theta[i, y, j]
-                trial.pair_theta[y, j] = theta + eta * (transition[y, j] - theta)
+                theta = state.transition_theta[i, y, j]
+                trial.transition_theta[y, j] = theta + eta * (transition[y, j] - theta)
         entropy = infer(b - a, trial)
         for t in range(b - a):
             for j in range(n_labels):
                 step.node[t, j] = trial.node[t, j] - state.node[a + t, j]
         for y in range(n_labels):
             for j in range(n_labels):
-                step.pairs[y * n_labels + j] = trial.pairs[0, y, j] - state.pairs[i, y, j]
+                step.transition[y * n_labels + j] = (
+                    trial.transition[0, y, j] - state.transition[i, y, j]
+                )
         square = collect_features(problem, distinct, i, step)
         rise = mean_score(
-            scores, transition, step.node, step.pairs.reshape((n_labels, n_labels)), b - a
+            scores, transition, step.node, step.transition.reshape((n_labels, n_labels)), b - a
         )
         gain = entropy - state.entropy[i] + rise - 0.5 * weight * square
         # Near the optimum the entropies cannot resolve the gain any more.

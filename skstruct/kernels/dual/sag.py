@@ -18,7 +18,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import (
-    finish_pairs,
+    finish_transition_marginals,
     forward_backward,
     prepare_transitions,
 )
@@ -45,7 +45,7 @@ class AverageGradient(NamedTuple):
     total: Chain  # sum of the gradients
     behind: np.ndarray  # (n_features,), how far the others had travelled when a feature was met
     node: np.ndarray  # (n_rows, n_labels), gradients by the scores of tokens
-    pairs: np.ndarray  # (n_sequences, n_labels**2), and of label pairs
+    transition: np.ndarray  # (n_sequences, n_labels**2), and of transitions, summed
     curvature: np.ndarray  # (n_sequences,)
     priority: np.ndarray  # tree of sums of the curvatures
     largest: np.ndarray  # tree of their maxima
@@ -78,7 +78,7 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
     n_oracle_calls : int
         How many times marginals or partition functions were computed.
     """
-    n_sequences, size = state.pairs.shape
+    n_sequences, size = state.transition.shape
     n_labels = state.chain.transition.shape[0]
     length = longest(problem.offsets, 0, n_sequences)
     most = longest(distinct.start, 0, n_sequences)
@@ -145,10 +145,10 @@ def visit(problem, distinct, i, state, step, scores, trial):
             renewed = step.node[t, j]
             step.node[t, j] = renewed - state.node[a + t, j]
             state.node[a + t, j] = renewed
-    for k in range(step.pairs.shape[0]):
-        renewed = step.pairs[k]
-        step.pairs[k] = renewed - state.pairs[i, k]
-        state.pairs[i, k] = renewed
+    for k in range(step.transition.shape[0]):
+        renewed = step.transition[k]
+        step.transition[k] = renewed - state.transition[i, k]
+        state.transition[i, k] = renewed
     collect_features(problem, distinct, i, step)
     add_to_total(problem, distinct, i, step, state.total)
     state.progress[SEEN] += 0.0 if known else 1.0
@@ -182,19 +182,19 @@ def sequence_gradient(problem, i, state, step, scores, trial):
         for j in range(n_labels):
             trial[t, j] = scores[t, j]
     transitions = prepare_transitions(chain.transition)
-    pairs = np.zeros((1, n_labels, n_labels))
-    log_z = forward_backward(trial, b - a, transitions, step.node, np.empty(b - a), 1.0, pairs)
-    finish_pairs(pairs, transitions)
+    slabs = np.zeros((1, n_labels, n_labels))
+    log_z = forward_backward(trial, b - a, transitions, step.node, np.empty(b - a), 1.0, slabs)
+    finish_transition_marginals(slabs, transitions)
     gold = problem.labels[a:b]
     for t in range(b - a):
         step.node[t, gold[t]] -= 1.0
         if t > 0:
-            pairs[0, gold[t - 1], gold[t]] -= 1.0
+            slabs[0, gold[t - 1], gold[t]] -= 1.0
         for j in range(n_labels):
             step.node[t, j] *= weight
     for y in range(n_labels):
         for j in range(n_labels):
-            step.pairs[y * n_labels + j] = weight * pairs[0, y, j]
+            step.transition[y * n_labels + j] = weight * slabs[0, y, j]
     return weight * (log_z - path_score(scores, b - a, chain.transition, gold))
 
 
@@ -231,16 +231,16 @@ def trial_value(problem, i, state, step, distance, scores, trial):
     transition = np.empty((n_labels, n_labels))
     for y in range(n_labels):
         for j in range(n_labels):
-            moved = distance * step.pairs[y * n_labels + j]
+            moved = distance * step.transition[y * n_labels + j]
             transition[y, j] = state.chain.transition[y, j] - moved
     for t in range(b - a):
         for j in range(n_labels):
             trial[t, j] = scores[t, j] - distance * step.node_excess[t, j]
     gold_score = path_score(trial, b - a, transition, problem.labels[a:b])
     transitions = prepare_transitions(transition)
-    no_pairs = np.empty((0, n_labels, n_labels))
+    no_slabs = np.empty((0, n_labels, n_labels))
     node, scale = np.empty((b - a, n_labels)), np.empty(b - a)
-    log_z = forward_backward(trial, b - a, transitions, node, scale, 1.0, no_pairs)
+    log_z = forward_backward(trial, b - a, transitions, node, scale, 1.0, no_slabs)
     return problem.sample_weight[i] * (log_z - gold_score)
 
 
@@ -255,7 +255,7 @@ def add_to_total(problem, distinct, i, step, total):
             row[j] += change[j]
     for y in range(n_labels):
         for j in range(n_labels):
-            total.transition[y, j] += step.pairs[y * n_labels + j]
+            total.transition[y, j] += step.transition[y * n_labels + j]
     if problem.fit_intercept:
         length = problem.offsets[i + 1] - problem.offsets[i]
         for j in range(n_labels):

@@ -20,12 +20,12 @@ def build_tree(priority, largest):
     for i in range(priority.shape[0]):
         tree[n_leaves + i] = priority[i]
     for k in range(n_leaves - 1, 0, -1):
-        tree[k] = combine(tree, k, largest)
+        tree[k] = parent_priority(tree, k, largest)
     return tree
 
 
 @jit(inline="always")
-def combine(tree, k, largest):
+def parent_priority(tree, k, largest):
     """What node ``k`` has to hold."""
     a, b = tree[2 * k], tree[2 * k + 1]
     return max(a, b) if largest else a + b
@@ -38,7 +38,7 @@ def set_priority(tree, i, priority, largest):
     tree[k] = priority
     while k > 1:
         k //= 2
-        tree[k] = combine(tree, k, largest)
+        tree[k] = parent_priority(tree, k, largest)
 
 
 @jit

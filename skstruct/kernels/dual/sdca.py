@@ -1,9 +1,9 @@
 """Stochastic dual coordinate ascent for CRFs: the update of one sequence, and a series of them.
 
-The dual variable of a sequence is a distribution over its labellings, kept as its node and pair
-marginals ``mu``. The weights are conjugate to all of them: ``w = sum_i s_i (F(gold) - E_mu F) /
-l2``. An update asks for the marginals ``nu`` under the current weights, and goes from ``mu``
-towards them as far as the dual objective grows; the weights are kept in step.
+The dual variable of a sequence is a distribution over its labellings, kept as its node and
+transition marginals ``mu``. The weights are conjugate to all of them: ``w = sum_i s_i (F(gold) -
+E_mu F) / l2``. An update asks for the marginals ``nu`` under the current weights, and goes from
+``mu`` towards them as far as the dual objective grows; the weights are kept in step.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from skstruct.kernels.chain.forward_backward import (
     scaled_forward,
 )
 from skstruct.kernels.chain.scores import Rows, longest, sequence_scores
-from skstruct.kernels.dual.divergence import FLOOR, compare, entropy_slopes, jit_sums, move
+from skstruct.kernels.dual.divergence import FLOOR, compare_clique, entropy_slopes, jit_sums, move
 from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 from skstruct.kernels.vector.rows import vector_matrix
 
@@ -47,11 +47,11 @@ class Distinct(NamedTuple):
 class Dual(NamedTuple):
     """The dual variables, and what is known of each sequence's block.
 
-    The pair of the tokens ``t - 1`` and ``t`` of sequence ``i`` is at ``t - 1 - i``.
+    The transition into token ``t`` of sequence ``i`` is at ``t - 1 - i``.
     """
 
     node: np.ndarray  # (n_rows, n_labels)
-    pairs: np.ndarray  # (n_rows - n_sequences, n_labels**2), in single or double precision
+    transition: np.ndarray  # (n_rows - n_sequences, n_labels**2), in single or double precision
     entropy: np.ndarray  # (n_sequences,)
     gap: np.ndarray  # (n_sequences,) as of the last visit
 
@@ -68,8 +68,8 @@ class Sampling(NamedTuple):
 class Oracle(NamedTuple):
     """Workspace: marginals of one sequence under the current weights.
 
-    The pair marginals are ``left[t - 1, i] * middle[(t - 1) % n, i, j] * right[t, j]``, where
-    ``middle`` has one slab for all pairs, or one for each where the scores are extreme.
+    The transition marginals are ``left[t - 1, i] * middle[(t - 1) % n, i, j] * right[t, j]``, where
+    ``middle`` has one slab for all transitions, or one for each where the scores are extreme.
     """
 
     scores: np.ndarray  # (length, n_labels)
@@ -82,16 +82,16 @@ class Oracle(NamedTuple):
 class Step(NamedTuple):
     """Workspace: what an update is to change, before its length is known."""
 
-    nu: np.ndarray  # pair marginals of the weights, flat
-    excess: np.ndarray  # pair marginals of the dual variable over these, less one
+    nu: np.ndarray  # transition marginals of the weights, flat
+    excess: np.ndarray  # transition marginals of the dual variable over these, less one
     node_excess: np.ndarray  # (length, n_labels)
     node: np.ndarray  # (length, n_labels), difference of node marginals
-    pairs: np.ndarray  # (n_labels**2,), of pair marginals, summed
+    transition: np.ndarray  # (n_labels**2,), of transition marginals, summed
     features: np.ndarray  # (n_distinct, n_labels), of expected features
 
 
 @jit
-def by_first_sight(rows, offsets, n_features):
+def renumber_features(rows, offsets, n_features):
     """Number the features as they first appear, and find the distinct ones of each sequence.
 
     Weights of features that first appear next to each other then lie next to each other, and
@@ -136,8 +136,8 @@ def by_first_sight(rows, offsets, n_features):
 
 
 @jit
-def ask(problem, chain, transitions, a, b, oracle):
-    """Marginals of the sequence of rows ``a:b``; returns the middle factors of the pairs."""
+def oracle_marginals(problem, chain, transitions, a, b, oracle):
+    """Marginals of the sequence of rows ``a:b``; returns the middle factors of the transitions."""
     length = b - a
     n_labels = chain.transition.shape[0]
     sequence_scores(problem.rows, a, b, chain, oracle.scores)
@@ -162,9 +162,9 @@ def ask(problem, chain, transitions, a, b, oracle):
 
 @lean_jit
 def backward_factors(oracle, length, linear_t):
-    """Node marginals and right factors of the pairs, from the forward vectors."""
+    """Node marginals and right factors of the transitions, from the forward vectors."""
     n_labels = linear_t.shape[0]
-    # The first token has no pair before it, so this row is free.
+    # The first token has no transition into it, so this row is free.
     beta = oracle.right[0]
     for j in range(n_labels):
         beta[j] = 1.0
@@ -180,18 +180,18 @@ def backward_factors(oracle, length, linear_t):
 
 
 @lean_jit
-def compare_sequence(mu_node, mu_pairs, oracle, middle, step):
+def compare_sequence(mu_node, mu_transition, oracle, middle, step):
     """Fill in the step from ``mu`` to ``nu``; return the gap, and the slope at its start."""
     length, n_labels = mu_node.shape
     size = n_labels * n_labels
     gap, slope = 0.0, 0.0
     for k in range(size):
-        step.pairs[k] = 0.0
+        step.transition[k] = 0.0
     for t in range(length):
         for j in range(n_labels):
             oracle.node[t, j] = max(oracle.node[t, j], FLOOR)
             step.node[t, j] = 0.0
-        g, s = compare(mu_node[t], oracle.node[t], step.node_excess[t], step.node[t])
+        g, s = compare_clique(mu_node[t], oracle.node[t], step.node_excess[t], step.node[t])
         sign = node_sign(t, length)
         gap += sign * g
         slope += sign * s
@@ -203,7 +203,7 @@ def compare_sequence(mu_node, mu_pairs, oracle, middle, step):
                 for j in range(n_labels):
                     nu[i * n_labels + j] = max(x * slab[i, j] * oracle.right[t, j], FLOOR)
             excess = step.excess[(t - 1) * size : t * size]
-            g, s = compare(mu_pairs[t - 1], nu, excess, step.pairs)
+            g, s = compare_clique(mu_transition[t - 1], nu, excess, step.transition)
             gap += g
             slope += s
     return max(gap, 0.0), slope
@@ -235,21 +235,21 @@ def collect_features(problem, distinct, i, step):
             row = step.features[distinct.position[k]]
             for j in range(n_labels):
                 row[j] += x * d[j]
-    total = square_norm(step.pairs)
+    total = squared_norm(step.transition)
     for u in range(n_distinct):
-        total += square_norm(step.features[u])
+        total += squared_norm(step.features[u])
     if problem.fit_intercept:
         for j in range(n_labels):
             bias = 0.0
             for t in range(b - a):
                 bias += step.node[t, j]
             total += bias * bias
-        total += square_norm(step.node[0]) + square_norm(step.node[b - a - 1])
+        total += squared_norm(step.node[0]) + squared_norm(step.node[b - a - 1])
     return total
 
 
 @jit_sums
-def square_norm(x):
+def squared_norm(x):
     """Squared norm of a vector."""
     total = 0.0
     for k in range(x.shape[0]):
@@ -260,7 +260,7 @@ def square_norm(x):
 @lean_jit
 def slopes(step, oracle, length, square, gamma):
     """Derivatives of the dual objective along the step, over the weight of the sequence."""
-    size = step.pairs.shape[0]
+    size = step.transition.shape[0]
     rest = 1.0 - gamma
     n = (length - 1) * size
     first, second = entropy_slopes(step.nu[:n], step.excess[:n], rest)
@@ -308,10 +308,10 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
     """Ascend in the block of sequence ``i``."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     length = b - a
-    node, pairs = dual.node[a:b], dual.pairs[a - i : b - 1 - i]
+    node, transition = dual.node[a:b], dual.transition[a - i : b - 1 - i]
     transitions = prepare_transitions(chain.transition)
-    middle = ask(problem, chain, transitions, a, b, oracle)
-    gap, slope = compare_sequence(node, pairs, oracle, middle, step)
+    middle = oracle_marginals(problem, chain, transitions, a, b, oracle)
+    gap, slope = compare_sequence(node, transition, oracle, middle, step)
     dual.gap[i] = gap
     scale = problem.sample_weight[i] / problem.l2
     square = scale * collect_features(problem, distinct, i, step)
@@ -319,11 +319,11 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
     if gamma == 0.0:
         return
     total = 0.0
-    size = step.pairs.shape[0]
+    size = step.transition.shape[0]
     for t in range(length):
         total += node_sign(t, length) * move(node[t], oracle.node[t], gamma)
         if t > 0:
-            total += move(pairs[t - 1], step.nu[(t - 1) * size : t * size], gamma)
+            total += move(transition[t - 1], step.nu[(t - 1) * size : t * size], gamma)
     dual.entropy[i] = total
     move_weights(problem, distinct, i, step, -gamma * scale, chain)
 
@@ -339,7 +339,7 @@ def move_weights(problem, distinct, i, step, factor, chain):
             weights[j] += factor * difference[j]
     for y in range(n_labels):
         for z in range(n_labels):
-            chain.transition[y, z] += factor * step.pairs[y * n_labels + z]
+            chain.transition[y, z] += factor * step.transition[y * n_labels + z]
     if problem.fit_intercept:
         length = problem.offsets[i + 1] - problem.offsets[i]
         for j in range(n_labels):
@@ -358,7 +358,7 @@ def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
     problem : Problem
         The training set.
     distinct : Distinct
-        From `by_first_sight`.
+        From `renumber_features`.
     order : ndarray of int
         Sequences.
     draws : ndarray

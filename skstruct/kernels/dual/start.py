@@ -7,7 +7,7 @@ small where ``nu`` is far from the optimum, or the conjugate weights are large a
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import finish_pairs, forward_backward
+from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
 from skstruct.kernels.chain.scores import longest, sequence_scores
 from skstruct.kernels.dual.divergence import FLOOR, entropy, jit_sums, log_positive
 from skstruct.kernels.dual.sdca import node_sign
@@ -24,17 +24,17 @@ def set_marginals(problem, first, last, chain, transitions, dual):
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         sequence_scores(problem.rows, a, b, chain, scores)
-        pairs = slabs[: b - a - 1]
-        for pair in pairs:
+        used = slabs[: b - a - 1]
+        for slab in used:
             for y in range(n_labels):
                 for j in range(n_labels):
-                    pair[y, j] = 0.0
-        forward_backward(scores, b - a, transitions, dual.node[a:b], scale, 1.0, pairs)
-        finish_pairs(pairs, transitions)
+                    slab[y, j] = 0.0
+        forward_backward(scores, b - a, transitions, dual.node[a:b], scale, 1.0, used)
+        finish_transition_marginals(used, transitions)
         for t in range(1, b - a):
             for y in range(n_labels):
                 for j in range(n_labels):
-                    dual.pairs[a - i + t - 1, y * n_labels + j] = max(pairs[t - 1, y, j], FLOOR)
+                    dual.transition[a - i + t - 1, y * n_labels + j] = max(used[t - 1, y, j], FLOOR)
 
 
 @jit_sums
@@ -62,7 +62,7 @@ def start_slope(problem, first, last, dual, eta):
             slope += node_sign(t - a, b - a) * entropy_slope(dual.node[t], gold, eta)
             if t > a:
                 gold += n_labels * problem.labels[t - 1]
-                slope += entropy_slope(dual.pairs[t - i - 1], gold, eta)
+                slope += entropy_slope(dual.transition[t - i - 1], gold, eta)
         total += problem.sample_weight[i] * slope
     return total
 
@@ -82,7 +82,7 @@ def mix_with_gold(problem, first, last, dual, eta):
             total += node_sign(t - a, b - a) * mix_clique(dual.node[t], gold, eta)
             if t > a:
                 gold += n_labels * problem.labels[t - 1]
-                total += mix_clique(dual.pairs[t - i - 1], gold, eta)
+                total += mix_clique(dual.transition[t - i - 1], gold, eta)
         dual.entropy[i] = total
 
 
@@ -99,8 +99,8 @@ def mix_clique(mu, gold, eta):
 def squared_radii(problem, distinct):
     """Bounds on the squared distance between the features of any two labellings.
 
-    A token changes the weights' features by at most ``sqrt(2)`` times its own, and so do a pair of
-    tokens and the biases.
+    A token changes the weights' features by at most ``sqrt(2)`` times its own, and so do
+    transitions and biases.
     """
     rows = problem.rows
     n_sequences = problem.offsets.shape[0] - 1

@@ -19,11 +19,18 @@ import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.forward_backward import (
-    finish_pairs,
+    as_slabs,
+    finish_transition_marginals,
     forward_backward,
     prepare_transitions,
 )
-from skstruct.kernels.chain.scores import N_PLAIN, longest, path_score, transition_buffer
+from skstruct.kernels.chain.scores import (
+    N_PLAIN,
+    longest,
+    path_score,
+    transition_buffer,
+    zero_transitions,
+)
 from skstruct.kernels.dual.divergence import jit_sums
 from skstruct.kernels.likelihood.objective import (
     chain_scores,
@@ -31,8 +38,6 @@ from skstruct.kernels.likelihood.objective import (
     subtract_gold,
 )
 from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient
-from skstruct.kernels.online.loop import zero_pairs
-from skstruct.kernels.online.sgd import as_slabs
 
 # Tokens with more fields have features of transitions.
 N_STATE = len(StateFeatures._fields)
@@ -45,12 +50,12 @@ SMALLEST = 1e-12
 
 
 class Memory(NamedTuple):
-    """What the sequences remember of their last visit, all zero before the first."""
+    """What the sequences move_towards of their last visit, all zero before the first."""
 
     node: np.ndarray  # (n_rows, n_labels) float32, marginals less one for the gold label
-    # The same of label pairs, float32: (n_sequences, n_labels**2), summed over each sequence, or
+    # The same of transitions, float32: (n_sequences, n_labels**2), summed over each sequence, or
     # (n_rows, n_labels**2) where transitions have features.
-    pairs: np.ndarray
+    transition: np.ndarray
     divergence: np.ndarray  # (n_sequences,), of the marginals from those of the weights
     loss: np.ndarray  # (n_sequences,), negative log-likelihood
     caution: np.ndarray  # (n_sequences,), one less the share of the estimated step to go
@@ -79,8 +84,8 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
     marginals = np.empty((length, n_labels))
     scale = np.empty(length)
     transitions = prepare_transitions(transition_buffer(chain, length))
-    pairs = zero_pairs(chain, length)
-    slabs = as_slabs(pairs)
+    difference = zero_transitions(chain, length)
+    slabs = as_slabs(difference)
     flat = slabs.reshape((slabs.shape[0], n_labels * n_labels))
     for i in order:
         a, b = offsets[i], offsets[i + 1]
@@ -96,14 +101,14 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, 1.0, slabs)
         memory.loss[i] = log_z - gold_score
         if len(chain) == N_PLAIN:
-            finish_pairs(slabs, transitions)
-            found, kept = flat, memory.pairs[i : i + 1]
+            finish_transition_marginals(slabs, transitions)
+            found, kept = flat, memory.transition[i : i + 1]
         else:
-            found, kept = flat[: b - a - 1], memory.pairs[a + 1 : b]
-        subtract_gold(marginals, gold, 1.0, pairs)
+            found, kept = flat[: b - a - 1], memory.transition[a + 1 : b]
+        subtract_gold(marginals, gold, 1.0, difference)
         share = step_share(features, a, b, i, gold, marginals, found, kept, strength[i], memory)
-        remember(marginals[: b - a], memory.node[a:b], share, -strength[i])
-        remember(found, kept, share, -strength[i])
+        move_towards(marginals[: b - a], memory.node[a:b], share, -strength[i])
+        move_towards(found, kept, share, -strength[i])
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
         if len(chain) > N_PLAIN:
             add_state_gradient(
@@ -114,27 +119,27 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
 
 
 @lean_jit
-def clear(pairs):
-    """Empty the slabs of label pairs."""
-    for t in range(pairs.shape[0]):
-        for p in range(pairs.shape[1]):
-            pairs[t, p] = 0.0
+def clear(slabs):
+    """Empty the slabs of transitions."""
+    for t in range(slabs.shape[0]):
+        for p in range(slabs.shape[1]):
+            slabs[t, p] = 0.0
 
 
 @lean_jit
-def step_share(features, a, b, i, gold, node, pairs, kept, strength, memory):
+def step_share(features, a, b, i, gold, node, transition, kept, strength, memory):
     """How far to go from the remembered marginals of sequence ``i`` to the new ones."""
     curvature, square = 0.0, 0.0
     for t in range(b - a):
-        token = 1.0 + square_norm(features, a + t)
-        bent, moved = compare(node[t], memory.node[a + t], gold[t])
+        token = 1.0 + squared_feature_norm(features, a + t)
+        bent, moved = divergence_and_distance(node[t], memory.node[a + t], gold[t])
         curvature += bent
         square += token * moved
-    for t in range(pairs.shape[0]):
+    for t in range(transition.shape[0]):
         token = 1.0
         if len(features) > N_STATE:
-            token += square_norm(features.transitions, a + 1 + t)
-        square += token * squared_distance(pairs[t], kept[t])
+            token += squared_feature_norm(features.transitions, a + 1 + t)
+        square += token * squared_distance(transition[t], kept[t])
     if curvature > memory.divergence[i] > 0.0:
         memory.caution[i] = min(1.0 - CAUTION * (1.0 - memory.caution[i]), 1.0 - LEAST_SHARE)
     else:
@@ -146,7 +151,7 @@ def step_share(features, a, b, i, gold, node, pairs, kept, strength, memory):
 
 
 @lean_jit
-def square_norm(features, t):
+def squared_feature_norm(features, t):
     """Squared norm of the features of a token."""
     a, b = features.indptr[t], features.indptr[t + 1]
     if features.data.shape[0] == 0:
@@ -158,7 +163,7 @@ def square_norm(features, t):
 
 
 @jit_sums
-def compare(found, kept, gold):
+def divergence_and_distance(found, kept, gold):
     """Divergence of two distributions given by their distance from the gold label, and its square.
 
     The divergence is both relative entropies together, as far as these are parabolas.
@@ -184,7 +189,7 @@ def squared_distance(x, y):
 
 
 @lean_jit
-def remember(found, kept, share, factor):
+def move_towards(found, kept, share, factor):
     """Move what is kept towards what was found, which becomes the change times a factor."""
     for t in range(found.shape[0]):
         for j in range(found.shape[1]):
@@ -194,7 +199,7 @@ def remember(found, kept, share, factor):
 
 
 @lean_jit
-def add_free(node, pairs, chain, free):
+def add_free(node, transition, chain, free):
     """Add changes to the biases and transitions, as far as they may change."""
     n_labels = node.shape[1]
     for t in range(node.shape[0]):
@@ -203,8 +208,8 @@ def add_free(node, pairs, chain, free):
     for j in range(n_labels):
         chain.start[j] += free.start[j] * node[0, j]
         chain.end[j] += free.end[j] * node[node.shape[0] - 1, j]
-    for t in range(pairs.shape[0]):
+    for t in range(transition.shape[0]):
         for y in range(n_labels):
             for j in range(n_labels):
-                change = free.transition[y, j] * pairs[t, y * n_labels + j]
+                change = free.transition[y, j] * transition[t, y * n_labels + j]
                 chain.transition[y, j] += change

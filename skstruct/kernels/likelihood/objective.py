@@ -4,27 +4,20 @@ import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.forward_backward import (
-    finish_pairs,
+    finish_transition_marginals,
     forward_backward,
     prepare_transitions,
 )
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
     add_boundary,
-    add_pair,
+    add_transition,
     longest,
     path_score,
     transition_buffer,
 )
 from skstruct.kernels.likelihood.parameters import add_state_gradient, state_scores
-
-
-@lean_jit
-def add_matrix(matrix, out):
-    """``out += matrix``."""
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            out[i, j] += matrix[i, j]
+from skstruct.kernels.vector.rows import add_matrix
 
 
 @jit
@@ -41,34 +34,34 @@ def chain_scores(features, chain, scale, first, last, out):
 @jit
 def chain_transition_scores(features, chain, scale, first, last, out):
     """Write the transition scores of one sequence into its `transition_buffer`."""
-    n_pairs = chain.transition.size
-    scores = out.reshape(out.shape[0], n_pairs)
-    bias = chain.transition.reshape(n_pairs)
+    n_transitions = chain.transition.size
+    scores = out.reshape(out.shape[0], n_transitions)
+    bias = chain.transition.reshape(n_transitions)
     state_scores(
-        features.transitions, chain.transition_weights, n_pairs, first + 1, last, scores[1:]
+        features.transitions, chain.transition_weights, n_transitions, first + 1, last, scores[1:]
     )
     for t in range(1, last - first):
-        for p in range(n_pairs):
+        for p in range(n_transitions):
             scores[t, p] = scale * scores[t, p] + bias[p]
 
 
 @lean_jit
 def add_transition_gradient(features, first, last, scale, differences, out):
-    """Add the label pairs of each token of one sequence to the gradient, and empty them.
+    """Add the transitions of each token of one sequence to the gradient, and empty them.
 
     Weights of features are taken ``1 / scale`` times.
     """
-    n_pairs = out.transition.size
-    flat = differences.reshape(differences.shape[0], n_pairs)
+    n_transitions = out.transition.size
+    flat = differences.reshape(differences.shape[0], n_transitions)
     for t in range(1, last - first):
         add_matrix(differences[t], out.transition)
-        for p in range(n_pairs):
+        for p in range(n_transitions):
             flat[t, p] /= scale
     add_state_gradient(
-        features.transitions, flat[1:], n_pairs, first + 1, last, out.transition_weights
+        features.transitions, flat[1:], n_transitions, first + 1, last, out.transition_weights
     )
     for t in range(last - first):
-        for p in range(n_pairs):
+        for p in range(n_transitions):
             flat[t, p] = 0.0
 
 
@@ -90,7 +83,7 @@ def nll_gradient(
         Gold labels, which the Hessian does not depend on.
     curved : bool
         Whether to estimate the diagonal of the Hessian instead of the gradient. It is exact for
-        state weights but for the correlation of a feature's tokens; of pairs, the counts are
+        state weights but for the correlation of a feature's tokens; of transitions, the counts are
         taken for Poisson.
     out : Chain
         The gradient or the diagonal is added here.
@@ -101,9 +94,9 @@ def nll_gradient(
     scale = np.empty(length)
     transitions = prepare_transitions(transition_buffer(chain, length))
     differences = transition_buffer(out, length)
-    pairs = np.zeros((1, n_labels, n_labels))
+    slabs = np.zeros((1, n_labels, n_labels))
     if len(chain) > N_PLAIN:
-        pairs = differences[1:]
+        slabs = differences[1:]
     nll = 0.0
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
@@ -115,7 +108,7 @@ def nll_gradient(
         if len(chain) > N_PLAIN:
             chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
         gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
-        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, pairs)
+        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, slabs)
         nll += weight * (log_z - gold_score)
         if curved:
             to_variances(marginals, b - a, weight)
@@ -126,8 +119,8 @@ def nll_gradient(
         if len(chain) > N_PLAIN:
             add_transition_gradient(counted, a, b, 1.0, differences, out)
     if len(chain) == N_PLAIN:
-        finish_pairs(pairs, transitions)
-        add_matrix(pairs[0], out.transition)
+        finish_transition_marginals(slabs, transitions)
+        add_matrix(slabs[0], out.transition)
     return nll
 
 
@@ -141,14 +134,14 @@ def to_variances(marginals, length, weight):
 
 
 @lean_jit
-def subtract_gold(marginals, gold, weight, pairs):
-    """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold pairs."""
+def subtract_gold(marginals, gold, weight, difference):
+    """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold transitions."""
     for t in range(gold.shape[0]):
         marginals[t, gold[t]] -= 1.0
         for j in range(marginals.shape[1]):
             marginals[t, j] *= weight
         if t > 0:
-            add_pair(pairs, t, gold[t - 1], gold[t], -weight)
+            add_transition(difference, t, gold[t - 1], gold[t], -weight)
 
 
 @lean_jit

@@ -36,7 +36,7 @@ class StateFeatures(NamedTuple):
 
 
 class TransitionStateFeatures(NamedTuple):
-    """The same with features of the transition into each token; their labels are label pairs."""
+    """The same with features of the transition into each token; their labels are transitions."""
 
     indptr: np.ndarray
     places: np.ndarray

@@ -1,7 +1,7 @@
 """The loop that all online learners share: score a sample, ask the rule, move the weights.
 
 A *rule* is what tells the learners apart. It reads the scores of one sample and fills in what
-the weights of its features and label pairs are to gain, as differences in label space; the loop
+the weights of its features and transitions are to gain, as differences in label space; the loop
 alone scatters them to the weights and keeps the average. The loop is compiled into one entry for
 each rule, because a compiled function that is given another one as an argument cannot be cached.
 """
@@ -14,9 +14,11 @@ from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
     Chain,
-    add_pair,
+    add_transition,
     emission_scores,
     transition_scores,
+    value_of,
+    zero_transitions,
 )
 from skstruct.kernels.vector.prefetch import LINE, prefetch
 
@@ -50,7 +52,7 @@ class OnlineState(NamedTuple):
         return OnlineState(chain, lag, self.progress.copy())
 
 
-class Pace(NamedTuple):
+class Schedule(NamedTuple):
     """How the weights move, whatever the rule."""
 
     decay: float  # factor of the learning rate after each sample
@@ -66,17 +68,18 @@ class EpochResult(NamedTuple):
 
 
 @jit(inline="always")
-def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, state):
+def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings, state):
     """Visit samples in the order given.
 
     Parameters
     ----------
     rule : function
-        ``rule(rows, sample, scores, transition, gold, settings, difference, pairs)`` returns
-        the number of wrong tokens and the loss, and unless both are zero fills in the rows of
-        ``difference`` that belong to the sample and adds to ``pairs``, which is zero. It may
-        overwrite the scores. Where tokens have transitions of their own, ``transition`` and
-        ``pairs`` have a matrix for each token of the sample (see `into_token`).
+        ``rule(rows, sample, scores, transition, gold, settings, difference,
+        transition_difference)`` returns the number of wrong tokens and the loss, and unless both
+        are zero fills in the rows of ``difference`` that belong to the sample and adds to
+        ``transition_difference``, which is zero. It may overwrite the scores. Where tokens have
+        transitions of their own, ``transition`` and ``transition_difference`` have a matrix for
+        each token of the sample (see `into_token`).
     rows : Rows
         The tokens.
     labels : ndarray of shape (n_rows,)
@@ -86,7 +89,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         the last token of its sequence.
     sample_weight : ndarray of shape (n_samples,)
         Factor of the change that each sample makes; a sample without weight is passed over.
-    pace : Pace
+    schedule : Schedule
         How the weights move.
     settings : NamedTuple
         Of the rule.
@@ -99,10 +102,10 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
         length = max(length, samples[s, 1] - samples[s, 0])
     scores = np.empty((length, n_labels))
     difference = np.empty((length, n_labels))
-    pairs = zero_pairs(state.chain, length)
-    transition = np.empty(pairs.shape)
-    # Room for the numbers of the labels, or label pairs, that change, and for a sum of each.
-    changed = np.empty(n_labels ** (pairs.ndim - 1), np.int64)
+    transition_difference = zero_transitions(state.chain, length)
+    transition = np.empty(transition_difference.shape)
+    # Room for the numbers of the labels, or transitions, that change, and for a sum of each.
+    changed = np.empty(n_labels ** (transition_difference.ndim - 1), np.int64)
     both = np.empty(changed.shape[0])
     progress = state.progress
     mistakes, loss = 0, 0.0
@@ -112,30 +115,37 @@ def online_epoch(rule, rows, labels, samples, sample_weight, pace, settings, sta
             continue
         sample_scores(rows, samples[s], state, scores, transition)
         wrong, sample_loss = rule(
-            rows, samples[s], scores, transition, labels[a:b], settings, difference, pairs
+            rows,
+            samples[s],
+            scores,
+            transition,
+            labels[a:b],
+            settings,
+            difference,
+            transition_difference,
         )
         if sample_loss > 0.0 or wrong > 0:
             step = sample_weight[s] * progress[RATE] / progress[SCALE]
             apply_change(
-                rows, samples[s], difference, pairs, step, pace.fit_intercept, state, changed, both
+                rows,
+                samples[s],
+                difference,
+                transition_difference,
+                step,
+                schedule.fit_intercept,
+                state,
+                changed,
+                both,
             )
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
-        finish_sample(pace, state)
+        finish_sample(schedule, state)
     return EpochResult(mistakes, loss)
-
-
-@jit
-def zero_pairs(chain, length):
-    """One matrix over label pairs; or one for each token, where that has transitions of its own."""
-    if len(chain) == N_PLAIN:
-        return np.zeros(chain.transition.shape)
-    return np.zeros((length, *chain.transition.shape))
 
 
 @lean_jit
 def sample_scores(rows, sample, state, scores, transition):
-    """Write the scores of a sample's labels and label pairs with the current weights."""
+    """Write the scores of a sample's labels and transitions with the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
     length, n_labels = sample[1] - sample[0], chain.transition.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
@@ -158,7 +168,7 @@ def sample_scores(rows, sample, state, scores, transition):
 
 @lean_jit
 def scaled_transition_scores(rows, sample, chain, scale, out):
-    """Write the scores of each token's label pairs, with weights times a scale."""
+    """Write the scores of the transition into each token, with weights times a scale."""
     transition_scores(rows, sample[0], sample[1], chain, out)
     for t in range(1, sample[1] - sample[0]):
         for i in range(out.shape[1]):
@@ -167,11 +177,11 @@ def scaled_transition_scores(rows, sample, chain, scale, out):
 
 
 @lean_jit
-def finish_sample(pace, state):
+def finish_sample(schedule, state):
     """Shrink the weights by the penalty, and count the sample."""
     progress = state.progress
-    progress[SCALE] *= 1.0 - progress[RATE] * pace.penalty
-    progress[RATE] *= pace.decay
+    progress[SCALE] *= 1.0 - progress[RATE] * schedule.penalty
+    progress[RATE] *= schedule.decay
     progress[SEEN] += 1.0
     progress[TOTAL] += progress[SCALE]
     if progress[SCALE] < SMALLEST_SCALE:
@@ -200,8 +210,10 @@ def shrink(chain, scale):
 
 
 @lean_jit
-def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, changed, both):
-    """Add ``step`` times what a rule filled in to the weights; empty ``pairs`` again."""
+def apply_change(
+    rows, sample, difference, transition_difference, step, fit_intercept, state, changed, both
+):
+    """Add ``step`` times the differences to the weights; zero those of transitions again."""
     chain, lag = state.chain, state.lag
     n_labels = chain.transition.shape[0]
     first, last = sample[0], sample[1]
@@ -216,7 +228,7 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, ch
                 n_changed += 1
         if n_changed == 0:
             continue
-        state.progress[NORM] += change_features(
+        state.progress[NORM] += change_feature_weights(
             rows, t, d, changed[:n_changed], step, chain.weights, total, lag.weights, both
         )
         if fit_intercept:
@@ -225,36 +237,43 @@ def apply_change(rows, sample, difference, pairs, step, fit_intercept, state, ch
         add_lagged(difference[0], step, total, chain.start, average, lag.start)
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
-    if pairs.ndim == 3:
-        change_transition_weights(rows, sample, pairs, step, state, changed, both)
+    if transition_difference.ndim == 3:
+        change_transition_weights(rows, sample, transition_difference, step, state, changed, both)
     else:
         for i in range(n_labels):
-            add_lagged(pairs[i], step, total, chain.transition[i], average, lag.transition[i])
+            add_lagged(
+                transition_difference[i],
+                step,
+                total,
+                chain.transition[i],
+                average,
+                lag.transition[i],
+            )
             for j in range(n_labels):
-                pairs[i, j] = 0.0
+                transition_difference[i, j] = 0.0
 
 
 @lean_jit
-def change_transition_weights(rows, sample, pairs, step, state, changed, both):
-    """Add ``step`` times the differences of each token's label pairs to the weights; empty them.
+def change_transition_weights(rows, sample, transition_difference, step, state, changed, both):
+    """Add ``step`` times the differences of each token's transitions to the weights; empty them.
 
     What changes the transition matrix changes the weights of the features of the transition, too.
     """
     chain, lag, total = state.chain, state.lag, state.progress[TOTAL]
     average = lag.weights.shape[0] > 0
-    n_pairs = chain.transition.size
-    weights, behind = chain.transition.reshape(n_pairs), lag.transition.reshape(n_pairs)
+    n_transitions = chain.transition.size
+    weights, behind = chain.transition.reshape(n_transitions), lag.transition.reshape(n_transitions)
     for t in range(1, sample[1] - sample[0]):
-        d = pairs[t].reshape(n_pairs)
+        d = transition_difference[t].reshape(n_transitions)
         n_changed = 0
-        for p in range(n_pairs):
+        for p in range(n_transitions):
             if d[p] != 0.0:
                 changed[n_changed] = p
                 n_changed += 1
         if n_changed == 0:
             continue
         row, which = sample[0] + t, changed[:n_changed]
-        state.progress[NORM] += change_features(
+        state.progress[NORM] += change_feature_weights(
             rows.transitions,
             row,
             d,
@@ -266,12 +285,12 @@ def change_transition_weights(rows, sample, pairs, step, state, changed, both):
             both,
         )
         add_lagged(d, step, total, weights, average, behind)
-        for p in range(n_pairs):
+        for p in range(n_transitions):
             d[p] = 0.0
 
 
 @lean_jit
-def change_features(rows, t, d, changed, step, weights, total, lag, both):
+def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both):
     """Change the weights of the features of a token; return how their squared norm grew."""
     n_labels = d.shape[0]
     average = lag.shape[0] > 0
@@ -298,12 +317,6 @@ def change_features(rows, t, d, changed, step, weights, total, lag, both):
             for k in range(first, last):
                 lag[rows.indices[k], j] += total * (value_of(rows, k) * step * d[j])
     return growth
-
-
-@lean_jit
-def value_of(rows, k):
-    """Value of the feature at a place of the rows."""
-    return 1.0 if rows.data.shape[0] == 0 else rows.data[k]
 
 
 @lean_jit
@@ -353,7 +366,7 @@ def clear_difference(length, difference):
 
 
 @lean_jit
-def add_contrast(gold, labels, weight, difference, pairs):
+def add_contrast(gold, labels, weight, difference, transition_difference):
     """Add ``weight`` times the features of the gold labelling less those of another one.
 
     Where the two agree nothing is added, not even an error of rounding: a token with a
@@ -365,8 +378,8 @@ def add_contrast(gold, labels, weight, difference, pairs):
             difference[t, gold[t]] += weight
             difference[t, labels[t]] -= weight
         if t > 0 and (wrong or labels[t - 1] != gold[t - 1]):
-            add_pair(pairs, t, gold[t - 1], gold[t], weight)
-            add_pair(pairs, t, labels[t - 1], labels[t], -weight)
+            add_transition(transition_difference, t, gold[t - 1], gold[t], weight)
+            add_transition(transition_difference, t, labels[t - 1], labels[t], -weight)
 
 
 @lean_jit
@@ -379,7 +392,7 @@ def count_wrong(gold, predicted):
 
 
 @lean_jit
-def combine(weights, factor, lag, lag_factor, out):
+def subtract_lag(weights, factor, lag, lag_factor, out):
     """``out = factor * weights - lag_factor * lag``, without the lag if it is empty."""
     average = lag.shape[0] > 0
     for i in range(weights.shape[0]):

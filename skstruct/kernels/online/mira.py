@@ -22,12 +22,12 @@ class Margin(NamedTuple):
     cap: float  # largest multiplier of a labelling
     n_passes: int  # over the constraints
     fit_intercept: bool
-    # Workspace of integers, -1 between samples: a place for every feature, or every label pair.
+    # Workspace of integers, -1 between samples: a place for every feature, or every transition.
     slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** 2),)
 
 
 @jit
-def mira_rule(rows, sample, scores, transition, gold, margin, difference, pairs):
+def mira_rule(rows, sample, scores, transition, gold, margin, difference, transition_difference):
     """Least change of the weights after which every labelling found keeps its margin.
 
     The loss is by how much the worst of them fails to.
@@ -50,13 +50,19 @@ def mira_rule(rows, sample, scores, transition, gold, margin, difference, pairs)
             break
     if loss > 0.0:
         products = inner_products(
-            rows, sample, gold, labels[:n_found], pairs, margin.fit_intercept, margin.slots
+            rows,
+            sample,
+            gold,
+            labels[:n_found],
+            transition_difference,
+            margin.fit_intercept,
+            margin.slots,
         )
         multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
         clear_difference(length, difference)
         for k in range(n_found):
             if multipliers[k] != 0.0:
-                add_contrast(gold, labels[k], multipliers[k], difference, pairs)
+                add_contrast(gold, labels[k], multipliers[k], difference, transition_difference)
     return count_wrong(gold, labels[0]), loss
 
 
@@ -85,6 +91,6 @@ def hildreth(products, missing, cap, n_passes):
 
 
 @jit
-def mira_epoch(rows, labels, samples, sample_weight, pace, margin, state):
+def mira_epoch(rows, labels, samples, sample_weight, schedule, margin, state):
     """One pass of MIRA (see `online_epoch`)."""
-    return online_epoch(mira_rule, rows, labels, samples, sample_weight, pace, margin, state)
+    return online_epoch(mira_rule, rows, labels, samples, sample_weight, schedule, margin, state)

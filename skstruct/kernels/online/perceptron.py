@@ -14,7 +14,9 @@ from skstruct.kernels.online.loop import (
 
 
 @jit
-def perceptron_rule(rows, sample, scores, transition, gold, settings, difference, pairs):
+def perceptron_rule(
+    rows, sample, scores, transition, gold, settings, difference, transition_difference
+):
     """Gold labelling less the best one; the loss is by how much the best one scores more."""
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
@@ -24,15 +26,15 @@ def perceptron_rule(rows, sample, scores, transition, gold, settings, difference
     if wrong == 0:
         return 0, 0.0
     clear_difference(length, difference)
-    add_contrast(gold, predicted, 1.0, difference, pairs)
+    add_contrast(gold, predicted, 1.0, difference, transition_difference)
     loss = best_score - gold_score
     # Not with max, which may lose a NaN.
     return wrong, 0.0 if loss < 0.0 else loss
 
 
 @jit
-def perceptron_epoch(rows, labels, samples, sample_weight, pace, settings, state):
+def perceptron_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     """One pass of the structured perceptron (see `online_epoch`)."""
     return online_epoch(
-        perceptron_rule, rows, labels, samples, sample_weight, pace, settings, state
+        perceptron_rule, rows, labels, samples, sample_weight, schedule, settings, state
     )

@@ -1,9 +1,9 @@
 """Inner products of the feature differences between labellings of one sample.
 
-A labelling differs from the gold one at some tokens: there it has the features of the token with
-its own label and not with the gold one. The same goes for transitions, with pairs of labels in
-place of labels. Here both are *codes*: an array with a row for each place that differs, the gold
-code first and then that of each labelling.
+At a token where a labelling differs from the gold one, it has the features of the token with its
+own label in place of the gold label. The same goes for transitions. Here labels and transitions are
+*codes*: an array with a row for each place that differs, the gold code first and then that of each
+labelling.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ FEW = 64
 
 
 @jit
-def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
+def inner_products(rows, sample, gold, labels, transition_difference, fit_intercept, slots):
     """Inner products of the differences between the gold and each other labelling.
 
     Parameters
     ----------
-    rows, sample, pairs
+    rows, sample, transition_difference
         As a rule is given them (see `online_epoch`).
     gold : ndarray of shape (length,)
         Right labels.
@@ -29,7 +29,7 @@ def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
     fit_intercept : bool
         Whether labels, first tokens and last tokens have biases.
     slots : ndarray of integers
-        Workspace: -1 for every feature, feature of transitions, and label pair.
+        Workspace: -1 for every feature, feature of transitions, and transition.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
     products = np.zeros((n_found, n_found))
     places = np.empty(2 * length, np.int64)
     codes = np.empty((2 * length, 1 + n_found), np.int64)
-    n_codes = min(2 * length * (1 + n_found), pairs.shape[-1] ** 2)
+    n_codes = min(2 * length * (1 + n_found), transition_difference.shape[-1] ** 2)
     gathered = np.empty((n_codes, n_found))
     n = differing_tokens(gold, labels, places)
     label_codes(gold, labels, places[:n], codes)
@@ -51,10 +51,10 @@ def inner_products(rows, sample, gold, labels, pairs, fit_intercept, slots):
             add_shared(codes[:1], ones, slots, gathered, products)
         if sample[3] and places[n - 1] == length - 1:
             add_shared(codes[n - 1 : n], ones, slots, gathered, products)
-    n = differing_pairs(gold, labels, places)
-    pair_codes(gold, labels, places[:n], pairs.shape[-1], codes)
+    n = differing_transitions(gold, labels, places)
+    transition_codes(gold, labels, places[:n], transition_difference.shape[-1], codes)
     add_shared(codes[:n], ones, slots, gathered, products)
-    if pairs.ndim == 3:
+    if transition_difference.ndim == 3:
         add_products(rows.transitions, sample[0], places[:n], codes[:n], slots, gathered, products)
     return products
 
@@ -80,8 +80,8 @@ def differing_tokens(gold, labels, tokens):
 
 
 @lean_jit
-def differing_pairs(gold, labels, places):
-    """The same for the tokens into which pairs can: those that differ, and the next ones."""
+def differing_transitions(gold, labels, places):
+    """The same for the tokens into which transitions can: those that differ, and the next ones."""
     n = 0
     before = gold.shape[0] > 0 and differs(gold, labels, 0)
     for t in range(1, gold.shape[0]):
@@ -103,7 +103,7 @@ def label_codes(gold, labels, tokens, codes):
 
 
 @lean_jit
-def pair_codes(gold, labels, places, n_labels, codes):
+def transition_codes(gold, labels, places, n_labels, codes):
     """Write down the codes of the transitions into tokens."""
     for i in range(places.shape[0]):
         p = places[i]

@@ -16,7 +16,7 @@ from skstruct.kernels.online.loop import (
 
 
 @jit
-def sapo_rule(rows, sample, scores, transition, gold, search, difference, pairs):
+def sapo_rule(rows, sample, scores, transition, gold, search, difference, transition_difference):
     """Gold labelling less the mean of the n best (Algorithm 1, lines 4 to 7).
 
     The loss is the negative log-likelihood of the gold labelling with the n best in place of all
@@ -33,12 +33,12 @@ def sapo_rule(rows, sample, scores, transition, gold, search, difference, pairs)
     clear_difference(length, difference)
     for k in range(n_found):
         p = np.exp(path_scores[k] - log_z)
-        add_contrast(gold, labels[k], p, difference, pairs)
+        add_contrast(gold, labels[k], p, difference, transition_difference)
     loss = log_z - gold_score
     return count_wrong(gold, labels[0]), 0.0 if loss < 0.0 else loss
 
 
 @jit
-def sapo_epoch(rows, labels, samples, sample_weight, pace, search, state):
+def sapo_epoch(rows, labels, samples, sample_weight, schedule, search, state):
     """One pass of SAPO (see `online_epoch`)."""
-    return online_epoch(sapo_rule, rows, labels, samples, sample_weight, pace, search, state)
+    return online_epoch(sapo_rule, rows, labels, samples, sample_weight, schedule, search, state)

@@ -4,17 +4,18 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import (
-    finish_pairs,
+    as_slabs,
+    finish_transition_marginals,
     forward_backward,
     prepare_transitions,
 )
-from skstruct.kernels.chain.scores import add_pair, path_score
+from skstruct.kernels.chain.scores import add_transition, path_score
 from skstruct.kernels.chain.viterbi import argmax
 from skstruct.kernels.online.loop import online_epoch
 
 
 @jit
-def crf_rule(rows, sample, scores, transition, gold, settings, difference, pairs):
+def crf_rule(rows, sample, scores, transition, gold, settings, difference, transition_difference):
     """Gold labelling less the mean of all labellings.
 
     This is minus the gradient of the negative log-likelihood, which is the loss. A token counts
@@ -23,11 +24,11 @@ def crf_rule(rows, sample, scores, transition, gold, settings, difference, pairs
     length, n_labels = gold.shape[0], scores.shape[1]
     gold_score = path_score(scores, length, transition, gold)
     transitions = prepare_transitions(transition)
-    expected = as_slabs(pairs)
+    expected = as_slabs(transition_difference)
     scale = np.empty(length)
     log_z = forward_backward(scores, length, transitions, difference, scale, -1.0, expected)
     if transition.ndim == 2:
-        finish_pairs(expected, transitions)
+        finish_transition_marginals(expected, transitions)
     wrong = 0
     for t in range(length):
         wrong += argmax(difference[t]) != gold[t]
@@ -35,20 +36,12 @@ def crf_rule(rows, sample, scores, transition, gold, settings, difference, pairs
             difference[t, j] = -difference[t, j]
         difference[t, gold[t]] += 1.0
         if t > 0:
-            add_pair(pairs, t, gold[t - 1], gold[t], 1.0)
+            add_transition(transition_difference, t, gold[t - 1], gold[t], 1.0)
     loss = log_z - gold_score
     return wrong, 0.0 if loss < 0.0 else loss
 
 
 @jit
-def as_slabs(pairs):
-    """Differences of label pairs, of all tokens or of each, in the form of `forward_backward`."""
-    if pairs.ndim == 2:
-        return pairs.reshape((1, pairs.shape[0], pairs.shape[1]))
-    return pairs[1:]
-
-
-@jit
-def crf_epoch(rows, labels, samples, sample_weight, pace, settings, state):
+def crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     """One pass of stochastic gradient descent (see `online_epoch`)."""
-    return online_epoch(crf_rule, rows, labels, samples, sample_weight, pace, settings, state)
+    return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, settings, state)

@@ -131,7 +131,7 @@ def descent_epoch(groups, order, loss, rule, state):
         a, b = groups.offsets[i], groups.offsets[i + 1]
         s, d, costs = scores[: b - a], change[: b - a], groups.costs[a:b]
         pay_penalty(groups.rows, a, b, state)
-        linear_scores(groups.rows, a, b, groups.base, state.weights, s)
+        candidate_scores(groups.rows, a, b, groups.base, state.weights, s)
         predicted, oracle, rival = judge(s, costs)
         total_cost += groups.sample_weight[i] * costs[predicted]
         step = rule.learning_rate / np.sqrt(progress[1] + 1.0 if rule.decay else 1.0)
@@ -265,7 +265,7 @@ def vanishes(gradient_sum, l1, n_mistakes):
 
 
 @jit
-def linear_scores(rows, first, last, base, weights, out):
+def candidate_scores(rows, first, last, base, weights, out):
     """Scores of the candidates ``first:last`` by a weight vector."""
     unit = rows.data.shape[0] == 0
     for t in range(first, last):

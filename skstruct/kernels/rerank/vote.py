@@ -137,7 +137,7 @@ def votes_of_group(rows, a, b, base, electorate, local, out):
     standing = without_twins(rows, a, b, base)
     out[:] = 0
     for m in range(n_mistakes + 1):
-        change_features(m, columns, calendar, electorate, lines)
+        change_weights(m, columns, calendar, electorate, lines)
         best, is_sure = vote(m, lines, base, standing, electorate)
         if not is_sure:
             sum_lines(columns, lines)
@@ -262,7 +262,7 @@ def first_changes(features, electorate):
 
 
 @jit
-def change_features(m, columns, calendar, electorate, lines):
+def change_weights(m, columns, calendar, electorate, lines):
     """Make the changes of weights that are due at mistake ``m``.
 
     Everything is unpacked first: to pass a record of arrays on costs more than a change.

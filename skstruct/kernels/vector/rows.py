@@ -101,3 +101,11 @@ def add_outer(weight, x, y, out):
     for i in range(n):
         for j in range(n):
             out[i, j] += weight * x[i] * y[j]
+
+
+@lean_jit
+def add_matrix(matrix, out):
+    """``out += matrix``."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            out[i, j] += matrix[i, j]
