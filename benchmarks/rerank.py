@@ -27,7 +27,9 @@ from rerank_report import write_report
 from rerank_scale import measure_scale
 from rerank_taggers import TAGGER_TASKS
 
-from skstruct.rerankers.baselines import PerceptronReranker, SGDReranker, TruncatedGradientReranker
+from skstruct.rerankers.perceptron import PerceptronReranker
+from skstruct.rerankers.sgd import SGDReranker
+from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 
 HERE = Path(__file__).parent

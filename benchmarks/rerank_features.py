@@ -10,7 +10,7 @@ from rerank_data import Builder, read_records, split_up
 from rerank_trees import bracket_scores, parse
 
 from skstruct import SequenceBatch
-from skstruct.rerankers.baselines import PerceptronReranker
+from skstruct.rerankers.perceptron import PerceptronReranker
 
 # ----------------------------------------------------------------------------------------- speech
 

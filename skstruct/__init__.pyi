@@ -2,12 +2,10 @@ from . import crfpp, crfsuite, datasets, metrics
 from .features.dicts import SequenceVectorizer
 from .features.embeddings import EmbeddingVectorizer
 from .features.union import SequenceUnion
-from .rerankers.baselines import (
-    PerceptronReranker,
-    SGDReranker,
-    TruncatedGradientReranker,
-)
+from .rerankers.perceptron import PerceptronReranker
+from .rerankers.sgd import SGDReranker
 from .rerankers.stacking import NBestReranker
+from .rerankers.truncated_gradient import TruncatedGradientReranker
 from .rerankers.vrda import VRDAReranker
 from .sequences import SequenceBatch
 from .taggers.base import Labelling

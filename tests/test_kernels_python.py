@@ -33,7 +33,8 @@ from skstruct.kernels.chain.search import search_nbest
 from skstruct.kernels.likelihood import lbfgs
 from skstruct.kernels.online import products
 from skstruct.kernels.vector import rows
-from skstruct.rerankers.baselines import PerceptronReranker, TruncatedGradientReranker
+from skstruct.rerankers.perceptron import PerceptronReranker
+from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.oeg import ExponentiatedGradient

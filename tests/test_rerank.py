@@ -21,7 +21,9 @@ from skstruct.features import SequenceVectorizer
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.rerank.learn import judge, loss_gradient, vanishes, without_shared
 from skstruct.rerankers.base import LOSSES
-from skstruct.rerankers.baselines import PerceptronReranker, SGDReranker, TruncatedGradientReranker
+from skstruct.rerankers.perceptron import PerceptronReranker
+from skstruct.rerankers.sgd import SGDReranker
+from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
 
@@ -585,17 +587,17 @@ BAD = {
     "text for costs": (lambda X, y: (X, _with(y, 1, ["x"] * len(y[1]))), "Group 1: costs must be"),
     "oracle too large": (lambda X, y: (X, _with([0] * len(X), 6, 9)), "Group 6: oracle 9 is out"),
     "negative oracle": (lambda X, y: (X, _with([0] * len(X), 6, -1)), "Group 6: oracle -1 is out"),
-    "fraction for oracle": (lambda X, y: (X, _with([0] * len(X), 6, 0.5)), "Group 6: 0.5 is no"),
-    "costs after oracles": (lambda X, y: (X, _with([0] * len(X), 6, y[6])), "Group 6: .* is no"),
-    "y too short": (lambda X, y: (X, y[:-1]), "X has 12 groups, but y is for 11"),
+    "fraction for oracle": (lambda X, y: (X, _with([0] * len(X), 6, 0.5)), "Group 6: 0.5 is not"),
+    "costs after oracles": (lambda X, y: (X, _with([0] * len(X), 6, y[6])), "Group 6: .* is not"),
+    "y too short": (lambda X, y: (X, y[:-1]), "X has 12 groups, but y has 11 entries"),
     "no y": (lambda X, y: (X, None), "requires y"),
-    "a table": (lambda X, y: (X[0], [0] * len(X[0])), "groups of one candidate"),
+    "a table": (lambda X, y: (X[0], [0] * len(X[0])), "X is a single table"),
     "NaN feature": (
         lambda X, y: (_with(X, 7, np.full_like(X[7], np.nan)), y),
         "Group 7, candidate 0",
     ),
     "no groups": (lambda X, y: ([], []), "at least one group"),
-    "y a number": (lambda X, y: (X, 3), "y must have an entry for each group, got 3"),
+    "y a number": (lambda X, y: (X, 3), "y must have an entry for each group; got 3"),
     "a number for a group": (
         lambda X, y: ([[["a"], ["b"]], 3], [0, 0]),
         "Group 1 is 3; expected a list of candidates",
@@ -629,7 +631,7 @@ def test_bad_input_names_the_group_and_changes_nothing(Reranker, case):
     ("baseline_score", "message"),
     [
         ([[0.0]] * 12, "Group 0 has . candidates, but its baseline scores"),
-        ([[0.0]], "baseline scores are for 1"),
+        ([[0.0]], "baseline scores are given for 1"),
         (None, None),
     ],
 )
@@ -677,7 +679,7 @@ def test_words_of_the_user_are_left_alone():
 
 def test_bad_baseline_names_and_features():
     X, costs = random_task(21)
-    with pytest.raises(ValueError, match="is no column of 6 features"):
+    with pytest.raises(ValueError, match="baseline=6 is out of range: X has 6 features"):
         VRDAReranker(baseline=6).fit(X, costs)
     with pytest.raises(ValueError, match="'score' is not among the feature names"):
         VRDAReranker(baseline="score").fit(X, costs)

@@ -1,1 +1,1 @@
-"""The rerankers: estimators that choose among the candidates of a group."""
+"""Rerankers: estimators that choose among the candidates of a group."""

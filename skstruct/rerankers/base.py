@@ -1,4 +1,4 @@
-"""What all rerankers share: reading groups of candidates, and choosing among them."""
+"""Base of the rerankers: reading groups of candidates, and choosing among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skstruct.features.mixin import FeatureInput
@@ -24,9 +24,9 @@ from skstruct.kernels.rerank.learn import (
     without_shared,
 )
 from skstruct.rerankers.groups import (
+    errors_name_groups,
     read_baseline_score,
     read_costs,
-    speaking_of_groups,
     split_groups,
     take_out,
 )
@@ -42,14 +42,57 @@ LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "log": LOG, "bayes_risk": BAYES_
 class BaseReranker(Persistent, FeatureInput, BaseEstimator):
     """Base of the rerankers: one weight vector that scores candidates.
 
-    A subclass defines ``_start(n_features, n_groups)``, which returns its state, ``_epoch(groups,
-    order, state)``, which makes a pass over the groups and returns a tally and the number of
-    non-zero weights, and ``_finish(groups, state)``, which sets ``coef_``.
+    A subclass defines three methods, which `fit` calls in this order:
+
+    ``_start(n_features, n_groups)``
+        Return the state of the learner, any object.
+    ``_epoch(groups, order, state)``
+        Learn from the groups whose numbers are in `order`, in that order, and change the state in
+        place. Return a `Tally` and the number of non-zero weights. Called `max_iter` times.
+    ``_finish(groups, state)``
+        Set ``coef_`` and all other fitted attributes.
+
+    It may define a fourth, which all methods that choose among candidates call:
+
+    ``_decide(batch, base)``
+        Return the scores of all candidates, from which the best is chosen. By default those of
+        ``coef_``, plus `base`, the weighted scores of the baseline.
+
+    Its parameters are those of the base and its own, with their ``_parameter_constraints``.
 
     Notes
     -----
-    Rerankers are no classifiers to scikit-learn: what they choose from differs from group to
+    Rerankers are not classifiers in scikit-learn's sense: the candidates differ from group to
     group.
+
+    Examples
+    --------
+    A perceptron without an average:
+
+    >>> import numpy as np
+    >>> from skstruct.kernels.rerank.learn import Tally, candidate_scores, judge, scatter
+    >>> from skstruct.rerankers.base import BaseReranker
+    >>> class PlainPerceptron(BaseReranker):
+    ...     def _start(self, n_features, n_groups):
+    ...         return np.zeros(n_features)
+    ...
+    ...     def _epoch(self, groups, order, weights):
+    ...         mistakes = 0
+    ...         for first, last in zip(groups.offsets[order], groups.offsets[order + 1]):
+    ...             scores, change = np.zeros((2, last - first))
+    ...             candidate_scores(groups.rows, first, last, groups.base, weights, scores)
+    ...             predicted, oracle, _ = judge(scores, groups.costs[first:last])
+    ...             change[oracle], change[predicted] = 1.0, -1.0
+    ...             if predicted != oracle:
+    ...                 scatter(groups.rows, first, change, 1.0, weights)
+    ...                 mistakes += 1
+    ...         return Tally(mistakes, loss=mistakes, cost=mistakes), np.count_nonzero(weights)
+    ...
+    ...     def _finish(self, groups, weights):
+    ...         self.coef_ = weights
+    >>> X = [[["short"], ["long"]], [["long", "odd"], ["short", "odd"]]]
+    >>> PlainPerceptron(random_state=0).fit(X, [0, 1]).predict([[["long"], ["short"]]])
+    array([1])
     """
 
     _parameter_constraints: dict = {
@@ -60,6 +103,23 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    def __init__(
+        self,
+        *,
+        baseline=None,
+        baseline_weight=1.0,
+        max_iter=10,
+        shuffle=True,
+        random_state=None,
+        verbose=0,
+    ):
+        self.baseline = baseline
+        self.baseline_weight = baseline_weight
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, baseline_score=None):
@@ -72,16 +132,16 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
             `SequenceBatch` whose sequences are the groups; a list of matrices
             ``(n_candidates_i, n_features)``; or a 3-D array.
         y : array-like
-            For each group, the number of its oracle candidate; or for each group an array with
-            the cost of each candidate, also as a 2-D array. The oracle is then the candidate of
-            least cost, and of several the one that the current weights score highest.
+            For each group, the number of its oracle candidate, or an array with the cost of each
+            of its candidates (also as a 2-D array). With costs, the oracle is the candidate of
+            least cost; of several, the one that scores highest under the current weights.
         sample_weight : array-like of shape (n_groups,), default=None
-            Factor of the gradient of each group. Groups of weight 0 are passed over.
+            Factors of the gradients of the groups. Groups of weight 0 are skipped.
         baseline_score : list of array-like of shape (n_candidates_i,), default=None
-            Scores that are added to those of the weights with the factor `baseline_weight`, in
-            learning as in prediction, where they must be given again. Pipelines and searches pass
-            them on where metadata routing is enabled and requested (``set_fit_request`` and so
-            on).
+            Scores of a baseline. Multiplied by `baseline_weight`, they are added to the scores of
+            the weights, in learning and in prediction, where they have to be given again.
+            Pipelines and searches pass them on if metadata routing is enabled and requested
+            (``set_fit_request`` and so on).
 
         Returns
         -------
@@ -90,9 +150,8 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         Raises
         ------
         ValueError
-            If X, y or a parameter is invalid, if a group is empty or has a single candidate,
-            which leaves nothing to learn: the message names the group. The estimator is then as
-            it was before.
+            If X, y or a parameter is invalid, or if a group is empty or has a single candidate.
+            The message names the group. The estimator is left unchanged.
         """
         with unchanged_on_error(self):
             groups, by_cost = self._read_training_set(X, y, sample_weight, baseline_score)
@@ -100,24 +159,26 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         return self
 
     def predict(self, X, baseline_score=None):
-        """Number of the best candidate of each group.
+        """Choose the best candidate of each group.
 
         Parameters
         ----------
         X : groups of candidates
-            In any format that `fit` takes, with the same features. Groups of one are welcome.
+            In any format that `fit` takes, with the same features. Groups may have a single
+            candidate.
         baseline_score : list of array-like of shape (n_candidates_i,), default=None
-            As in `fit`, if given there.
+            As in `fit`, required if given there.
 
         Returns
         -------
         chosen : ndarray of shape (n_groups,), dtype int64
+            Number of the candidate within its group.
         """
         _, batch, base = self._read_X(X, baseline_score)
         return self._choose(batch, base)
 
     def rank(self, X, baseline_score=None):
-        """Order of the candidates of each group, best first.
+        """Sort the candidates of each group, best first.
 
         Parameters
         ----------
@@ -130,13 +191,13 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         -------
         order : ndarray
             Object array of arrays of candidate numbers, one for each group; 2-D for a 3-D X.
-            Candidates that score the same stay in their order.
+            Candidates with equal scores keep their order.
         """
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(np.concatenate(list(self._orders(batch, base))), batch.offsets, format)
 
     def decision_function(self, X, baseline_score=None):
-        """Score of each candidate.
+        """Compute the score of each candidate.
 
         Parameters
         ----------
@@ -155,7 +216,7 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         return split_groups(self._decide(batch, base), batch.offsets, format)
 
     def predict_proba(self, X, baseline_score=None):
-        """Probability of each candidate, by the log-linear model with the weights ``coef_``.
+        """Compute the probability of each candidate in the log-linear model of ``coef_``.
 
         Parameters
         ----------
@@ -176,24 +237,24 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         return split_groups(proba, batch.offsets, format)
 
     def score(self, X, y, sample_weight=None, baseline_score=None):
-        """Mean negative cost of the candidates chosen, or accuracy.
+        """Compute the mean negative cost of the candidates chosen, or the accuracy.
 
         Parameters
         ----------
         X : groups of candidates
             As in `predict`.
         y : array-like
-            As in `fit`. With costs the score is the mean negative cost, with the numbers of the
-            oracles the share of groups in which the oracle is chosen.
+            As in `fit`. With costs, the score is the mean negative cost; with the numbers of the
+            oracles, it is the share of groups whose oracle is chosen.
         sample_weight : array-like of shape (n_groups,), default=None
-            Weights of the groups in the mean.
+            Weights of the groups in the mean or share.
         baseline_score : list of array-like of shape (n_candidates_i,), default=None
             As in `predict`.
 
         Returns
         -------
         score : float
-            Greater is better.
+            Higher is better.
         """
         _, batch, base = self._read_X(X, baseline_score)
         costs, by_cost = read_costs(y, batch.offsets)
@@ -228,31 +289,31 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         self._finish(groups, state)
 
     def _decide(self, batch, base):
-        """Scores of all candidates, by which the best is chosen."""
+        """Scores of all candidates, from which the best is chosen."""
         return self._linear(batch, base)
 
     def _linear(self, batch, base):
         return batch.X @ self.coef_ + base
 
     def _choose(self, batch, base):
-        """Number of the best candidate of each group."""
+        """Number of the best candidate of each group, (n_groups,)."""
         return np.array([order[0] for order in self._orders(batch, base)], dtype=np.int64)
 
     def _orders(self, batch, base):
-        """Candidate numbers of one group after the other, best first."""
+        """Candidate numbers of each group in turn, best first."""
         scores, weighted = self._decide(batch, base), self._linear(batch, base)
         for a, b in pairwise(batch.offsets):
-            # Votes are often equal, and then the weights tell more than the order of candidates.
+            # Numbers of votes are often equal. The weights are then a better guide than the order.
             yield np.lexsort((-weighted[a:b], -scores[a:b]))
 
     def _read_training_set(self, X, y, sample_weight, baseline_score):
-        """The groups as kernels see them, and whether `y` holds costs."""
+        """Groups in the layout of the kernels, and True if `y` has costs."""
         _, batch, base = self._read_X(X, baseline_score, reset=True)
         lone = np.flatnonzero(batch.lengths == 1)
         if lone.size:
             raise ValueError(
-                f"Group {lone[0]} has a single candidate: there is nothing to learn from it. "
-                f"Leave such groups out of the training set (here, {lone.size})."
+                f"Group {lone[0]} has a single candidate, and nothing can be learnt from it. "
+                f"Remove such groups from the training set ({lone.size} of {len(batch)})."
             )
         costs, by_cost = read_costs(y, batch.offsets)
         sample_weight = self._read_sample_weight(sample_weight, batch)
@@ -260,7 +321,7 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         return Groups(rows, batch.offsets, costs, base, sample_weight), by_cost
 
     def _read_sample_weight(self, sample_weight, batch):
-        """One finite weight a group that is not negative, not all zero."""
+        """Finite, non-negative weights of the groups, at least one of them positive."""
         sample_weight = _check_sample_weight(
             sample_weight, batch, dtype=np.float64, ensure_non_negative=True
         )
@@ -269,7 +330,7 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         return sample_weight
 
     def _read_X(self, X, baseline_score, *, reset=False):
-        """Format, the batch without its baseline feature, and the baseline's score (n_rows,)."""
+        """Format, the batch without its baseline feature, and weighted baseline scores."""
         if reset:
             self.__dict__.pop("vectorizer_", None)
             self._needs_baseline_score = baseline_score is not None
@@ -277,20 +338,20 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
             check_is_fitted(self)
             if self._needs_baseline_score and baseline_score is None:
                 raise ValueError(
-                    f"This {type(self).__name__} was fitted with baseline scores, and corrects "
-                    f"these: give it those of X as baseline_score."
+                    f"This {type(self).__name__} was fitted with baseline scores. Pass the "
+                    f"scores of the candidates in X as baseline_score."
                 )
-        with speaking_of_groups():
+        with errors_name_groups():
             format, X = read_format(X)
             if format is Format.ROWS:
                 raise ValueError(
-                    "X is a table whose rows would be groups of one candidate; expected a list "
-                    "of groups, each a list of candidates, or a SequenceBatch."
+                    "X is a single table. Expected a list of groups, each a list of candidates, "
+                    "or a SequenceBatch."
                 )
             batch = self._vectorize(X, reset=reset) if format is Format.TOKENS else X
         empty = np.flatnonzero(batch.lengths == 0)
         if empty.size:
-            raise ValueError(f"Group {empty[0]} is empty: it has no candidate to choose.")
+            raise ValueError(f"Group {empty[0]} is empty. Each group needs at least one candidate.")
         self._check_features(batch, reset=reset)
         self._check_transition_features(batch, reset=reset)
         base = read_baseline_score(baseline_score, batch.offsets)
@@ -304,7 +365,8 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         if isinstance(self.baseline, Integral):
             if self.baseline >= self.n_features_in_:
                 raise ValueError(
-                    f"baseline={self.baseline} is no column of {self.n_features_in_} features."
+                    f"baseline={self.baseline} is out of range: X has {self.n_features_in_} "
+                    "features, and columns are numbered from 0."
                 )
             return int(self.baseline)
         names = getattr(self, "feature_names_in_", None)
@@ -321,8 +383,3 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.dict = True
         return tags
-
-
-def loss_constraint():
-    """What the parameter ``loss`` may be."""
-    return [StrOptions(set(LOSSES))]

@@ -1,4 +1,4 @@
-"""The border of the rerankers: costs, oracles and baselines, group by group."""
+"""Input of the rerankers: costs, oracles and baselines, group by group."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
 
-__all__ = ["read_baseline_score", "read_costs", "speaking_of_groups", "split_groups", "take_out"]
+__all__ = ["errors_name_groups", "read_baseline_score", "read_costs", "split_groups", "take_out"]
 
 
 @contextmanager
-def speaking_of_groups():
-    """Let errors about sequences and tokens speak of groups and candidates."""
+def errors_name_groups():
+    """Context in which errors about sequences and tokens name groups and candidates."""
     try:
         yield
     except ValueError as error:
         raise ValueError(_WORDS.sub(_translate, str(error))) from None
 
 
-# Whole words that are not quoted, since those are the user's.
+# Whole words. Quoted ones are left alone: they come from the user's data.
 _WORDS = re.compile(r"(?<!['\"])\b([Ss]equence|[Tt]oken)(s?)\b(?!['\"])( \d+)?")
 
 
@@ -37,7 +37,7 @@ def _translate(match):
 
 
 def split_groups(values, offsets, format):
-    """Values of candidates, group by group, in the shape that goes with the format of X."""
+    """Values of candidates, group by group: 2-D if X was, else an object array of arrays."""
     n_groups = len(offsets) - 1
     if format is Format.GRID:
         return values.reshape(n_groups, -1)
@@ -48,7 +48,7 @@ def split_groups(values, offsets, format):
 
 
 def take_out(batch, column):
-    """The batch with zeros in a column, and what was there."""
+    """Set a column to zero; return the new batch and the values of the column."""
     X = batch.X.copy()
     if isinstance(X, np.ndarray):
         values = X[:, column].astype(np.float64)
@@ -61,19 +61,19 @@ def take_out(batch, column):
 
 
 def read_baseline_score(baseline_score, offsets):
-    """Scores of all candidates that come from elsewhere; zeros where none are given."""
+    """Baseline scores of all candidates, (n_rows,); zeros if none are given."""
     if baseline_score is None:
         return np.zeros(offsets[-1])
     return _read_per_candidate(baseline_score, offsets, "baseline score", "baseline scores")
 
 
 def read_costs(y, offsets):
-    """Costs of all candidates, and whether `y` holds costs and not the numbers of oracles."""
+    """Costs of all candidates, (n_rows,), and True if `y` has costs, False if oracles."""
     if y is None:
         raise ValueError("This reranker requires y to be passed, but the target y is None.")
     y = _by_position(y, "y")
     if len(y) != len(offsets) - 1:
-        raise ValueError(f"X has {len(offsets) - 1} groups, but y is for {len(y)}.")
+        raise ValueError(f"X has {len(offsets) - 1} groups, but y has {len(y)} entries.")
     if not isinstance(y[0], (Number, np.generic)):
         return _read_per_candidate(y, offsets, "cost", "costs"), True
     costs = np.ones(offsets[-1])
@@ -81,39 +81,42 @@ def read_costs(y, offsets):
         n_candidates = offsets[i + 1] - offsets[i]
         if not isinstance(oracle, Integral):
             raise ValueError(
-                f"Group {i}: {oracle!r} is no candidate number. y holds either a candidate number "
-                f"or an array of costs for each group."
+                f"Group {i}: {oracle!r} is not a candidate number. For each group, y must have "
+                f"the number of the oracle or an array of costs."
             )
         if not 0 <= oracle < n_candidates:
             raise ValueError(
-                f"Group {i}: oracle {oracle} is out of range; it has {n_candidates} candidates."
+                f"Group {i}: oracle {oracle} is out of range for {n_candidates} candidates, "
+                "which are numbered from 0."
             )
         costs[offsets[i] + oracle] = 0.0
     return costs, False
 
 
 def _by_position(values, name):
-    """Values of groups that are counted from 0; those of data frames go by their own index."""
+    """Values that are indexed by the position of the group, also if given as a pandas series."""
     if hasattr(values, "iloc"):
         return values.to_numpy()
     if isinstance(values, Iterator):
         return list(values)
     if isinstance(values, str) or not hasattr(values, "__len__"):
-        raise ValueError(f"{name} must have an entry for each group, got {values!r}.")
+        raise ValueError(f"{name} must have an entry for each group; got {values!r}.")
     return values
 
 
 def _read_per_candidate(values, offsets, name, names):
-    """Finite numbers, one a candidate, as one array of shape (n_rows,)."""
+    """Finite numbers, one for each candidate, as an array of shape (n_rows,)."""
     values = _by_position(values, names)
     if len(values) != len(offsets) - 1:
-        raise ValueError(f"X has {len(offsets) - 1} groups, but {names} are for {len(values)}.")
+        raise ValueError(
+            f"X has {len(offsets) - 1} groups, but {names} are given for {len(values)}."
+        )
     parts = []
     for i, part in enumerate(values):
         try:
             part = np.asarray(part, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"Group {i}: {names} must be numbers, got {part!r}.") from None
+            raise ValueError(f"Group {i}: {names} must be numbers; got {part!r}.") from None
         if part.shape != (offsets[i + 1] - offsets[i],):
             raise ValueError(
                 f"Group {i} has {offsets[i + 1] - offsets[i]} candidates, "

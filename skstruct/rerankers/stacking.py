@@ -1,8 +1,10 @@
-"""A reranker stacked on a tagger."""
+"""Reranker of the n best label sequences of a tagger."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import compress
 from numbers import Integral
 
 import numpy as np
@@ -23,12 +25,12 @@ __all__ = ["NBestReranker"]
 
 
 class NBestReranker(Persistent, BaseEstimator):
-    """A tagger whose n best label sequences are reranked.
+    """Tagger whose n best label sequences are reranked.
 
-    A chain scores labels and label pairs; a reranker sees whole labellings, and so may use
-    features that no chain can: whether a word has the same label everywhere, what a chunk is made
-    of, how many there are. It learns from lists of taggers that had not seen the sequence, since
-    a tagger looks better on what it was trained with than it will be.
+    A chain scores labels and label pairs. A reranker scores whole label sequences, and so can use
+    features that a chain cannot: a word that has the same label everywhere, the words of a chunk,
+    the number of chunks. It is trained by cross-fitting, on n-best lists of taggers that were not
+    trained on the sequence, because a tagger's scores on its own training set are too optimistic.
 
     Parameters
     ----------
@@ -37,36 +39,35 @@ class NBestReranker(Persistent, BaseEstimator):
     reranker : estimator, default=None
         Reranker of feature dicts. By default, ``VRDAReranker(random_state=0)``.
     n_best : int, default=10
-        Labellings that the tagger is asked for.
+        Number of label sequences to rerank.
     features : callable, default=None
-        ``features(x, labels)`` returns the features of a labelling of a sequence: a dict, or a
-        list of attribute strings. ``x`` is an element of X. To these come ``"base_score"``, the
-        tagger's score of the labelling less that of its best one, and ``"first"`` for that one.
-        By default there are only these two.
+        ``features(x, labels)`` returns the features of the label sequence ``labels`` of ``x``, an
+        element of X: a dict, or a list of attribute strings. Two features are added:
+        ``"base_score"``, the tagger's score less that of its best label sequence, and ``"first"``
+        for the best one. By default there are only these two.
     cost : {"hamming", "chunk_f1"} or callable, default="hamming"
-        What is to be minimised. "hamming": share of wrong labels; "chunk_f1": one minus the F1 of
-        the chunks of the sequence; or ``cost(y_true, y_pred)`` of two label lists.
+        Cost to minimise. "hamming": share of wrong labels; "chunk_f1": one minus the F1 of the
+        chunks of the sequence; or a function ``cost(y_true, y_pred)`` of two lists of labels.
     cv : int, cross-validation generator or iterable, default=5
-        How the training set is split: each part is labelled by a tagger that learnt from the
-        others.
+        Folds of the cross-fitting: each fold is labelled by a tagger trained on the others.
     n_jobs : int, default=None
-        Number of folds that are worked on at once.
+        Number of folds to process in parallel.
 
     Attributes
     ----------
     tagger_ : estimator
-        Learnt from all sequences.
+        Tagger trained on all sequences.
     reranker_ : estimator
-        Learnt from the lists of the taggers of the folds.
+        Reranker trained on the n-best lists of the folds.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     n_groups_ : int
-        Lists that the reranker learnt from. The others have a single labelling, or it makes no
-        difference to the cost which is chosen.
+        Number of n-best lists that the reranker was trained on. Lists in which all label sequences
+        have the same cost are left out.
 
     See Also
     --------
-    VRDAReranker : The reranker.
+    VRDAReranker : The default reranker.
 
     Examples
     --------
@@ -111,7 +112,7 @@ class NBestReranker(Persistent, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y):
-        """Learn the tagger and the reranker.
+        """Train the tagger and the reranker.
 
         Parameters
         ----------
@@ -127,25 +128,28 @@ class NBestReranker(Persistent, BaseEstimator):
         Raises
         ------
         ValueError
-            If X, y or a parameter is invalid, or no list has labellings that differ in cost.
+            If X, y or a parameter is invalid, or if no n-best list has label sequences that
+            differ in cost.
         """
         with unchanged_on_error(self):
             X = list(X) if isinstance(X, Iterator) else X
             self.tagger_ = clone(self.tagger).fit(X, y)
             self.classes_ = self.tagger_.classes_
             groups, costs = self._cross_fitted(X, y)
-            telling = [len(c) > 1 and max(c) > min(c) for c in costs]
-            self.n_groups_ = sum(telling)
+            informative = [max(c) > min(c) for c in costs]
+            self.n_groups_ = sum(informative)
             if self.n_groups_ == 0:
                 raise ValueError(
-                    "There is nothing to rerank: in no list do the labellings differ in cost."
+                    "There is nothing to rerank: in each n-best list, all label sequences have the "
+                    "same cost. Increase n_best, or use another cost or tagger."
                 )
             reranker = VRDAReranker(random_state=0) if self.reranker is None else self.reranker
-            self.reranker_ = clone(reranker).fit(_where(groups, telling), _where(costs, telling))
+            groups, costs = (list(compress(values, informative)) for values in (groups, costs))
+            self.reranker_ = clone(reranker).fit(groups, costs)
         return self
 
     def predict(self, X):
-        """Label sequences that the reranker finds best.
+        """Choose the best label sequences.
 
         Parameters
         ----------
@@ -155,7 +159,7 @@ class NBestReranker(Persistent, BaseEstimator):
         Returns
         -------
         y : ndarray
-            As of the tagger's `predict`.
+            As from the tagger's `predict`.
         """
         check_is_fitted(self)
         X = list(X) if isinstance(X, Iterator) else X
@@ -167,7 +171,7 @@ class NBestReranker(Persistent, BaseEstimator):
         return shape_predictions(stacked.astype(self.classes_.dtype), offsets, read_format(X)[0])
 
     def score(self, X, y, sample_weight=None):
-        """Share of tokens that get the right label.
+        """Compute the token accuracy.
 
         Parameters
         ----------
@@ -176,7 +180,7 @@ class NBestReranker(Persistent, BaseEstimator):
         y : sequences of labels
             As in `fit`.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weight of the tokens of each sequence.
+            Weights of the tokens of each sequence.
 
         Returns
         -------
@@ -186,7 +190,7 @@ class NBestReranker(Persistent, BaseEstimator):
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
     def _cross_fitted(self, X, y):
-        """Candidates of all sequences and their costs, by taggers that did not see them."""
+        """Candidates of all sequences and their costs, by taggers not trained on them."""
         folds = list(check_cv(self.cv).split(np.empty((_count(X), 0))))
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_lists_of_fold)(self.tagger, X, y, train, held, self.n_best)
@@ -210,14 +214,14 @@ class NBestReranker(Persistent, BaseEstimator):
         return [self._candidates(x, found) for x, found in zip(_elements(X), lists, strict=True)]
 
     def _candidates(self, x, found):
-        """Feature dicts of the labellings of one sequence."""
+        """Feature dicts of the label sequences of one sequence."""
         candidates = []
         for number, labelling in enumerate(found):
             features = {} if self.features is None else self.features(x, labelling.labels)
             if not isinstance(features, Mapping):
-                features = _counted(features)
+                features = Counter(features)
             base = {"base_score": labelling.score - found[0].score, "first": number == 0}
-            # Labels that no allowed path reaches score minus infinity: as good as impossible.
+            # A forbidden path scores minus infinity, but features must be finite.
             base["base_score"] = max(base["base_score"], -1e6)
             candidates.append({**features, **base})
         return candidates
@@ -232,13 +236,13 @@ class NBestReranker(Persistent, BaseEstimator):
 
 
 def hamming_cost(y_true, y_pred):
-    """Share of the labels that are wrong."""
+    """Share of wrong labels."""
     wrong = sum(t != p for t, p in zip(y_true, y_pred, strict=True))
     return wrong / max(len(y_true), 1)
 
 
 def chunk_cost(y_true, y_pred):
-    """One minus the F1 of the chunks; nothing where there are none and none was found."""
+    """One minus the F1 of the chunks; 0 if there are none, neither true nor predicted."""
     true, found = set(extract_chunks(y_true)), set(extract_chunks(y_pred))
     if not true and not found:
         return 0.0
@@ -250,19 +254,12 @@ def _lists_of_fold(tagger, X, y, train, held, n_best):
     return fitted.predict_nbest(_safe_indexing(X, held), n_best=n_best)
 
 
-def _counted(strings):
-    counts = {}
-    for name in strings:
-        counts[name] = counts.get(name, 0) + 1
-    return counts
-
-
 def _count(X):
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def _elements(X):
-    """The sequences of X, one after the other."""
+    """Iterator over the sequences of X."""
     if hasattr(X, "iloc"):
         return (X.iloc[i] for i in range(len(X)))
     return (X[i] for i in range(_count(X)))
@@ -272,7 +269,3 @@ def _as_labels(y, i):
     labels = _safe_indexing(y, i) if hasattr(y, "iloc") else y[i]
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     return list(labels) if isinstance(labels, (list, tuple)) else [labels]
-
-
-def _where(values, mask):
-    return [value for value, wanted in zip(values, mask, strict=True) if wanted]

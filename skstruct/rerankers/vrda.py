@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.input.training_set import as_rows
 from skstruct.kernels.rerank.learn import (
     DualAverage,
     Mean,
@@ -16,11 +15,8 @@ from skstruct.kernels.rerank.learn import (
     dual_weights,
     mean_weights,
     vrda_epoch,
-    without_shared,
 )
-from skstruct.kernels.rerank.vote import Electorate, Histories, build_histories, count_votes
-from skstruct.rerankers.base import LOSSES, BaseReranker, loss_constraint
-from skstruct.utils.parallel import range_runner
+from skstruct.rerankers.base import LOSSES, BaseReranker
 
 __all__ = ["VRDAReranker"]
 
@@ -28,84 +24,86 @@ __all__ = ["VRDAReranker"]
 class VRDAReranker(BaseReranker):
     """Voted regularised dual averaging (Gao, Xiao, Xu and He, 2013).
 
-    Learns only where it chooses wrongly. After ``k`` mistakes with the gradients ``g_1, ..., g_k``
-    the weights are ``-sqrt(k) / eta * shrink((g_1 + ... + g_k) / k, l1)``: a feature has a weight
-    only if its mean gradient exceeds `l1`, which keeps models small.
+    It learns only from groups where it chooses wrongly. After ``k`` mistakes with the gradients
+    ``g_1, ..., g_k`` the weights are ``-sqrt(k) / eta * shrink((g_1 + ... + g_k) / k, l1)``. A
+    feature has a weight only if its mean gradient exceeds `l1`, which keeps models small.
 
     Parameters
     ----------
     loss : {"hinge", "logistic", "log", "bayes_risk"}, default="log"
-        What the gradients are of. "hinge": of ``max(0, 1 - margin)`` and "logistic": of
-        ``log(1 + exp(-margin))``, where the margin is by how much the oracle scores more than
-        the best of the worse candidates; "log": of the negative log-probability of the oracle;
-        "bayes_risk": of the expected cost, which is not convex.
+        Loss of a group. "hinge": ``max(0, 1 - margin)``; "logistic": ``log(1 + exp(-margin))``;
+        here the margin is the score of the oracle less that of the best candidate of higher cost.
+        "log": negative log-probability of the oracle; "bayes_risk": expected cost, which is not
+        convex.
     l1 : float, default=0.0
-        Threshold of the mean gradient, whatever the number of groups. Of features that are counts,
-        1e-3 leaves about a tenth of the last predictor's weights.
+        Threshold of the mean gradient, independent of the number of groups. With counts as
+        features, 1e-3 keeps about a tenth of the weights of the last predictor.
     eta : float, default=1.0
-        Strength of the proximal term: the weights are in proportion to ``1 / eta``. This is all
-        the same to the hinge loss, unless there is a baseline.
+        Strength of the proximal term: the weights are proportional to ``1 / eta``. With the hinge
+        loss and no baseline it has no effect on the choice.
     prediction : {"vote", "average", "last"}, default="average"
-        Which predictor to use. "vote": every one that there was in training votes for its best
-        candidate, as often as it came through a group without a mistake; "average": the mean of
-        their weights, weighted likewise; "last": the last one, which has the fewest weights.
+        Predictor to use. "vote": all predictors of the training vote for their best candidates,
+        each with as many votes as it had groups without a mistake; "average": the mean of their
+        weights, with the same votes; "last": the last predictor, which has the fewest weights.
     baseline : str, int or None, default=None
-        Name or column of a feature that is a baseline's score. It has the fixed weight
-        `baseline_weight` and not a learnt one.
+        Name or column of the feature that is a baseline's score. Its weight is `baseline_weight`
+        and is not learnt.
     baseline_weight : float, default=1.0
-        Factor of the baseline's score, whether a feature or given to `fit`.
+        Factor of the baseline's score, either the feature or the scores given to `fit`.
     max_iter : int, default=10
-        Epochs, passes over the groups.
+        Number of epochs, passes over the groups.
     shuffle : bool, default=True
-        Whether to visit the groups in a new random order in every epoch.
+        If True, visit the groups in a new random order in every epoch.
     random_state : int, RandomState instance or None, default=None
-        Source of the order.
+        Seed of the order.
     n_jobs : int, default=None
-        Number of threads in voting. None means 1 unless in a `joblib.parallel_config` context,
+        Number of threads for voting. None means 1 unless in a `joblib.parallel_config` context;
         -1 means all processors.
     verbose : int, default=0
-        Whether to print the mistakes of every epoch.
+        If positive, print the mistakes of every epoch.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Weights: of the last predictor for ``prediction="last"``, else the mean of all. The
-        baseline's is 0, as it is not learnt.
+        Weights: of the last predictor for ``prediction="last"``, otherwise the mean of all
+        predictors. The weight of the baseline is 0, as it is not learnt.
     n_mistakes_ : int
-        Mistakes in all epochs; there were ``n_mistakes_ + 1`` predictors.
+        Number of mistakes in all epochs; there were ``n_mistakes_ + 1`` predictors.
     votes_ : ndarray of shape (n_predictors,)
-        Votes of each predictor: groups that it got right, and one for being made by a mistake.
+        Votes of each predictor: one for each group without a mistake, plus one, except for the
+        first.
     n_iter_ : int
         Number of epochs.
     history_ : dict of ndarray
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"``, ``"nnz"`` (non-zero
-        weights of the last predictor), ``"loss"`` (mean over the groups, each seen by the weights
-        of the time), and with costs ``"cost"`` (mean of the candidates chosen on the way).
+        weights of the last predictor), ``"loss"`` (mean over the groups, each under the weights at
+        its visit), and with costs ``"cost"`` (mean of the candidates chosen at each visit).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has them.
+        Names of the features, if X has them.
     vectorizer_ : SequenceVectorizer
-        Where X was given as feature dicts or attribute strings, what made numbers of them.
+        Vectoriser of the feature dicts or attribute strings, if X was given as such.
 
     See Also
     --------
-    PerceptronReranker : Without regularisation.
-    TruncatedGradientReranker : Another way to sparse weights.
-    NBestReranker : Reranks what a tagger finds.
+    PerceptronReranker : No regularisation.
+    TruncatedGradientReranker : Sparse weights by truncation.
+    NBestReranker : A tagger whose n best label sequences are reranked.
 
     Notes
     -----
-    The predictors are not stored as vectors: each feature keeps a history of its gradient sum,
-    with an entry for every mistake that it took part in. Voting replays these; a group costs time
-    in proportion to its candidates times the mistakes, plus a correction for each candidate that
-    has a feature whenever this changes or vanishes. The histories take twelve bytes an entry, so
-    up to twelve for each epoch and non-zero of X. With "average" the mean is kept up to date on
-    the way, which takes sixteen bytes a feature, and with "last" nothing of the kind.
+    The predictors are not stored as vectors. For voting, each feature has a history of its gradient
+    sum, with an entry for every mistake that involved it. Voting replays these histories: the time
+    of a group is proportional to its candidates times the mistakes, plus a correction of each
+    candidate with a feature whenever the weight of this feature changes or vanishes. A history
+    takes twelve bytes an entry, in total at most twelve for each epoch and non-zero of X. For
+    "average" the mean is updated during training, which takes sixteen bytes a feature; "last" needs
+    neither.
 
-    In the published algorithm the count of a new predictor starts with 1, that of the first, zero,
-    predictor with 0. A prediction is right if it costs as little as the oracle, and groups of
-    candidates that all cost the same neither teach nor vote.
+    As in the published algorithm, the votes of a new predictor start at 1, those of the first,
+    zero, predictor at 0. A choice is correct if it costs as little as the oracle. Groups whose
+    candidates all have the same cost neither teach nor vote.
 
     References
     ----------
@@ -127,7 +125,7 @@ class VRDAReranker(BaseReranker):
 
     _parameter_constraints: dict = {
         **BaseReranker._parameter_constraints,
-        "loss": loss_constraint(),
+        "loss": [StrOptions(set(LOSSES))],
         "l1": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, None, closed="neither")],
         "prediction": [StrOptions({"vote", "average", "last"})],
@@ -162,35 +160,37 @@ class VRDAReranker(BaseReranker):
         self.verbose = verbose
 
     def _start(self, n_features, n_groups):
-        most = self.max_iter * n_groups  # mistakes that there can be
+        most = self.max_iter * n_groups  # mistakes that are possible
         n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, most + 2)
         mean = Mean(
-            np.zeros(n_averaged, np.int64),
-            np.zeros(n_averaged),
-            np.zeros(n_sums),
-            np.zeros(n_sums),
+            since=np.zeros(n_averaged, np.int64),
+            total=np.zeros(n_averaged),
+            by_root=np.zeros(n_sums),
+            times_root=np.zeros(n_sums),
         )
         average = DualAverage(
-            np.zeros(n_features),
-            np.zeros(1, np.int64),
-            np.zeros(most + 1, np.int64),
-            mean,
-            float(self.l1),
-            float(self.eta),
+            gradient_sum=np.zeros(n_features),
+            n_updates=np.zeros(1, np.int64),
+            votes=np.zeros(most + 1, np.int64),
+            mean=mean,
+            l1=float(self.l1),
+            eta=float(self.eta),
         )
         return _Training(average, np.empty(n_features), [])
 
     def _epoch(self, groups, order, state):
-        # Only a vote asks for the single predictors again.
-        n_rows = len(groups.costs) if self.prediction == "vote" else 0
-        record = Record(np.empty(len(order), np.int64), np.zeros(n_rows))
+        votes = self.prediction == "vote"
+        # Only voting rebuilds the single predictors, from the changes made at each mistake.
+        changes = np.zeros(len(groups.costs) if votes else 0)
+        record = Record(np.empty(len(order), np.int64), changes)
         tally = vrda_epoch(groups, order, LOSSES[self.loss], state.average, record)
-        if self.prediction == "vote":
-            state.mistakes.append(_Mistakes.of(record, groups.offsets, tally.mistakes))
-        return tally, self._last_weights(state)
+        if votes:
+            mistaken = record.group[: tally.mistakes]
+            state.epochs.append(_moving_candidates(groups.offsets, mistaken, record.change))
+        return tally, self._fill_last_weights(state)
 
-    def _last_weights(self, state):
-        """Fill in the weights of the last predictor; return how many are not zero."""
+    def _fill_last_weights(self, state):
+        """Fill in the weights of the last predictor; return the number of non-zero ones."""
         average = state.average
         return dual_weights(
             average.gradient_sum, average.n_updates[0], average.l1, average.eta, state.weights
@@ -204,57 +204,37 @@ class VRDAReranker(BaseReranker):
         if self.prediction != "last":
             mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
-            mistakes = _Mistakes.joined(state.mistakes)
-            self._histories = tuple(build_histories(groups.rows, *mistakes, self.n_features_in_))
+            # Optional: compiled code for the vote alone.
+            from skstruct.rerankers.voting import feature_histories
 
-    def _electorate(self, histories):
-        return Electorate(Histories(*histories), self.votes_, float(self.l1), float(self.eta))
+            self._histories = feature_histories(groups.rows, state.epochs, self.n_features_in_)
 
     def _decide(self, batch, base):
         if self.prediction != "vote":
             return self._linear(batch, base)
-        electorate = self._electorate(self._histories)
-        rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
-        votes = np.empty(batch.n_rows, np.int64)
-        with range_runner(batch.offsets, self.n_jobs) as run:
-            run(
-                lambda _, first, last: count_votes(
-                    rows, batch.offsets, first, last, base, electorate, votes
-                )
-            )
+        # Optional: compiled code for the vote alone.
+        from skstruct.rerankers.voting import Electorate, Histories, count_all_votes
+
+        histories = Histories(*self._histories)
+        electorate = Electorate(histories, self.votes_, float(self.l1), float(self.eta))
+        votes = count_all_votes(batch, base, electorate, self.n_jobs)
         return votes / max(self.votes_.sum(), 1)
 
 
 class _Training(NamedTuple):
-    """What grows while VRDA learns."""
+    """State of VRDA during training."""
 
     average: DualAverage
     weights: np.ndarray  # (n_features,) room for the weights of the last predictor
-    mistakes: list  # of _Mistakes, one an epoch; empty unless they are to vote
+    epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
 
 
-class _Mistakes(NamedTuple):
-    """The candidates that moved the weights, mistake by mistake."""
-
-    indptr: np.ndarray  # (n_mistakes + 1,)
-    rows: np.ndarray  # (n_moving,)
-    change: np.ndarray  # (n_moving,)
-
-    @classmethod
-    def of(cls, record, offsets, n_mistakes):
-        """From the record of an epoch, without the candidates that had no part."""
-        group = record.group[:n_mistakes]
-        lengths = np.diff(offsets)[group]
-        ends = np.concatenate([[0], np.cumsum(lengths)])
-        rows = np.arange(ends[-1]) + np.repeat(offsets[group] - ends[:-1], lengths)
-        change = record.change[rows]
-        moving = change != 0.0
-        before = np.concatenate([[0], np.cumsum(moving)])
-        return cls(before[ends], rows[moving], change[moving])
-
-    @classmethod
-    def joined(cls, parts):
-        counts = np.concatenate([np.diff(part.indptr) for part in parts])
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        rows = np.concatenate([part.rows for part in parts])
-        return cls(indptr, rows, np.concatenate([part.change for part in parts]))
+def _moving_candidates(offsets, mistaken, change):
+    """Candidates in the gradient of each mistake: number per mistake, rows and factors."""
+    lengths = np.diff(offsets)[mistaken]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(ends[-1]) + np.repeat(offsets[mistaken] - ends[:-1], lengths)
+    moving = change[rows] != 0.0
+    counts = np.diff(np.concatenate([[0], np.cumsum(moving)])[ends])
+    rows = rows[moving]
+    return counts, rows, change[rows]

@@ -1,0 +1,47 @@
+"""Base of the rerankers that learn by steps of (sub)gradient descent."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels.rerank.learn import DescentRule, DescentState, descent_epoch, pay_all
+from skstruct.rerankers.base import BaseReranker
+
+__all__ = ["Descent", "DescentReranker"]
+
+
+class Descent(NamedTuple):
+    """Settings that distinguish one descent learner from another."""
+
+    loss: int  # code of the loss
+    rule: DescentRule
+    average: bool  # predict with the average of the weights after every group
+
+
+class DescentReranker(BaseReranker):
+    """Base of the rerankers that learn by steps of (sub)gradient descent.
+
+    A subclass defines ``_descent()``, which returns its settings, a `Descent`.
+    """
+
+    def _start(self, n_features, n_groups):
+        _, rule, average = self._descent()
+        return DescentState(
+            weights=np.zeros(n_features),
+            shrunk=np.zeros(n_features if rule.gravity > 0 else 0),
+            lag=np.zeros(n_features if average else 0),
+            progress=np.zeros(3),
+        )
+
+    def _epoch(self, groups, order, state):
+        loss, rule, _ = self._descent()
+        tally = descent_epoch(groups, order, loss, rule, state)
+        pay_all(state)
+        return tally, np.count_nonzero(state.weights)
+
+    def _finish(self, groups, state):
+        self.coef_ = state.weights
+        if state.lag.size:
+            self.coef_ = state.weights - state.lag / state.progress[0]
