@@ -1,9 +1,15 @@
 """Linear structured prediction the scikit-learn way."""
 
+import sys
+
 import lazy_loader
+
+from skstruct.utils.public_paths import MovedClasses
 
 # What there is, `__init__.pyi` lists. Each name is imported when it is first asked for: kernels
 # take time to load, and hardly any program needs all of them.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0.dev0"
+
+sys.meta_path.append(MovedClasses())

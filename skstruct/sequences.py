@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
+from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import beside
 
 __all__ = ["SequenceBatch"]
 
 
+@set_module("skstruct")
 class SequenceBatch:
     """A batch of sequences: all rows stacked in one matrix, and where each sequence starts.
 

@@ -1,11 +1,12 @@
 from .estimator import CRF
-from .log import TrainingLog
+from .log import LabelScore, TrainingLog
 from .model import read_model, write_model
 from .tagger import ModelInfo, Tagger
 from .trainer import Trainer
 
 __all__ = [
     "CRF",
+    "LabelScore",
     "ModelInfo",
     "Tagger",
     "Trainer",

@@ -16,10 +16,12 @@ from skstruct.crfsuite.model import read_model, tagger_to_bytes, write_model
 from skstruct.crfsuite.tagger import ModelInfo, Tagger, as_tokens, tagger_of
 from skstruct.crfsuite.trainer import Trainer, learn
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["CRF", "ModelInfo", "Tagger", "Trainer", "TrainingLog", "read_model", "write_model"]
 
 
+@set_module("skstruct.crfsuite")
 class CRF(Persistent, BaseEstimator):
     """Conditional random field with the interface of ``sklearn_crfsuite.CRF``.
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.utils.public_paths import set_module
+
 __all__ = ["HeldOut", "LabelScore", "TrainingLog"]
 
 # What CRFsuite calls what `history_` has.
@@ -17,6 +19,7 @@ _COLUMNS = {
 }
 
 
+@set_module("skstruct.crfsuite")
 class LabelScore(NamedTuple):
     """How well a label is found in the held out sequences.
 
@@ -36,6 +39,7 @@ class LabelScore(NamedTuple):
     f1: float | None
 
 
+@set_module("skstruct.crfsuite")
 class TrainingLog:
     """How a training went, with the attributes of python-crfsuite's log.
 

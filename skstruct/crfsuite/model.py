@@ -13,10 +13,12 @@ from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["read_bytes", "read_model", "tagger_from_model", "tagger_to_bytes", "write_model"]
 
 
+@set_module("skstruct.crfsuite")
 def read_model(source, *, max_bytes=2**32):
     """Read a model file of CRFsuite into a tagger that predicts what CRFsuite predicts.
 
@@ -66,6 +68,7 @@ def read_model(source, *, max_bytes=2**32):
     return tagger_from_model(decode_model(read_bytes(source)), max_bytes=max_bytes)
 
 
+@set_module("skstruct.crfsuite")
 def write_model(tagger, path, *, feature_names=None):
     """Write a model file that CRFsuite, and all that is built on it, can read.
 

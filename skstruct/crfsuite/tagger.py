@@ -18,10 +18,12 @@ from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best, decode_marginals
 from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["ModelInfo", "Tagger", "as_tokens", "tagger_of"]
 
 
+@set_module("skstruct.crfsuite")
 class ModelInfo(NamedTuple):
     """The weights of a model by name, as python-crfsuite's ``Tagger.info()`` gives them.
 
@@ -44,6 +46,7 @@ class ModelInfo(NamedTuple):
     state_features: dict
 
 
+@set_module("skstruct.crfsuite")
 class Tagger:
     """python-crfsuite's ``Tagger``: labels one sequence after another with a model file.
 

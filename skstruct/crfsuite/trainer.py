@@ -13,6 +13,7 @@ from skstruct.crfsuite.algorithms import algorithm_named, make_estimator, parame
 from skstruct.crfsuite.log import HeldOut, TrainingLog
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.tagger import as_tokens
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["Trainer", "learn"]
 
@@ -85,6 +86,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels):
     return held_out
 
 
+@set_module("skstruct.crfsuite")
 class Trainer:
     """python-crfsuite's ``Trainer``: collects sequences, learns, and writes a model file.
 

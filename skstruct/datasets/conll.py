@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks
 from skstruct.utils.garbage import collector_paused
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["iter_conll", "read_conll"]
 
@@ -19,6 +20,7 @@ _split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
 _REMEMBERED = 1 << 16
 
 
+@set_module("skstruct.datasets")
 def read_conll(
     path_or_file,
     *,
@@ -99,6 +101,7 @@ def read_conll(
     return tokens, None if label is None else labels
 
 
+@set_module("skstruct.datasets")
 def iter_conll(
     path_or_file,
     *,

@@ -8,6 +8,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from skstruct.datasets.conll import read_conll
 from skstruct.datasets.originals import obtained, parsed_words
+from skstruct.utils.public_paths import set_module
 
 __all__ = [
     "fetch_conll2000",
@@ -21,6 +22,7 @@ _N_TRAIN = 1198  # two thirds of the images, in the order of scikit-learn
 _AREA_CODES = ("201", "212", "305", "415", "512", "617", "702", "808")
 
 
+@set_module("skstruct.datasets")
 def load_addresses(*, return_X_y=False):
     """Load postal addresses, labelled with their components.
 
@@ -93,6 +95,7 @@ def load_addresses(*, return_X_y=False):
     return _text_bunch(tokens, labels, load_addresses, return_X_y)
 
 
+@set_module("skstruct.datasets")
 def load_digit_sequences(
     *, n_sequences=500, subset="all", noise=0.0, random_state=0, return_X_y=False
 ):
@@ -228,6 +231,7 @@ _COMPOSERS = {
 }
 
 
+@set_module("skstruct.datasets")
 def fetch_conll2000(*, subset="train", data_home=None, download_if_missing=True, return_X_y=False):
     """Fetch the corpus of the CoNLL-2000 shared task: phrase chunking of English.
 
@@ -287,6 +291,7 @@ def fetch_conll2000(*, subset="train", data_home=None, download_if_missing=True,
     return _text_bunch(*read_conll(path), fetch_conll2000, return_X_y)
 
 
+@set_module("skstruct.datasets")
 def fetch_conll2002(
     *, language="esp", subset="train", data_home=None, download_if_missing=True, return_X_y=False
 ):
@@ -359,6 +364,7 @@ def fetch_conll2002(
     return _text_bunch(*read_conll(path), fetch_conll2002, return_X_y)
 
 
+@set_module("skstruct.datasets")
 def fetch_ocr_letters(
     *, subset="train", data_home=None, download_if_missing=True, return_X_y=False
 ):

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.features.arrays import ArrayValues, is_vector
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import merge_rows
 
 __all__ = ["SequenceVectorizer", "read_tokens"]
@@ -34,6 +35,7 @@ _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 
 # None, because a batch is no table that could be wrapped in a data frame.
+@set_module("skstruct")
 class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Turn sequences of feature dicts or attribute strings into a sequence batch.
 

@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.features.columns import TokenColumns
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["EmbeddingVectorizer"]
 
 
+@set_module("skstruct")
 class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Turn sequences of tokens into a batch of the vectors of their words.
 

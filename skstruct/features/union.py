@@ -6,11 +6,13 @@ from sklearn.pipeline import FeatureUnion
 
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["SequenceUnion"]
 
 
 # None, because a batch is no table that could be wrapped in a data frame.
+@set_module("skstruct")
 class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
     """scikit-learn's `FeatureUnion` for transformers that make sequence batches.
 

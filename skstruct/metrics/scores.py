@@ -10,6 +10,7 @@ from skstruct.metrics.labels import (
     compare_tokens,
     weigh_tokens,
 )
+from skstruct.utils.public_paths import set_module
 
 __all__ = [
     "chunk_f1_score",
@@ -30,6 +31,7 @@ __all__ = [
 _AVERAGES = ("micro", "macro", "weighted")
 
 
+@set_module("skstruct.metrics")
 def extract_chunks(labels, *, scheme="conlleval"):
     """Find the chunks in one sequence of labels.
 
@@ -90,6 +92,7 @@ def extract_chunks(labels, *, scheme="conlleval"):
     return chunks_of(labels, scheme)
 
 
+@set_module("skstruct.metrics")
 def chunk_precision_score(
     y_true,
     y_pred,
@@ -141,6 +144,7 @@ def chunk_precision_score(
     return _summarise(counts, average, zero_division)[0]
 
 
+@set_module("skstruct.metrics")
 def chunk_recall_score(
     y_true,
     y_pred,
@@ -179,6 +183,7 @@ def chunk_recall_score(
     return _summarise(counts, average, zero_division)[1]
 
 
+@set_module("skstruct.metrics")
 def chunk_f1_score(
     y_true,
     y_pred,
@@ -217,6 +222,7 @@ def chunk_f1_score(
     return _summarise(counts, average, zero_division)[2]
 
 
+@set_module("skstruct.metrics")
 def chunk_precision_recall_fscore_support(
     y_true,
     y_pred,
@@ -260,6 +266,7 @@ def chunk_precision_recall_fscore_support(
     return _summarise(counts, average, zero_division)
 
 
+@set_module("skstruct.metrics")
 def chunk_report(
     y_true,
     y_pred,
@@ -323,6 +330,7 @@ def chunk_report(
     return "\n".join([title, "", *blocks[0], "", *blocks[1], ""])
 
 
+@set_module("skstruct.metrics")
 def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     """Share of the tokens that have the correct label.
 
@@ -359,6 +367,7 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     return float(np.average(hit, weights=weights))
 
 
+@set_module("skstruct.metrics")
 def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
     """Share of the sequences that have the correct label at every token.
 

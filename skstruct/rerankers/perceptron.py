@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from skstruct.kernels.rerank.learn import HINGE, DescentRule
 from skstruct.rerankers.descent import Descent, DescentReranker
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["PerceptronReranker"]
 
 
+@set_module("skstruct")
 class PerceptronReranker(DescentReranker):
     """Averaged perceptron over candidates (Collins, 2002).
 

@@ -9,10 +9,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct.kernels.rerank.learn import DescentRule
 from skstruct.rerankers.base import LOSSES
 from skstruct.rerankers.descent import Descent, DescentReranker
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["SGDReranker"]
 
 
+@set_module("skstruct")
 class SGDReranker(DescentReranker):
     """Stochastic gradient descent over candidates.
 

@@ -19,11 +19,13 @@ from skstruct.input.formats import read_format, shape_predictions
 from skstruct.metrics.scores import extract_chunks, token_accuracy_score
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["NBestReranker"]
 
 
+@set_module("skstruct")
 class NBestReranker(Persistent, BaseEstimator):
     """Tagger whose n best label sequences are reranked.
 

@@ -9,10 +9,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct.kernels.rerank.learn import DescentRule
 from skstruct.rerankers.base import LOSSES
 from skstruct.rerankers.descent import Descent, DescentReranker
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["TruncatedGradientReranker"]
 
 
+@set_module("skstruct")
 class TruncatedGradientReranker(DescentReranker):
     """Truncated gradient over candidates (Langford, Li and Zhang, 2009).
 

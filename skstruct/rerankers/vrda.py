@@ -17,10 +17,12 @@ from skstruct.kernels.rerank.learn import (
     vrda_epoch,
 )
 from skstruct.rerankers.base import LOSSES, BaseReranker
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["VRDAReranker"]
 
 
+@set_module("skstruct")
 class VRDAReranker(BaseReranker):
     """Voted regularised dual averaging (Gao, Xiao, Xu and He, 2013).
 

@@ -32,8 +32,10 @@ from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.early_stopping import read_validation_set
 from skstruct.taggers.nbest import check_search, make_search, search_sequences
+from skstruct.taggers.stored import check_weights
 from skstruct.utils.parallel import range_runner
-from skstruct.utils.persistence import Persistent, check_weights
+from skstruct.utils.persistence import Persistent
+from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["LEARNT", "BaseTagger", "Labelling"]
@@ -42,6 +44,7 @@ __all__ = ["LEARNT", "BaseTagger", "Labelling"]
 LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
 
 
+@set_module("skstruct")
 class Labelling(NamedTuple):
     """One label sequence that `BaseTagger.predict_nbest` found.
 

@@ -22,6 +22,7 @@ from skstruct.taggers.early_stopping import BestIterate
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.history import History
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["CRFTagger"]
 
@@ -48,6 +49,7 @@ def _learns_online(tagger):
     return True
 
 
+@set_module("skstruct")
 class CRFTagger(OnlineTagger):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
 

@@ -7,10 +7,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
 from skstruct.taggers.online import SearchTagger
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["MIRATagger"]
 
 
+@set_module("skstruct")
 class MIRATagger(SearchTagger):
     """Margin infused relaxed algorithm (Crammer et al., 2006), over the best or the n best.
 

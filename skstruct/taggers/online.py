@@ -38,6 +38,7 @@ from skstruct.taggers.mixing import Mixture
 from skstruct.taggers.nbest import SEARCHES, make_search
 from skstruct.taggers.pieces import cut_sequences
 from skstruct.taggers.rollback import Undo, may_rescale
+from skstruct.taggers.stored import check_learner
 from skstruct.utils.history import History
 from skstruct.utils.parallel import count_shards
 from skstruct.utils.transaction import unchanged_on_error
@@ -139,6 +140,13 @@ class OnlineTagger(BaseTagger):
         self._set_chain(_averaged(state))
         self.__dict__.update(given)
         return self.__dict__[name]
+
+    _records = (OnlineState, Chain, TransitionChain)
+
+    def _check_state(self):
+        super()._check_state()
+        if self.__dict__.get("_state") is not None:
+            check_learner(self, self._state, N_PROGRESS)
 
     def _restore_state(self):
         # The arrays may be those of the tagger that this one is a copy of, and change in place.

@@ -2,10 +2,12 @@
 
 from skstruct.kernels.online.perceptron import perceptron_epoch
 from skstruct.taggers.online import OnlineTagger
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["PerceptronTagger"]
 
 
+@set_module("skstruct")
 class PerceptronTagger(OnlineTagger):
     """Structured perceptron (Collins, 2002), averaged or naive.
 

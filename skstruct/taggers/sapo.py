@@ -6,10 +6,12 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.kernels.online.sapo import sapo_epoch
 from skstruct.taggers.online import SearchTagger
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["SAPOTagger"]
 
 
+@set_module("skstruct")
 class SAPOTagger(SearchTagger):
     """Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
 

@@ -17,6 +17,7 @@ from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.early_stopping import validation_accuracy
 from skstruct.utils.history import History
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["SDCACRF"]
 
@@ -30,6 +31,7 @@ _LEAST_SINGLE_TOL = 1e-8
 _OVERESTIMATE = 2.0
 
 
+@set_module("skstruct")
 class SDCACRF(BaseTagger):
     """Conditional random field by stochastic dual coordinate ascent (Le Priol et al., 2018).
 

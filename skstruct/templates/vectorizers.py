@@ -22,6 +22,7 @@ from skstruct.templates.reader import TemplateReader, check_templates
 from skstruct.templates.syntax import parse_template, template_lines
 from skstruct.utils.garbage import collector_paused
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["HashingTemplateVectorizer", "TemplateVectorizer"]
 
@@ -60,6 +61,7 @@ class _BaseTemplateVectorizer(
         return tags
 
 
+@set_module("skstruct")
 class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch, by templates in CRF++'s format.
 
@@ -333,6 +335,7 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
         return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
 
 
+@set_module("skstruct")
 class HashingTemplateVectorizer(_BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch by templates, without learning anything.
 

@@ -16,27 +16,27 @@ __all__ = [
     "Persistent",
     "check_array_shape",
     "check_matrix",
-    "check_weights",
     "pack_strings",
     "unpack_strings",
 ]
 
 # Raised when states change so that older versions cannot read them.
-FORMAT = 1
+FORMAT = 2
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
-_STRINGS = "_packed_strings"
-_MAY_FORBID = ("transition_", "start_", "end_")
+_STRINGS, _RECORD = "_packed_strings", "_record"
 
 
 class Persistent:
     """Mixin, before `BaseEstimator`, of what is stored.
 
     A subclass may define ``_check_state()``, which raises ValueError if the attributes do not fit
-    together, ``_derived_state``, names of attributes that are not stored, and
-    ``_restore_state()``, which makes them anew.
+    together; ``_derived_state``, names of attributes that are not stored, and
+    ``_restore_state()``, which makes them anew; and ``_records``, NamedTuples that are stored as
+    dicts of their fields, because a stored model names public classes only.
     """
 
     _derived_state = ()
+    _records = ()
 
     def __getstate__(self):
         try:
@@ -50,7 +50,7 @@ class Persistent:
             # The vectoriser stores them already.
             kept["feature_names_in_"] = "vectorizer_"
         return {
-            **{name: pack_strings(value) for name, value in kept.items()},
+            **{name: self._pack(value) for name, value in kept.items()},
             _FORMAT_KEY: FORMAT,
             _VERSION_KEY: _own_version(),
         }
@@ -68,7 +68,7 @@ class Persistent:
                 "version that stored it, or a later one."
             )
         try:
-            state = {name: unpack_strings(value) for name, value in state.items()}
+            state = {name: self._unpack(value) for name, value in state.items()}
             if isinstance(state.get("feature_names_in_"), str):
                 state["feature_names_in_"] = state["vectorizer_"].feature_names_
             if hasattr(super(), "__setstate__"):
@@ -79,6 +79,18 @@ class Persistent:
             self._check_state()
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This stored {what} is damaged: {error}") from error
+
+    def _pack(self, value):
+        if isinstance(value, self._records):
+            return {_RECORD: {name: self._pack(v) for name, v in value._asdict().items()}}
+        return pack_strings(value)
+
+    def _unpack(self, value):
+        if isinstance(value, dict) and _RECORD in value:
+            kinds = {kind._fields: kind for kind in self._records}
+            fields = value[_RECORD]
+            return kinds[tuple(fields)](*map(self._unpack, fields.values()))
+        return unpack_strings(value)
 
     def _restore_state(self):
         pass
@@ -149,73 +161,6 @@ def check_array_shape(array, shape, what, *, kinds="fiu"):
         raise ValueError(f"{what} is no array of numbers.")
     if array.shape != shape:
         raise ValueError(f"{what} has the shape {array.shape} and not {shape}.")
-
-
-def check_weights(tagger):
-    """Check that the weights of a tagger fit together, and with its classes and features."""
-    known = vars(tagger)
-    if "coef_" not in known and known.get("_state") is None:
-        return
-    n_classes, n_features = len(tagger.classes_), tagger.n_features_in_
-    if known.get("_state") is not None:
-        # The weights may still have to be made of it.
-        n_transition_features = getattr(tagger, "n_transition_features_in_", None)
-        _check_learner(known["_state"], n_features, n_transition_features, n_classes)
-    if "coef_" in known:
-        _check_chain(tagger, n_features, n_classes)
-    vectorizer = getattr(tagger, "vectorizer_", None)
-    if vectorizer is not None and len(vectorizer.feature_names_) != n_features:
-        raise ValueError("the vectoriser does not belong to the weights.")
-
-
-def _check_chain(tagger, n_features, n_classes):
-    coef = tagger.coef_.toarray() if sp.issparse(tagger.coef_) else tagger.coef_
-    shapes = {
-        "coef_": (coef, (n_classes, n_features)),
-        "transition_": (tagger.transition_, (n_classes, n_classes)),
-        **{
-            name: (getattr(tagger, name), (n_classes,)) for name in ("intercept_", "start_", "end_")
-        },
-    }
-    if hasattr(tagger, "transition_coef_"):
-        shape = (n_classes, n_classes, tagger.n_transition_features_in_)
-        shapes["transition_coef_"] = tagger.transition_coef_, shape
-    for name, (array, shape) in shapes.items():
-        check_array_shape(array, shape, name)
-        if np.isnan(array).any():
-            raise ValueError(f"a weight of {name} is no number.")
-        # Minus infinity forbids a pair of labels, or a label at one end.
-        wrong = np.isposinf if name in _MAY_FORBID else np.isinf
-        if wrong(array).any():
-            raise ValueError(f"a weight of {name} is infinite.")
-
-
-def _check_learner(state, n_features, n_transition_features, n_classes):
-    """Check what `partial_fit` goes on from: weights, their sums, and how far it has come."""
-    what = "the state of the learner"
-    averages = len(state.lag.weights) > 0
-    for chain, counts in ((state.chain, True), (state.lag, averages)):
-        shapes = {
-            "weights": (n_features * counts, n_classes),
-            "transition": (n_classes, n_classes),
-            **dict.fromkeys(("intercept", "start", "end"), (n_classes,)),
-        }
-        if hasattr(chain, "transition_weights") != (n_transition_features is not None):
-            raise ValueError(f"{what} does not belong to the weights.")
-        if n_transition_features is not None:
-            shapes["transition_weights"] = (n_transition_features * counts, n_classes**2)
-        for name, shape in shapes.items():
-            check_array_shape(getattr(chain, name), shape, what)
-            array = getattr(chain, name)
-            wrong = np.isposinf if f"{name}_" in _MAY_FORBID else np.isinf
-            if np.isnan(array).any() or wrong(array).any():
-                raise ValueError(f"a weight in {what} is no number.")
-    check_array_shape(state.progress, (len(state.progress),), what)
-    # Here, so that containers can be stored without compiled code.
-    from skstruct.kernels.online.loop import N_PROGRESS
-
-    if len(state.progress) < N_PROGRESS:
-        raise ValueError(f"{what} is cut short.")
 
 
 def check_matrix(X):
