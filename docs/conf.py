@@ -1,7 +1,7 @@
-"""How the documentation is built: ``sphinx-build -W -b html docs docs/_build/html``.
+"""Configuration of the documentation: ``sphinx-build -W -b html docs docs/_build/html``.
 
-Nothing here needs a network. Examples on a public corpus are run where the corpus is at hand
-already, and only shown where it is not.
+The build needs no network. Examples on a public corpus run only if the corpus is already on disk;
+otherwise only their source is shown.
 """
 
 from pathlib import Path
@@ -18,8 +18,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -36,8 +38,14 @@ myst_heading_anchors = 2
 myst_enable_extensions = ["dollarmath"]
 
 
-def corpus_at_hand():
-    """Whether the examples on CoNLL-2000 can run without a download."""
+# Copy buttons leave out prompts and printed output.
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.sphx-glr-script-out) > div.highlight > pre"
+
+
+def corpus_is_on_disk():
+    """Tell if the examples on CoNLL-2000 can run without a download."""
     try:
         for subset in ("train", "test"):
             fetch_conll2000(subset=subset, download_if_missing=False)
@@ -49,7 +57,7 @@ def corpus_at_hand():
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_" if corpus_at_hand() else r"/plot_(?!chunking)",
+    "filename_pattern": r"/plot_" if corpus_is_on_disk() else r"/plot_(?!chunking)",
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
@@ -75,7 +83,7 @@ html_theme_options = {
         "image_dark": "_static/logo.svg",
     },
     "navbar_end": ["theme-switcher"],
-    "navbar_persistent": [],
+    "navbar_persistent": ["search-button-field"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -84,5 +92,5 @@ html_theme_options = {
     "pygments_light_style": "tango",
 }
 
-# What `SequenceUnion` inherits from scikit-learn refers to labels and terms of its own pages.
+# Docstrings that `SequenceUnion` inherits refer to labels and terms of scikit-learn's own pages.
 suppress_warnings = ["ref.ref", "ref.term"]
