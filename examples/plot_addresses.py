@@ -1,20 +1,19 @@
 """
-Take postal addresses apart
-===========================
+Parse postal addresses
+======================
 
-An address has a recipient, a street, a city and a postcode, but no two people write it in the
-same way. A sequence tagger learns from examples which token is what: it looks at the token, at
-its neighbours, and at the label before.
+An address has components such as a recipient, a street, a city and a postcode, but their order and
+spelling vary. A sequence tagger learns from examples to label each token with its component. It
+uses features of the token, features of its neighbours, and the previous label.
 
-This example goes the whole way: tokens to features, features to a model, scores, the choice of a
-parameter, how sure the model is, and what it has learnt.
+This example covers feature extraction, training, evaluation, tuning, probabilities and weights.
 """
 
 # %%
-# The data
-# --------
-# The addresses come with the package. Each is a list of tokens, and each token has a label in the
-# IOB2 scheme: ``B-`` begins a component, ``I-`` continues it, ``O`` is outside of all.
+# Data
+# ----
+# The package includes the addresses. Each is a list of tokens, and each token has a label in the
+# IOB2 scheme: ``B-`` begins a component, ``I-`` continues it, and ``O`` is outside all components.
 
 # sphinx_gallery_thumbnail_number = 3
 
@@ -34,19 +33,19 @@ addresses = load_addresses()
 X_train, X_test, y_train, y_test = train_test_split(
     addresses.data, addresses.target, test_size=0.3, random_state=0
 )
-print(f"{len(X_train)} addresses to learn from, {len(X_test)} to test\n")
+print(f"{len(X_train)} training addresses, {len(X_test)} test addresses\n")
 for token, label in zip(X_train[2], y_train[2], strict=True):
     print(f"{token:12} {label}")
 
 # %%
-# From tokens to features
-# -----------------------
-# A token becomes a dict of features. Strings and lists of strings turn into one indicator each;
-# there is no need to number or encode anything.
+# Features
+# --------
+# Each token is described by a dict of features. Strings and lists of strings become binary
+# indicators, so no encoding is needed.
 
 
 def shape(token):
-    """Kinds of characters: "02633" is ddddd; of letters in a row only two count: "Lane" is Xxx."""
+    """Character classes, with runs of letters cut to two: "02633" is ddddd, "Lane" is Xxx."""
     for kind, letter in (("[A-Z]", "X"), ("[a-z]", "x"), ("[0-9]", "d")):
         token = re.sub(kind, letter, token)
     return re.sub(r"([Xx])\1+", r"\1\1", token)
@@ -76,10 +75,10 @@ for name, value in token_features(X_train[2], 0).items():
     print(f"{name:12} {value}")
 
 # %%
-# A tagger in a pipeline
-# ----------------------
-# A tagger takes such dicts as they are. Here the vectoriser stands in the pipeline as a step of
-# its own, so that its parameters can be set too.
+# Pipeline
+# --------
+# Taggers accept such dicts directly. Here the vectoriser is a step of its own, so that its
+# parameters can be tuned, too.
 
 crf = Pipeline(
     [
@@ -91,28 +90,28 @@ crf = Pipeline(
 crf.fit(X_train, y_train)
 
 # %%
-# The report counts whole components: one is right if it begins and ends where it should, and has
-# the right type.
+# The report scores whole components. A component is correct if its first token, last token and type
+# are correct.
 
 print(chunk_report(y_test, crf.predict(X_test)))
 
 # %%
-# Any other tagger goes into the same place. The perceptron learns from one address at a time, and
-# gives no probabilities to rely on.
+# Any other tagger can take the CRF's place. The perceptron is an online learner, and its
+# probabilities are not calibrated.
 
 perceptron = Pipeline([*crf.steps[:2], ("tagger", PerceptronTagger(random_state=0))])
 perceptron.fit(X_train, y_train)
 for name, model in (("CRF", crf), ("perceptron", perceptron)):
-    print(f"{name:10}  F1 of components {chunk_f1_score(y_test, model.predict(X_test)):.3f}")
+    print(f"{name:10}  component F1 {chunk_f1_score(y_test, model.predict(X_test)):.3f}")
 
 # %%
-# How much to regularise
-# ----------------------
-# ``l2`` is the strength of the penalty on the weights, and
-# :class:`~sklearn.model_selection.GridSearchCV` works on sequences as it does on rows. Below, the
-# scores hardly differ between the weak penalties. Then the strongest penalty within one
-# standard error of the best is a good choice: the weights are smaller, and the probabilities are
-# less sure of themselves than those of a model that has learnt its training data by heart.
+# Regularisation
+# --------------
+# ``l2`` is the strength of the penalty on the weights. It can be tuned by
+# :class:`~sklearn.model_selection.GridSearchCV`, which works on sequences as it does on rows.
+# Below, weak penalties have similar scores. In this case a good choice is the strongest penalty
+# within one standard error of the best. Its weights are smaller, and its probabilities are less
+# overconfident.
 
 
 def strongest_of_the_best(results):
@@ -133,9 +132,9 @@ chosen = search.best_params_["tagger__l2"]
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.fill_between(strengths, mean - error, mean + error, color="C0", alpha=0.15, linewidth=0)
-ax.semilogx(strengths, mean, "o-", color="C0", label="mean of five folds, with standard error")
+ax.semilogx(strengths, mean, "o-", color="C0", label="mean of 5 folds ± standard error")
 ax.axvline(chosen, color="C1", linestyle="--", label=f"chosen: {chosen:.2g}")
-ax.set(xlabel="l2", ylabel="F1 of components", title="Strength of the penalty")
+ax.set(xlabel="l2", ylabel="component F1", title="F1 by strength of the penalty")
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
@@ -143,29 +142,29 @@ model = search.best_estimator_
 print(f"F1 on the test addresses: {chunk_f1_score(y_test, model.predict(X_test)):.3f}")
 
 # %%
-# How sure is it?
-# ---------------
-# A CRF knows how probable each labelling is. Methods of the tagger that a pipeline does not pass
-# on, such as ``predict_nbest``, are called on the last step.
+# Probabilities
+# -------------
+# A CRF models the probability of each labelling. ``predict_nbest`` is not a method of pipelines, so
+# call it on the last step.
 
 tagger = model["tagger"]
 batch = model[:-1].transform(X_test)
 best = [found[0] for found in tagger.predict_nbest(batch, n_best=1)]
 confidence = np.array([labelling.probability for labelling in best])
-right = np.array([b.labels == labels for b, labels in zip(best, y_test, strict=True)])
+correct = np.array([b.labels == labels for b, labels in zip(best, y_test, strict=True)])
 
-surest_first = np.argsort(-confidence)
+order = np.argsort(-confidence)
 share = np.arange(1, len(best) + 1) / len(best)
-accuracy = np.cumsum(right[surest_first]) / np.arange(1, len(best) + 1)
-expected = np.cumsum(confidence[surest_first]) / np.arange(1, len(best) + 1)
+accuracy = np.cumsum(correct[order]) / np.arange(1, len(best) + 1)
+expected = np.cumsum(confidence[order]) / np.arange(1, len(best) + 1)
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.plot(share, accuracy, color="C0", label="right, from first to last token")
+ax.plot(share, accuracy, color="C0", label="observed")
 ax.plot(share, expected, color="0.5", linestyle="--", label="expected by the model")
 ax.set(
-    xlabel="share of the test addresses, surest first",
-    ylabel="share of these",
-    title="What the model is sure of, it mostly gets right",
+    xlabel="share of test addresses, most probable first",
+    ylabel="addresses without errors",
+    title="Accuracy on the most confident predictions",
     xlim=(0, 1),
     ylim=(0, 1.03),
 )
@@ -173,30 +172,29 @@ ax.legend(frameon=False, loc="lower left")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# So the sure ones need no second look, and the others can be shown to somebody. Here is one that
-# the model is in two minds about. Each column holds the probabilities of the labels of one token;
-# circles mark the right labels.
+# So confident predictions can be accepted, and the others can be reviewed. Here is one with a low
+# probability. Each column shows the label probabilities of one token; circles mark the gold labels.
 
 length = np.array([len(tokens) for tokens in X_test])
-doubtful = np.argmin(np.where((length >= 7) & (length <= 12), confidence, np.inf))
-proba = model.predict_proba(X_test)[doubtful]
-truth = np.searchsorted(tagger.classes_, y_test[doubtful])
+uncertain = np.argmin(np.where((length >= 7) & (length <= 12), confidence, np.inf))
+proba = model.predict_proba(X_test)[uncertain]
+truth = np.searchsorted(tagger.classes_, y_test[uncertain])
 shown = np.union1d(np.flatnonzero(proba.max(axis=0) > 0.05), truth)
 
 fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 image = ax.imshow(proba[:, shown].T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
 rows = np.searchsorted(shown, truth)
 ax.scatter(range(len(truth)), rows, s=130, facecolors="none", edgecolors="C1", linewidths=2)
-ax.set_xticks(range(len(proba)), X_test[doubtful], rotation=30, ha="right")
+ax.set_xticks(range(len(proba)), X_test[uncertain], rotation=30, ha="right")
 ax.set_yticks(range(len(shown)), tagger.classes_[shown])
 fig.colorbar(image, ax=ax, label="probability")
-ax.set_title("Probabilities of the labels of each token")
+ax.set_title("Label probabilities of each token")
 
 # %%
-# What has it learnt?
-# -------------------
-# The model is linear: a weight for each feature and label, and one for each pair of neighbouring
-# labels. These are the features that speak most for three of the labels.
+# Weights
+# -------
+# The model is linear, with a weight for each feature and label, and for each pair of neighbouring
+# labels. These are the ten features with the largest weights for three of the labels.
 
 names = model["vectorizer"].get_feature_names_out()
 fig, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained", sharex=True)
@@ -211,8 +209,8 @@ for ax, label in zip(axes, ["B-POSTCODE", "B-STREET", "B-UNIT"], strict=True):
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 # %%
-# And these are the weights of the label pairs. A component is continued by an ``I-`` label of its
-# own kind: the two stripes of blue. Pairs without a weight never occur in the training addresses.
+# The transition weights show the label scheme. The largest weights continue a component by an ``I-``
+# label of its own type. Label pairs that never occur in the training addresses have weight zero.
 
 by_component = sorted(tagger.classes_, key=lambda label: (label[2:], label))
 order = [list(tagger.classes_).index(label) for label in by_component]
@@ -223,6 +221,6 @@ fig, ax = plt.subplots(figsize=(8, 7), layout="constrained")
 image = ax.imshow(transition, cmap="RdBu", vmin=-limit, vmax=limit)
 ax.set_xticks(range(len(order)), by_component, rotation=90)
 ax.set_yticks(range(len(order)), by_component)
-ax.set(xlabel="label", ylabel="label of the token before", title="Weights of label pairs")
+ax.set(xlabel="label", ylabel="previous label", title="Transition weights")
 fig.colorbar(image, ax=ax, label="weight", shrink=0.8)
 plt.show()

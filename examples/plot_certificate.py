@@ -1,16 +1,16 @@
 """
-A tagger that says how good it is
-=================================
+Train a CRF with a certificate
+==============================
 
-Is a model finished learning? Most of the time one looks at a curve and guesses.
-:class:`~skstruct.SDCACRF` knows: along with its weights it improves a lower bound that no weights
-whatever can go below, and stops when the two have met.
+When has training converged? Often one looks at a curve and guesses. :class:`~skstruct.SDCACRF`
+computes a lower bound on the objective along with its weights, and stops when the gap between the
+two is small enough.
 """
 
 # %%
-# The data
-# --------
-# Postal addresses, whose tokens are to be labelled as streets, numbers, cities and so on.
+# Data
+# ----
+# The tokens of postal addresses are labelled as streets, numbers, cities and so on.
 
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV
@@ -33,39 +33,40 @@ X = [[attributes(tokens, t) for t in range(len(tokens))] for tokens in addresses
 y = addresses.target
 
 # %%
-# Two bounds that meet
-# --------------------
-# The upper curve is the objective of the weights so far, the lower one the dual objective. The
-# optimum lies between the two at any time. With ``verify_every=1`` both are computed exactly after
-# every epoch; without it only when it seems to be time to stop, which saves a pass over the data.
+# Upper and lower bound
+# ---------------------
+# The upper curve is the objective at the current weights, and the lower curve is the dual
+# objective. The optimum always lies between the two. With ``verify_every=1`` both are computed
+# exactly after every epoch. By default they are computed only when an estimate indicates
+# convergence, which saves passes over the data.
 
 tagger = SDCACRF(l2=0.1, tol=1e-6, verify_every=1, random_state=0).fit(X, y)
 history = tagger.history_
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.fill_between(history["epoch"], history["dual"], history["objective"], alpha=0.15)
-ax.plot(history["epoch"], history["objective"], marker="o", label="objective of the weights")
+ax.plot(history["epoch"], history["objective"], marker="o", label="objective")
 ax.plot(history["epoch"], history["dual"], marker="s", label="lower bound")
-ax.set(xlabel="epochs", ylabel="objective", ylim=(0, None), xlim=(1, 12), xticks=range(1, 13))
+ax.set(xlabel="epoch", ylabel="objective", ylim=(0, None), xlim=(0.8, 12.2), xticks=range(1, 13))
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
-print(f"objective     {history['objective'][-1]:.5f}")
-print(f"at most above {tagger.duality_gap_:.5f}")
+print(f"objective    {history['objective'][-1]:.5f}")
+print(f"duality gap  {tagger.duality_gap_:.5f}")
 
 # %%
-# Another solver, run for long, comes to a number in between.
+# The optimum found by another solver with a small tolerance lies between the two bounds.
 
 other = CRFTagger(l2=0.1, tol=1e-10, all_possible_states=True, all_possible_transitions=True)
-print(f"L-BFGS        {other.fit(X, y).history_['objective'][-1]:.5f}")
+print(f"L-BFGS       {other.fit(X, y).history_['objective'][-1]:.5f}")
 
 # %%
-# Whom to visit next
-# ------------------
-# Each update improves what is known of one address. The gap is a sum over the addresses, so it also
-# says where there is still something to gain. Sampling in proportion to it spends no time on
-# addresses that are settled.
+# Sampling
+# --------
+# Each update changes the dual variables of one address. The gap is a sum over addresses, so each
+# term shows how much an update can gain. Sampling in proportion to these terms spends no time on
+# addresses that have converged.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for sampling, marker in zip(("gap", "uniform", "importance", "max"), "os^v", strict=True):
@@ -79,10 +80,10 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# Choosing the penalty
-# --------------------
-# The optimum does not depend on the way to it, so a search over ``l2`` and ``sampling`` should find
-# that only the first matters to the score, and the second to the time.
+# Choice of the penalty
+# ---------------------
+# The optimum does not depend on the sampling scheme. So in a grid search ``l2`` should affect only
+# the score, and ``sampling`` mainly the time.
 
 search = GridSearchCV(
     SDCACRF(random_state=0),

@@ -1,19 +1,19 @@
 """
-Find the phrases of English sentences
-=====================================
+Chunk English sentences
+=======================
 
-The shared task of CoNLL-2000: where do noun phrases, verb phrases and the like begin and end? It
-is the classic test of sequence taggers.
+The shared task of CoNLL-2000 is to find the noun phrases, verb phrases and other chunks of English
+sentences. It is a standard benchmark of sequence taggers.
 
 The corpus is not part of the package. :func:`~skstruct.datasets.fetch_conll2000` looks for it in
-the folder that the environment variable ``SKSTRUCT_DATA`` names, and downloads it otherwise.
-Without the corpus this example stops with a message; this page then shows no output.
+the folder of the environment variable ``SKSTRUCT_DATA``, and downloads it otherwise. Without the
+corpus this example stops with a message, and this page shows no output.
 """
 
 # %%
-# The data
-# --------
-# A token is a word and its part of speech.
+# Data
+# ----
+# A token is a word with its part-of-speech tag.
 
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV
@@ -25,7 +25,7 @@ from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report
 try:
     train, test = fetch_conll2000(subset="train"), fetch_conll2000(subset="test")
 except OSError as error:
-    print(f"Skipped, because the corpus cannot be had. {error}")
+    print(f"Skipped: the corpus is not available. {error}")
     raise SystemExit from None
 
 for (word, tag), label in zip(train.data[0][:9], train.target[0][:9], strict=True):
@@ -34,8 +34,8 @@ for (word, tag), label in zip(train.data[0][:9], train.target[0][:9], strict=Tru
 # %%
 # Features
 # --------
-# A token may also be a list of strings, for those who like to name every attribute themselves:
-# here words and parts of speech around it, alone and in pairs.
+# A token can also be a list of attribute strings. Here the attributes are the words and
+# part-of-speech tags around the token, alone and in pairs.
 
 
 def attributes(sentence, i):
@@ -63,10 +63,10 @@ X_test, y_test = extract_attributes(test.data), test.target
 print(*X_train[0][1], sep="\n")
 
 # %%
-# Learn, tune, evaluate
+# Tune, train, evaluate
 # ---------------------
-# To keep this example short, it learns from the first 2,000 of the 8,936 sentences, and chooses the
-# strength of the penalty on 800 of these. The score of the shared task is F1 of chunks.
+# To keep this example short, it uses the first 2,000 of the 8,936 training sentences, and tunes the
+# penalty on 800 of them. The score of the shared task is chunk F1.
 
 search = GridSearchCV(CRFTagger(), {"l2": [0.1, 0.3, 1, 3]}, scoring=chunk_f1_scorer, cv=3)
 search.fit(X_train[:800], y_train[:800])
@@ -78,10 +78,9 @@ print()
 print(chunk_report(y_test, crf.predict(X_test), digits=3))
 
 # %%
-# More sentences, better chunks
-# -----------------------------
-# How F1 grows with the number of sentences that a tagger has learnt from. It does not seem to be
-# at its end: all 8,936 sentences give still better taggers.
+# Learning curves
+# ---------------
+# F1 still grows at 2,000 training sentences, so all 8,936 sentences give better taggers.
 
 sizes = [100, 200, 400, 800, 1400, 2000]
 taggers = {"CRF": CRFTagger(**search.best_params_), "perceptron": PerceptronTagger(random_state=0)}
@@ -96,7 +95,7 @@ for (name, tagger), marker in zip(taggers.items(), "os", strict=True):
 ax.set_xscale("log")
 ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
 ax.minorticks_off()
-ax.set(xlabel="sentences to learn from", ylabel="F1 of chunks on the test set")
+ax.set(xlabel="training sentences", ylabel="chunk F1 on the test set")
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

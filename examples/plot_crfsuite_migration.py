@@ -1,15 +1,16 @@
 """
-From sklearn-crfsuite, by one line
-==================================
+Migrate from sklearn-crfsuite
+=============================
 
-A program that was written for sklearn-crfsuite goes on as it is, but for its import: here one that
-labels the parts of addresses. Then its model goes to a file that CRFsuite reads, and comes back.
+A program written for sklearn-crfsuite runs on skstruct after changing one import. This one labels
+the components of addresses. It then writes its model to a file that CRFsuite can read, and reads it
+back.
 """
 
 # %%
-# The line
-# --------
-# Instead of ``from sklearn_crfsuite import CRF``:
+# Import
+# ------
+# ``skstruct.crfsuite.CRF`` replaces ``sklearn_crfsuite.CRF``.
 
 import tempfile
 from collections import Counter
@@ -22,9 +23,9 @@ from skstruct.crfsuite import CRF, Tagger, read_model
 from skstruct.datasets import load_addresses
 
 # %%
-# The program
-# -----------
-# Feature dicts as python-crfsuite knows them:
+# Training
+# --------
+# The features are dicts in python-crfsuite's format.
 
 
 def features_of(address, t):
@@ -53,18 +54,18 @@ crf = CRF(
     all_possible_transitions=True,
 )
 crf.fit(X_train, y_train)
-print(f"right tokens: {crf.score(X_test, y_test):.1%}")
+print(f"token accuracy: {crf.score(X_test, y_test):.1%}")
 print(" ".join(addresses[400]))
 print(" ".join(crf.predict_single(X_test[0])))
 
 # %%
-# What is likely to follow what, as the tutorials print it:
+# The transitions with the largest weights, as in sklearn-crfsuite's tutorial:
 
 for (before, after), weight in Counter(crf.transition_features_).most_common(5):
     print(f"{before:12} -> {after:12} {weight:.2f}")
 
 # %%
-# And as a picture, of the labels that are most frequent:
+# The transition weights of the ten most frequent labels:
 
 frequent = [label for label, _ in Counter(t for y in y_train for t in y).most_common(10)]
 weights = np.array([[crf.transition_features_[a, b] for b in frequent] for a in frequent])
@@ -74,26 +75,27 @@ image = ax.imshow(weights, cmap="RdBu", vmin=-limit, vmax=limit)
 ax.set_xticks(range(len(frequent)), frequent, rotation=90)
 ax.set_yticks(range(len(frequent)), frequent)
 ax.set_xlabel("label")
-ax.set_ylabel("label before")
+ax.set_ylabel("previous label")
 fig.colorbar(image, label="weight")
 plt.show()
 
 # %%
-# The model file
-# --------------
-# It is the one that CRFsuite itself would write, and opens in any program that uses CRFsuite. Here
-# our own stand-in for ``pycrfsuite.Tagger`` opens it, and then it becomes a
-# :class:`~skstruct.CRFTagger`, which labels all addresses at once.
+# Model file
+# ----------
+# The file has CRFsuite's format, and any program that uses CRFsuite can open it. Here
+# :class:`skstruct.crfsuite.Tagger`, the replacement for ``pycrfsuite.Tagger``, opens it. Then
+# :func:`~skstruct.crfsuite.read_model` converts it to a :class:`~skstruct.CRFTagger`, which labels
+# batches of addresses.
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "addresses.crfsuite"
     path.write_bytes(Path(crf.modelfile.name).read_bytes())
-    print(f"{path.stat().st_size:,} bytes")
+    print(f"file size: {path.stat().st_size:,} bytes")
     tagger = Tagger()
     with tagger.open(path):
         best = tagger.tag(X_test[0])
-        print(f"probability of the best labels: {tagger.probability(best):.2f}")
+        print(f"probability of the best labelling: {tagger.probability(best):.2f}")
     same = read_model(path)
 
 print(same)
-print(f"right tokens: {same.score(X_test, y_test):.1%}")
+print(f"token accuracy: {same.score(X_test, y_test):.1%}")

@@ -1,19 +1,19 @@
 """
-Read noisy handwritten numbers
-==============================
+Recognise noisy handwritten numbers
+===================================
 
-Is this smudge a 1 or a 7? Alone, nobody can tell. After "4 5 6" it is a 7. A classifier sees one
-image at a time; a conditional random field reads the number as a whole.
+A noisy digit can be ambiguous by itself, but not in context: a 1 or a 7 after "4 5 6" is probably a
+7. A classifier sees one image at a time; a conditional random field decodes the whole number.
 
-The features here are pixels, not words: dense numbers in a matrix for each sequence.
+The features in this example are dense: each sequence is a matrix of pixels.
 """
 
 # %%
-# The data
-# --------
-# Each sequence is a number as people write them: a year, a date, a time of day, a phone number, a
-# price, or a count up or down. Each of its digits is an image of 8 x 8 pixels, with noise. No
-# image occurs both in the training and in the test numbers.
+# Data
+# ----
+# Each sequence is a number of some kind: a year, a date, a time of day, a phone number, a price, or
+# a count up or down. Each digit is a noisy image of 8 x 8 pixels. No image occurs in both the
+# training and the test numbers.
 
 # sphinx_gallery_thumbnail_number = 2
 
@@ -33,11 +33,11 @@ X_test, y_test = [images / 16 for images in test.data], test.target
 print(f"{len(X_train)} numbers; the first is a {train.kind[0]} of shape {X_train[0].shape}")
 
 # %%
-# With and without neighbours
-# ---------------------------
-# A CRF on sequences of length one is logistic regression with ``C = 1 / l2``, but for the biases,
-# which it penalises too. So the comparison is fair: same features, same penalty, chosen by
-# cross-validation for each. What the CRF has more is a weight for each pair of neighbouring digits.
+# Comparison with a classifier
+# ----------------------------
+# On sequences of length one, a CRF is logistic regression with ``C = 1 / l2``, except that it also
+# penalises the biases. So the comparison is fair: same features, same penalty, tuned by
+# cross-validation for both. The CRF only adds transition weights.
 
 strengths = [3, 10, 30]
 crf = GridSearchCV(CRFTagger(), {"l2": strengths}, cv=3).fit(X_train, y_train)
@@ -50,14 +50,13 @@ truth = np.concatenate(y_test)
 by_crf = np.concatenate(crf.predict(X_test))
 by_alone = alone.predict(np.concatenate(X_test))
 
-print(f"digits read correctly, one by one:  {np.mean(by_alone == truth):.3f}")
-print(f"digits read correctly, in sequence: {np.mean(by_crf == truth):.3f}")
+print(f"accuracy of logistic regression: {np.mean(by_alone == truth):.3f}")
+print(f"accuracy of the CRF:             {np.mean(by_crf == truth):.3f}")
 
 # %%
-# How much the neighbours tell depends on the kind of number. They tell most in a count, where each
-# digit follows from the one before. They mislead in a price, most of whose digits could be
-# anything: the model does not know the kinds, and expects of a price what phone numbers and counts
-# have taught it.
+# The gain depends on the kind of number. Context helps most in counts, where each digit follows
+# from the previous one. It misleads in prices, whose digits are mostly random: the model does not
+# know the kind of number, and applies what it has learnt from phone numbers and counts.
 
 kind = np.repeat(test.kind, [len(y) for y in y_test])
 kinds = sorted(set(test.kind), key=lambda k: np.mean((by_crf == truth)[kind == k]))
@@ -65,29 +64,29 @@ height = 0.36
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for shift, name, predicted, color in (
-    (height / 2, "in sequence (CRF)", by_crf, "C0"),
-    (-height / 2, "one by one (logistic regression)", by_alone, "0.7"),
+    (height / 2, "CRF", by_crf, "C0"),
+    (-height / 2, "logistic regression", by_alone, "0.7"),
 ):
     share = [np.mean((predicted == truth)[kind == k]) for k in kinds]
     bars = ax.barh(np.arange(len(kinds)) + shift, share, height, color=color, label=name)
     ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=9)
 ax.set_yticks(range(len(kinds)), kinds)
 ax.tick_params(axis="y", length=0)
-ax.set(xlim=(0, 1), xlabel="share of digits read correctly")
+ax.set(xlim=(0, 1), xlabel="accuracy")
 ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=2)
 ax.spines[["top", "right", "left"]].set_visible(False)
 
 # %%
-# One number, twice
-# -----------------
-# Of the test numbers that the CRF reads without a mistake, this one gives the classifier the most
-# trouble.
+# A single number
+# ---------------
+# Of the test numbers that the CRF recognises without error, this is the one with the most errors of
+# the classifier.
 
 predicted = crf.predict(X_test)
-mistakes = np.array([np.sum(alone.predict(X) != y) for X, y in zip(X_test, y_test, strict=True)])
+errors = np.array([np.sum(alone.predict(X) != y) for X, y in zip(X_test, y_test, strict=True)])
 solved = np.array([np.array_equal(p, y) for p, y in zip(predicted, y_test, strict=True)])
-chosen = np.argmax(mistakes * solved)
-readings = {"one by one": alone.predict(X_test[chosen]), "in sequence": predicted[chosen]}
+chosen = np.argmax(errors * solved)
+readings = {"classifier": alone.predict(X_test[chosen]), "CRF": predicted[chosen]}
 
 fig, axes = plt.subplots(1, len(y_test[chosen]), figsize=(9, 1.9))
 fig.subplots_adjust(left=0.12, right=0.99, top=0.8, bottom=0.4, wspace=0.1)
@@ -99,19 +98,19 @@ for t, ax in enumerate(axes):
         ax.text(0.5, y, str(digits[t]), transform=ax.transAxes, ha="center", size=15, color=color)
         if t == 0:
             ax.text(-0.2, y, name, transform=ax.transAxes, ha="right", size=10)
-fig.suptitle(f"A {test.kind[chosen]}; wrong readings are red", size=11)
+fig.suptitle(f"A {test.kind[chosen]}; errors are red", size=11)
 
 # %%
-# What the neighbours tell
-# ------------------------
-# The weights of the label pairs. The two stripes beside the diagonal are counts, up and down; 55
-# is the middle of phone numbers.
+# Transition weights
+# ------------------
+# The stripes above and below the diagonal are counts up and down. The pair 5, 5 is the middle of
+# phone numbers.
 
 transition = crf.best_estimator_.transition_
 limit = np.abs(transition).max()
 fig, ax = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
 image = ax.imshow(transition, cmap="RdBu", vmin=-limit, vmax=limit)
-ax.set(xticks=range(10), yticks=range(10), xlabel="digit", ylabel="digit before")
-ax.set_title("Weights of label pairs")
+ax.set(xticks=range(10), yticks=range(10), xlabel="digit", ylabel="previous digit")
+ax.set_title("Transition weights")
 fig.colorbar(image, ax=ax, label="weight")
 plt.show()

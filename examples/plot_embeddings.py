@@ -1,18 +1,18 @@
 """
-Word vectors beside other features
-==================================
+Combine word vectors with sparse features
+=========================================
 
-Labels are dear and text is cheap. Here, vectors of words are made of addresses without labels, by
-the company that words keep, and put beside the features of a tagger that has few addresses with
-labels.
+Labels are expensive, and unlabelled text is cheap. This example computes word vectors from the
+contexts of words in unlabelled addresses. It combines them with the sparse features of a tagger
+trained on few labelled addresses.
 """
 
 # %%
 # Vectors from unlabelled text
 # ----------------------------
-# For each word, count the words up to two places before and after it, weigh the counts by how
-# surprising they are (positive pointwise mutual information), and keep 20 dimensions. Vectors that
-# come ready-made, of much more text, would take this place.
+# For each word, count the words up to two positions before and after it, convert the counts to
+# positive pointwise mutual information, and reduce them to 20 dimensions. In practice, use
+# pretrained vectors from much more text.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,38 +27,38 @@ from skstruct.metrics import chunk_f1_score
 
 addresses, labels = load_addresses(return_X_y=True)
 
-company = {}
+contexts = {}
 for tokens in addresses:
     padded = ["", "", *(token.lower() for token in tokens), "", ""]
-    for place, word in enumerate(padded[2:-2], start=2):
-        counts = company.setdefault(word, {})
+    for position, word in enumerate(padded[2:-2], start=2):
+        counts = contexts.setdefault(word, {})
         for distance in (-2, -1, 1, 2):
-            neighbour = f"{distance} {padded[place + distance]}"
+            neighbour = f"{distance} {padded[position + distance]}"
             counts[neighbour] = counts.get(neighbour, 0) + 1
 
-counts = DictVectorizer().fit_transform(company.values()).tocoo()
+counts = DictVectorizer().fit_transform(contexts.values()).tocoo()
 of_word, of_neighbour = counts.sum(axis=1).A1, counts.sum(axis=0).A1
 expected = of_word[counts.row] * of_neighbour[counts.col] / counts.sum()
 counts.data = np.maximum(np.log(counts.data / expected), 0)
 rows = normalize(TruncatedSVD(20, random_state=0).fit_transform(counts.tocsr()))
-vectors = dict(zip(company, rows, strict=True))
+vectors = dict(zip(contexts, rows, strict=True))
 
 for word in ("street", "4", "wellington"):
     similar = sorted(vectors, key=lambda other: -vectors[other] @ vectors[word])[1:6]
     print(f"{word}: {', '.join(similar)}")
 
 # %%
-# Side by side
-# ------------
-# A union gives each of its transformers the same tokens, and puts the columns that they make next
-# to each other. ``offsets`` adds the vectors of both neighbours. The vectors, like all else, are
-# penalised by ``l2``; how much depends on their scale, which ``transformer_weights`` sets.
+# Feature union
+# -------------
+# A union passes the same tokens to each of its transformers, and concatenates their columns.
+# ``offsets`` adds the vectors of both neighbours. The penalty ``l2`` applies to all weights, so the
+# effective penalty depends on the scale of the features, set by ``transformer_weights``.
 
 templates = ["U0:%x[0,0|lower]", "U1:%x[-1,0|lower]", "U2:%x[1,0|lower]", "U3:%x[0,0|shape]"]
 
 
 def make_model(scale):
-    """A tagger of words and shapes; with a scale, also of vectors."""
+    """Tagger with words and shapes as features, and word vectors if `scale` is positive."""
     parts = [("words", TemplateVectorizer(templates))]
     if scale:
         lookup = EmbeddingVectorizer(vectors, normalize=str.lower, offsets=(-1, 0, 1))
@@ -68,10 +68,10 @@ def make_model(scale):
 
 
 # %%
-# With few labels
+# Learning curves
 # ---------------
-# A hundred addresses are kept for the test. From the others, some are drawn to be learnt from,
-# three times for each number.
+# A hundred addresses are the test set. Training sets of different sizes are drawn from the others,
+# three times for each size.
 
 order = np.random.default_rng(0).permutation(len(addresses))
 test, rest = order[:100], order[100:]
@@ -88,7 +88,7 @@ def f1(scale, size, seed):
 
 
 sizes = [15, 30, 60, 120, 240, 438]
-scales = {"words and their shapes": 0, "and vectors": 1, "and vectors, three times as large": 3}
+scales = {"words and shapes": 0, "with vectors": 1, "with vectors, scaled by three": 3}
 curves = {
     name: [[f1(scale, size, seed) for seed in range(3)] for size in sizes]
     for name, scale in scales.items()
@@ -99,7 +99,7 @@ for name, scores in curves.items():
     middle = np.mean(scores, axis=1)
     ax.plot(sizes, middle, marker="o", label=name)
     ax.fill_between(sizes, np.min(scores, axis=1), np.max(scores, axis=1), alpha=0.15)
-ax.set(xscale="log", xlabel="addresses with labels", ylabel="F1 of chunks on test")
+ax.set(xscale="log", xlabel="training addresses", ylabel="chunk F1 on the test set")
 ax.set_xticks(sizes, sizes)
 ax.minorticks_off()
 ax.legend(frameon=False)
@@ -107,7 +107,7 @@ ax.grid(alpha=0.3)
 plt.show()
 
 # %%
-# Vectors of so little text gain one to four points of F1 where labels are few, and nothing where
-# there are many. Three times as large, they do harm: the penalty then hardly restrains their
-# weights. So their scale is a parameter worth searching for: ``features__transformer_weights`` in
+# Vectors from so little text gain one to four points of F1 with few labels, and nothing with many.
+# Scaled by three, they reduce F1, because the penalty hardly restrains their weights. So tune the
+# scale: it is the parameter ``features__transformer_weights`` in
 # :class:`~sklearn.model_selection.GridSearchCV`.

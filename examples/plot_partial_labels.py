@@ -1,17 +1,17 @@
 """
-Learning from half of the labels
-================================
+Learn from partial labels
+=========================
 
-Nobody has to label every token of a sequence. Here a conditional random field learns from sequences
-of which only some tokens are labelled, respects the rules of the label scheme, and fills in what
-was left out.
+Training sequences need not be labelled in full. In this example a conditional random field learns
+from partially labelled sequences under the constraints of the label scheme, and predicts the
+missing labels.
 """
 
 # %%
-# The data
-# --------
-# Postal addresses, whose tokens are labelled as streets, numbers, cities and so on in the IOB2
-# scheme. None stands for a label that is not known.
+# Data
+# ----
+# The tokens of postal addresses are labelled as streets, numbers, cities and so on in the IOB2
+# scheme. None marks a missing label.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,7 +39,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, labels, test_size=0.4, ra
 
 
 def hide(y, share, rng):
-    """Labels of which a share is known, the first of each kind among them."""
+    """Keep a random share of the labels, and the first occurrence of each label."""
     seen, found = set(), []
     for sequence in y:
         kept = [j if rng.random() < share or j not in seen else None for j in sequence]
@@ -52,12 +52,12 @@ y_half = hide(y_train, 0.5, np.random.default_rng(0))
 print(y_half[4])
 
 # %%
-# What to do with half of the labels
-# ----------------------------------
-# One can leave out all sequences that are not labelled in full, or take unlabelled tokens for O. Or
-# learn from what is known, and sum over what is not: this is what ``fit`` does where it finds None.
-# For comparison, the same share of the sequences is labelled in full, which takes as many labels.
-# The question is asked for several shares, each drawn three times.
+# Comparison of methods
+# ---------------------
+# There are three ways to handle missing labels: drop all sequences that are not fully labelled,
+# treat unlabelled tokens as O, or maximise the marginal likelihood of the known labels. ``fit``
+# does the last if y has None. For comparison, the same number of labels is spent on a part of the
+# sequences, labelled in full. Each share of labels is drawn three times.
 
 
 def f1(X, y):
@@ -71,10 +71,10 @@ def as_outside(y):
 
 shares = (0.2, 0.35, 0.5, 0.65, 0.8)
 names = {
-    "partial": "learnt from what is known",
-    "whole": "as many labels, in whole sequences",
-    "as O": "unlabelled tokens taken for O",
-    "complete": "sequences that happen to be complete",
+    "partial": "partial labels",
+    "whole": "as many labels, full sequences",
+    "as O": "missing labels treated as O",
+    "complete": "partially labelled sequences dropped",
 }
 scores = {name: [] for name in names}
 for share in shares:
@@ -99,25 +99,25 @@ fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, values), marker in zip(scores.items(), "oDs^", strict=True):
     ax.plot(shares, values, marker=marker, label=names[name])
 ax.axhline(everything, color="0.5", linestyle="--", label="all labels")
-ax.set(xlabel="share of labels that are known", ylabel="chunk F1 on other addresses", ylim=(0, 1))
+ax.set(xlabel="share of known labels", ylabel="chunk F1 on the test set", ylim=(0, 1))
 ax.legend(frameon=False, loc="lower right")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# What is known is worth about as much wherever it is, as long as it is not thrown away or mixed up
-# with what is not known.
+# Partial labels are worth about as much as the same number of labels in full sequences. Dropping
+# partially labelled sequences, or treating missing labels as O, is much worse.
 #
-# Filling in the rest
-# -------------------
-# The same tagger labels the tokens that were left out. ``known`` tells it the others, and the
-# constraint sees to it that they fit together.
+# Prediction of the missing labels
+# --------------------------------
+# The same tagger predicts the missing labels. ``known`` passes the known labels, and the constraint
+# makes the predictions consistent with them.
 
 tagger = CRFTagger(l2=0.5, constraint="IOB2").fit(X_train, y_half)
 
 
 def accuracy_of_hidden(predicted):
-    """Share of right labels among those that were hidden."""
+    """Accuracy on the missing labels."""
     hidden = [
         [label if known is None else None for label, known in zip(*pair, strict=True)]
         for pair in zip(y_train, y_half, strict=True)
@@ -125,5 +125,5 @@ def accuracy_of_hidden(predicted):
     return token_accuracy_score(hidden, predicted)
 
 
-print(f"alone       {accuracy_of_hidden(tagger.predict(X_train)):.3f}")
-print(f"with known  {accuracy_of_hidden(tagger.predict(X_train, known=y_half)):.3f}")
+print(f"without known labels  {accuracy_of_hidden(tagger.predict(X_train)):.3f}")
+print(f"with known labels     {accuracy_of_hidden(tagger.predict(X_train, known=y_half)):.3f}")

@@ -1,18 +1,17 @@
 """
-Rerank whole labellings
-=======================
+Rerank n-best lists
+===================
 
-A sequence tagger scores labels and pairs of neighbouring labels. That an address has one street
-and one postcode, or that a city comes with a region, is nothing that it can know: it never sees
-the labelling as a whole. A reranker does. It takes the best ten labellings that the tagger finds,
-looks at each of them with whatever features one likes, and chooses.
+A sequence tagger scores labels and pairs of neighbouring labels. It cannot learn that an address
+has one street and one postcode, because it never sees whole labellings. A reranker does. It chooses
+among the ten best labellings of the tagger, and can use any features of them.
 """
 
 # %%
-# The tagger
-# ----------
-# The addresses come with the package. The features of a token are plain: the word, its ends, its
-# neighbours.
+# Tagger
+# ------
+# The package includes the addresses. The token features are simple: the word, its prefix and
+# suffix, and its neighbours.
 
 from collections import Counter
 from itertools import pairwise
@@ -56,14 +55,14 @@ def report(name, model):
     predicted = model.predict(X_test)
     f1 = chunk_f1_score(y_test, predicted)
     share = sequence_accuracy_score(y_test, predicted)
-    print(f"{name:16} F1 of the components {f1:.3f}, addresses without any error {share:.3f}")
+    print(f"{name:24} component F1 {f1:.3f}, addresses without errors {share:.3f}")
 
 
 report("tagger", tagger)
 
 # %%
-# How much is there to win? A reranker that always chose the best of ten would get as many
-# addresses right as have the right labelling among the ten.
+# The oracle accuracy is an upper bound for rerankers: the share of addresses whose gold labelling
+# is among the n best.
 
 lists = tagger.predict_nbest(X_test, n_best=10)
 ranks = [
@@ -72,13 +71,14 @@ ranks = [
 ]
 for n_best in (1, 2, 5, 10):
     share = np.mean([rank is not None and rank < n_best for rank in ranks])
-    print(f"the right labelling is among the best {n_best:2}: {share:.3f}")
+    print(f"oracle accuracy of {n_best:2} labellings: {share:.3f}")
 
 # %%
-# Features of a whole labelling
-# -----------------------------
-# A function of the tokens and a labelling. The ones here count components that come twice, note
-# which ones occur together, the order of three in a row, and how long each is.
+# Features of labellings
+# ----------------------
+# A function computes the features of a labelling from tokens and labels. These features are
+# repeated components, pairs of components, sequences of two and three components, and their
+# lengths.
 
 
 def labelling_features(tokens, labels):
@@ -94,9 +94,9 @@ def labelling_features(tokens, labels):
 
 
 # %%
-# The reranker learns from lists of taggers that had not seen the address: for each fifth of the
-# training set, of a tagger that learnt from the rest. All of this is in
-# :class:`~skstruct.NBestReranker`. The tagger's own score is one more feature of the labelling.
+# :class:`~skstruct.NBestReranker` trains the reranker on out-of-fold n-best lists: the lists of
+# each fifth of the training set come from a tagger trained on the rest. The tagger's score is an
+# additional feature.
 
 reranked = NBestReranker(
     CRFTagger(l2=0.2),
@@ -108,9 +108,9 @@ report("tagger", tagger)
 report("with a reranker", reranked)
 
 # %%
-# What it has learnt
-# ------------------
-# The reranker is a linear model, and each weight has a name.
+# Weights
+# -------
+# The reranker is a linear model with named weights.
 
 weights = reranked.reranker_.coef_
 names = reranked.reranker_.feature_names_in_
@@ -118,14 +118,14 @@ order = np.argsort(weights)
 shown = np.concatenate([order[:12], order[-12:]])
 figure, axes = plt.subplots(figsize=(7, 6))
 axes.barh(names[shown], weights[shown], color=np.where(weights[shown] > 0, "C0", "C3"))
-axes.set(title="What speaks for a labelling, and what against it", xlabel="weight")
+axes.set(title="Features with the smallest and largest weights", xlabel="weight")
 figure.tight_layout()
 
 # %%
-# Fewer weights
-# -------------
-# VRDA drops a feature when the mean of its gradients does not exceed `l1`. With
-# ``prediction="last"`` the model is the last predictor, which has the fewest weights.
+# Sparsity
+# --------
+# VRDA sets a weight to zero if its mean gradient is at most `l1` in absolute value. With
+# ``prediction="last"`` the model is the last predictor instead of the vote, which makes it sparser.
 
 thresholds = [0.0, 0.002, 0.005, 0.01, 0.02]
 for l1 in thresholds:
@@ -136,4 +136,4 @@ for l1 in thresholds:
         cost="chunk_f1",
         cv=3,
     ).fit(X_train, y_train)
-    report(f"l1 = {l1}: {np.count_nonzero(small.reranker_.coef_)}", small)
+    report(f"l1 = {l1}, {np.count_nonzero(small.reranker_.coef_)} weights", small)

@@ -1,19 +1,19 @@
 """
-Choose features by cross-validation
-===================================
+Choose feature templates by cross-validation
+============================================
 
-A feature template is a parameter like any other: here, five of them compete on the labelling of
-addresses. :class:`~skstruct.TemplateVectorizer` makes the features straight of the
+The feature template is a parameter that can be tuned. This example compares five templates for
+labelling addresses. :class:`~skstruct.TemplateVectorizer` computes the features directly from the
 tokens.
 """
 
 # %%
-# The templates
-# -------------
-# Each line makes one feature of every token: ``%x[-1,0]`` is the token before, column 0 (here, a
-# token has but one), and ``|shape`` a function of it. The text around becomes part of the name. A
-# line with ``B`` instead of ``U`` is about two labels in a row: how well they go together where a
-# token is seen.
+# Templates
+# ---------
+# Each line generates one feature per token. ``%x[-1,0]`` is column 0 of the previous token (tokens
+# have only one column here), and ``|shape`` applies a function to it. The text around becomes part
+# of the feature's name. A line with ``B`` instead of ``U`` generates transition features, which
+# have a weight for every label pair.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,39 +26,39 @@ from skstruct.metrics import chunk_f1_scorer
 
 word = ["U00:%x[0,0|lower]"]
 with_transitions = [*word, "B10:%x[0,0|shape]"]
-neighbours = [*word, "U01:%x[-1,0|lower]", "U02:%x[1,0|lower]"]
-spelling = [
-    *neighbours,
+with_neighbours = [*word, "U01:%x[-1,0|lower]", "U02:%x[1,0|lower]"]
+with_spelling = [
+    *with_neighbours,
     "U10:%x[0,0|shape]",
     "U11:%x[-1,0|shape]",
     "U12:%x[1,0|shape]",
     "U13:%x[0,0|lower|suffix2]",
 ]
 templates = {
-    "the word": word,
-    "and label pairs by its spelling": with_transitions,
-    "the word and its neighbours": neighbours,
-    "and their spelling": spelling,
-    "the ready template": None,
+    "word": word,
+    "word, transitions by shape": with_transitions,
+    "word and neighbours": with_neighbours,
+    "word, neighbours, spelling": with_spelling,
+    "default template": None,
 }
 
 addresses, labels = load_addresses(return_X_y=True)
-vectorizer = TemplateVectorizer(spelling)
+vectorizer = TemplateVectorizer(with_spelling)
 batch = vectorizer.fit_transform(addresses)
 print(" ".join(addresses[0]))
 print(batch)
 
 # %%
-# What the third token is described by:
+# The features of the third token:
 
 for name in vectorizer.inverse_transform(batch[:1])[0][2]:
     print(name)
 
 # %%
-# The competition
-# ---------------
-# Vectoriser and tagger form a pipeline, so that each fold learns its features from its own
-# training part.
+# Comparison
+# ----------
+# Vectoriser and tagger form a pipeline, so the vectoriser is fitted on the training part of each
+# fold.
 
 pipeline = make_pipeline(TemplateVectorizer(), CRFTagger(l2=0.1, tol=1e-2))
 search = GridSearchCV(
@@ -70,18 +70,18 @@ search = GridSearchCV(
 
 scores = search.cv_results_["mean_test_score"]
 deviations = search.cv_results_["std_test_score"]
-places = np.arange(len(templates))[::-1]
+positions = np.arange(len(templates))[::-1]
 fig, ax = plt.subplots(figsize=(7, 3.0), layout="constrained")
-ax.errorbar(scores, places, xerr=deviations, fmt="o", capsize=3)
-ax.set(yticks=places, yticklabels=templates, xlabel="chunk F1, mean and deviation of 5 folds")
+ax.errorbar(scores, positions, xerr=deviations, fmt="o", capsize=3)
+ax.set(yticks=positions, yticklabels=templates, xlabel="chunk F1, mean ± std of 5 folds")
 ax.set_ylim(-0.5, len(templates) - 0.5)
 ax.grid(axis="x", alpha=0.4)
 plt.show()
 
 # %%
-# What the best one looks at
-# --------------------------
-# Names are made when they are asked for, in the order of the columns.
+# Weights of the best template
+# ----------------------------
+# ``get_feature_names_out`` returns the names in the order of the columns.
 
 best_vectorizer, tagger = search.best_estimator_
 names = best_vectorizer.get_feature_names_out()

@@ -1,9 +1,9 @@
 """
-Two lines
-=========
+Cross-validate a tagger in two lines
+====================================
 
-Load labelled addresses, cross-validate a tagger: the last two lines of this script. What comes
-before are imports, and a function that says what the tagger gets to see of a token.
+The last two lines of this script load labelled addresses and cross-validate a tagger. Before them
+are imports and a function that computes the features of a token.
 """
 
 from sklearn.model_selection import cross_val_score
@@ -14,7 +14,7 @@ from skstruct.metrics import chunk_f1_scorer
 
 
 def features(tokens):
-    """A dict for each token: the word, its ending, the words before and after."""
+    """Features of each token: the word, its suffix, and the words before and after."""
     padded = ["", *tokens, ""]
     return [
         {"word": word, "ending": word[-2:], "before": padded[i], "after": padded[i + 2]}
