@@ -1,11 +1,6 @@
-"""What has to be settled before numba is imported, and how hard hypothesis tries."""
+"""Threads of linear algebra, how hard hypothesis tries, and a corpus."""
 
-import hashlib
 import os
-import sys
-import tempfile
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,28 +8,6 @@ from hypothesis import HealthCheck, settings
 # A dozen small matrix products are not worth a thread each.
 for _library in ("OMP", "OPENBLAS", "MKL", "BLIS"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
-
-
-def kernel_cache():
-    """Folder for compiled kernels that belongs to exactly these sources and settings.
-
-    Numba looks at the file of a cached function and not at those of the functions it calls, and
-    ignores settings such as NUMBA_BOUNDSCHECK, so a folder that outlives a change lies.
-    """
-    kernels = Path(find_spec("skstruct").origin).parent / "kernels"
-    key = hashlib.sha256(sys.version.encode())
-    for path in sorted(kernels.rglob("*.py")):
-        key.update(f"{path.relative_to(kernels)}\0".encode() + path.read_bytes() + b"\0")
-    for name in sorted(os.environ):
-        if name.startswith("NUMBA_") and name != "NUMBA_CACHE_DIR":
-            key.update(f"{name}={os.environ[name]}\0".encode())
-    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
-    return Path(tempfile.gettempdir()) / f"skstruct-kernels-{user}-{key.hexdigest()[:16]}"
-
-
-if "numba" in sys.modules:
-    raise RuntimeError("numba was imported before tests/conftest.py could set its cache folder.")
-os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache())
 
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", derandomize=True, max_examples=50, **_common)

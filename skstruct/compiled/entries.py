@@ -1,0 +1,101 @@
+"""Compiled kernels as bytes: numba's own serialised results, with a hash and the symbols needed.
+
+Next to machine code numba keeps LLVM bitcode, which is only needed when another kernel that is
+compiled here calls the one that was loaded. Parsing it takes most of the time of loading, so it is
+kept apart and parsed on demand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+from numba.core.codegen import CPUCodeLibrary
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from skstruct.compiled.symbols import undefined_symbols
+
+__all__ = ["DamagedEntry", "Entry", "load_entry", "make_entry", "read_entry", "supported"]
+
+_MAGIC = b"skstruct kernel\n"
+_DIGEST = hashlib.sha256().digest_size
+_HEAD = len(_MAGIC) + _DIGEST + 8
+
+
+class DamagedEntry(Exception):
+    """Bytes that are not what was written."""
+
+
+class Entry(NamedTuple):
+    """One compiled kernel."""
+
+    code: bytes  # pickled (signature, reduced result, undefined symbols)
+    bitcode: bytes
+
+    def pack(self):
+        """The entry as the content of a file."""
+        content = len(self.code).to_bytes(8, "little") + self.code + self.bitcode
+        return _MAGIC + hashlib.sha256(content).digest() + content
+
+
+def read_entry(content):
+    """Entry of the content of a file."""
+    digest, body = content[len(_MAGIC) : _HEAD - 8], content[_HEAD - 8 :]
+    if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(body).digest() != digest:
+        raise DamagedEntry
+    middle = 8 + int.from_bytes(body[:8], "little")
+    return Entry(body[8:middle], body[middle:])
+
+
+def supported():
+    """Whether this release of numba has the private names that are used here."""
+    return all(
+        hasattr(kind, name)
+        for kind, name in (
+            (CompileResult, "_reduce"),
+            (CompileResult, "_rebuild"),
+            (CPUCodeLibrary, "_get_module_for_linking"),
+        )
+    )
+
+
+def make_entry(signature, result):
+    """Entry of a result of numba's compiler; None if it must not be kept."""
+    if result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted):
+        return None
+    # The annotation is a listing of the source for people, and long.
+    library, *rest = result._replace(type_annotation="")._reduce()
+    name, kind, (code, bitcode) = library
+    stub = _stub(result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name)
+    reduced = ((name, kind, (code, stub)), *rest)
+    return Entry(dumps((signature, reduced, undefined_symbols(code))), bitcode)
+
+
+def _stub(*names):
+    """Bitcode that takes the place of the real one: it names what the machine code defines.
+
+    The names stand for bytes, not functions: whatever tries to call them fails to link.
+    """
+    lines = [f'@"{name}" = global i8 0' for name in names]
+    return llvm.parse_assembly("\n".join(lines)).as_bitcode()
+
+
+def load_entry(entry, signature, target):
+    """Result of numba's compiler, made from an entry; None if it does not belong here."""
+    kept_signature, reduced, symbols = pickle.loads(entry.code)
+    # LLVM ends the process where a symbol is missing.
+    if kept_signature != signature or not all(map(llvm.address_of_symbol, symbols)):
+        return None
+    result = CompileResult._rebuild(target, *reduced)
+    parsed = []
+
+    def module_for_linking():
+        if not parsed:
+            parsed.append(llvm.parse_bitcode(entry.bitcode))
+        return parsed[0]
+
+    result.library._get_module_for_linking = module_for_linking
+    return result

@@ -1,0 +1,125 @@
+"""Everything that compiled code depends on: sources, versions, settings, processor."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sysconfig
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+import llvmlite
+import numba
+import numpy as np
+
+__all__ = ["environment", "file_name", "folder_name", "sources_hash", "sources_unchanged"]
+
+# Number of the layout of entries and archives.
+FORMAT = 1
+# Settings of numba that change the code it makes.
+SETTINGS = (
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "DEBUG_NRT",
+    "DISABLE_INTEL_SVML",
+    "ENABLE_AVX",
+    "ENABLE_PROFILING",
+    "EXTEND_VARIABLE_LIFETIMES",
+    "LLVM_REFPRUNE_FLAGS",
+    "LLVM_REFPRUNE_PASS",
+    "LOOP_VECTORIZE",
+    "NRT_STATS",
+    "OPT",
+    "SLP_VECTORIZE",
+    "USING_SVML",
+)
+
+
+def _source_files(folder, prefix=""):
+    """Path inside of a package and file of every module, in order."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _source_files(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".py"):
+            yield prefix + entry.name, entry
+
+
+def _stamps():
+    """Size and time of every source file; none where sources are not in files."""
+    files = _source_files(resources.files("skstruct.kernels"))
+    status = [path.stat() for _, path in files if isinstance(path, Path)]
+    return [(s.st_mtime_ns, s.st_size) for s in status]
+
+
+def _read_sources():
+    """Hash of the text of all kernels and the stamps of their files, or a pair of None."""
+    try:
+        stamps, found = _stamps(), hashlib.sha256()
+        for name, path in _source_files(resources.files("skstruct.kernels")):
+            text = path.read_bytes().replace(b"\r\n", b"\n")
+            found.update(f"{name}\0{len(text)}\0".encode() + text)
+    except (OSError, ValueError, ModuleNotFoundError):
+        return None, None
+    return found.hexdigest(), stamps
+
+
+# Read on import, and so before any kernel: what is edited later is found out by the stamps.
+_SOURCES, _STAMPS = _read_sources()
+
+
+def sources_hash():
+    """Hash of the text of all kernels, None where it cannot be read.
+
+    Numba itself looks at the file of a function and not at those of the functions it calls.
+    """
+    return _SOURCES
+
+
+def sources_unchanged():
+    """Whether the files are still those that were hashed."""
+    try:
+        return _SOURCES is not None and _stamps() == _STAMPS
+    except OSError:
+        return False
+
+
+def _settings():
+    return tuple((name, str(getattr(numba.config, name, None))) for name in SETTINGS)
+
+
+def environment():
+    """Everything but the processor, as a dict of strings that JSON can hold."""
+    return {
+        "format": str(FORMAT),
+        "sources": str(sources_hash()),
+        "python": sysconfig.get_config_var("EXT_SUFFIX"),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        # numpy breaks its ABI in major releases only.
+        "numpy": np.__version__.partition(".")[0],
+        **dict(_settings()),
+    }
+
+
+def folder_name(target):
+    """Name of the folder for code that is compiled here.
+
+    Parameters
+    ----------
+    target : tuple
+        Triple, name and features of the processor (`magic_tuple` of numba's code generator).
+    """
+    return _folder_name(tuple(target), _settings())
+
+
+@lru_cache
+def _folder_name(target, settings):
+    text = json.dumps([environment(), target, settings], sort_keys=True)
+    return f"skstruct-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def file_name(kernel, signature):
+    """Name of the file for one kernel and its argument types."""
+    digest = hashlib.sha256(repr(signature).encode()).hexdigest()[:32]
+    return f"{kernel}-{digest}.kernel"

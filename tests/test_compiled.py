@@ -1,0 +1,346 @@
+"""Compiled kernels: found where they belong, compiled where anything differs."""
+
+import logging
+import os
+import subprocess
+import sys
+import time
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+import pytest
+
+from skstruct.compiled import cache, entries, folders, keys
+from skstruct.compiled.symbols import undefined_symbols
+from skstruct.kernels._jit import jit
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+MODULE = """
+from skstruct.kernels._jit import jit
+
+@jit
+def square(x):
+    return x * x
+
+@jit
+def sum_of_squares(x):
+    total = 0.0
+    for value in x:
+        total += square(value)
+    return total
+"""
+PRINT_ORIGINS = """
+from skstruct.compiled.cache import uses
+print(" ".join(f"{use.kernel}={use.origin}" for use in uses))
+"""
+SUM = "import numpy, small\nprint(small.sum_of_squares(numpy.arange(4.0)))" + PRINT_ORIGINS
+SQUARE = "import small\nprint(small.square(3.0))" + PRINT_ORIGINS
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    """Empty cache of a test."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_told", set())
+    (tmp_path / "small.py").write_text(MODULE)
+    return tmp_path / "cache"
+
+
+def start(code, folder, **environment):
+    path = os.pathsep.join([str(folder.parent), *filter(None, sys.path)])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "NUMBA_CACHE_DIR": str(folder),
+        **environment,
+    }
+    command = [sys.executable, "-c", code]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, text=True, **pipes)
+
+
+def run(code, folder, **environment):
+    """Lines that a fresh process prints, and what it logs."""
+    process = start(code, folder, **environment)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return output.splitlines(), errors
+
+
+def kernel():
+    """A new dispatcher, which has nothing in memory."""
+
+    def double(x):
+        return 2 * x
+
+    return jit(double)
+
+
+def origins():
+    return [use.origin for use in cache.uses if use.kernel.endswith("double")]
+
+
+@pytest.fixture
+def one_file(folder):
+    """The file of one kernel."""
+    assert kernel()(1.5) == 3.0
+    (path,) = folder.glob("*/*.kernel")
+    cache.uses.clear()
+    return path
+
+
+def test_second_process_loads(folder):
+    assert run(SUM, folder)[0] == ["14.0", "small.sum_of_squares=compiler small.square=compiler"]
+    # What is inlined needs no code of its own.
+    assert run(SUM, folder) == (["14.0", "small.sum_of_squares=cache"], "")
+
+
+def test_kernel_compiled_here_calls_a_loaded_one(folder):
+    run(SQUARE, folder)
+    expected = ["14.0", "small.sum_of_squares=compiler small.square=cache"]
+    assert run(SUM, folder)[0] == expected
+    code = "import small\nsmall.square(2.0)\n" + SUM
+    (path,) = folder.glob("*/small.sum*")
+    path.unlink()
+    expected = ["14.0", "small.square=cache small.sum_of_squares=compiler"]
+    assert run(code, folder)[0] == expected
+
+
+def test_argument_types_have_files_of_their_own(folder):
+    assert kernel()(1.5) == 3.0
+    assert kernel()(1) == 2
+    assert kernel()(np.float32(1.5)) == 3.0
+    assert len(list(folder.glob("*/*.kernel"))) == 3
+
+
+def test_another_source_is_another_folder(one_file, monkeypatch):
+    monkeypatch.setattr(keys, "_SOURCES", "0" * 64)
+    keys._folder_name.cache_clear()
+    assert kernel()(1.5) == 3.0
+    keys._folder_name.cache_clear()
+    assert origins() == ["compiler"]
+    assert len(list(one_file.parent.parent.iterdir())) == 2
+
+
+def test_sources_edited_since_the_import_are_neither_loaded_nor_kept(one_file, monkeypatch):
+    monkeypatch.setattr(keys, "_STAMPS", [(0, 0), *keys._STAMPS[1:]])
+    one_file.write_bytes(b"")
+    assert kernel()(1.5) == 3.0
+    assert origins() == ["compiler"]
+    assert one_file.read_bytes() == b""
+
+
+def test_every_kernel_source_counts():
+    names = {name for name, _ in keys._source_files(keys.resources.files("skstruct.kernels"))}
+    assert {"_jit.py", "chain/viterbi.py", "vector/rows.py"} <= names
+    assert len(keys._STAMPS) == len(names)
+
+
+def target_name():
+    """Name of the folder for the processor that numba compiles for."""
+    target = numba.core.registry.cpu_target.target_context
+    return keys.folder_name(target.codegen().magic_tuple())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("OPT", 1),
+        ("BOUNDSCHECK", 1),
+        ("LOOP_VECTORIZE", 0),
+        ("ENABLE_AVX", 0),
+        ("CPU_NAME", "generic"),
+    ],
+)
+def test_settings_that_change_code_have_folders_of_their_own(setting, value, monkeypatch):
+    before = target_name()
+    monkeypatch.setattr(numba.config, setting, value)
+    assert target_name() != before
+
+
+def test_versions_have_folders_of_their_own(monkeypatch):
+    before = keys.environment()
+    monkeypatch.setattr(numba, "__version__", "0.0")
+    monkeypatch.setattr(keys.llvmlite, "__version__", "0.0")
+    monkeypatch.setattr(np, "__version__", "9.1")
+    after = keys.environment()
+    assert {key for key in before if before[key] != after[key]} == {"numba", "llvmlite", "numpy"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:10],
+        lambda content: content[:-1],
+        lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+        lambda content: b"nonsense" * 100,
+        lambda content: entries.Entry(b"no pickle", b"").pack(),
+    ],
+    ids=["empty", "head", "cut", "flipped bit", "nonsense", "no pickle"],
+)
+def test_damaged_files_are_compiled_again_and_told_once(one_file, damage, caplog):
+    whole = one_file.read_bytes()
+    one_file.write_bytes(damage(whole))
+    assert kernel()(1.5) == 3.0
+    one_file.write_bytes(damage(whole))
+    assert kernel()(1.5) == 3.0
+    assert origins() == ["compiler"] * 2
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert kernel()(1.5) == 3.0
+    assert origins()[-1] == "cache"
+
+
+def test_a_file_of_other_argument_types_is_refused(one_file):
+    other = one_file.with_name(keys.file_name(kernel()._cache._kernel, (numba.types.int64,)))
+    other.write_bytes(one_file.read_bytes())
+    assert kernel()(1) == 2
+    assert origins() == ["compiler"]
+
+
+def test_a_missing_symbol_is_compiled_again(one_file, monkeypatch):
+    entry = entries.read_entry(one_file.read_bytes())
+    signature, reduced, symbols = entries.pickle.loads(entry.code)
+    code = entries.dumps((signature, reduced, [*symbols, "nowhere_to_be_found"]))
+    one_file.write_bytes(entries.Entry(code, entry.bitcode).pack())
+    assert kernel()(1.5) == 3.0
+    assert origins() == ["compiler"]
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        "x86_64-unknown-linux-gnu",
+        "aarch64-linux-gnu",
+        "arm64-apple-darwin",
+        "x86_64-pc-windows-msvc",
+    ],
+)
+def test_undefined_symbols(triple):
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly("""
+        @environment = common global i8* null
+        declare double @exp(double)
+        declare double @a_function_with_a_long_name(double)
+        define double @f(double %x) {
+            %y = call double @exp(double %x)
+            %z = call double @a_function_with_a_long_name(double %y)
+            ret double %z
+        }
+    """)
+    module.triple = triple
+    target = llvm.Target.from_triple(triple).create_target_machine()
+    found = undefined_symbols(target.emit_object(module))
+    assert set(found) - {"_fltused"} == {"exp", "a_function_with_a_long_name"}
+
+
+def test_undefined_symbols_of_something_else():
+    with pytest.raises(ValueError, match="Unknown format"):
+        undefined_symbols(b"no object file")
+
+
+def test_nothing_can_be_written(folder, caplog):
+    folder.write_text("not a folder")
+    assert kernel()(1.5) == 3.0
+    assert kernel()(1) == 2
+    (record,) = caplog.records
+    assert "cannot be kept" in record.getMessage()
+
+
+def test_a_folder_that_can_only_be_read_is_read(one_file, monkeypatch):
+    places = [one_file.parent.parent, one_file.parent.parent.parent / "second"]
+    monkeypatch.setattr(cache, "cache_folders", lambda name: [place / name for place in places])
+    monkeypatch.setattr(folders, "replaced", refuse(one_file.parent))
+    assert kernel()(1.5) == 3.0
+    assert origins() == ["cache"]
+    assert kernel()(1) == 2
+    assert len(list(places[1].glob("*/*.kernel"))) == 1
+
+
+def refuse(folder):
+    """`replaced` as it is where one folder cannot be written to."""
+    replaced = folders.replaced
+
+    def refusing(path):
+        if path.parent == folder:
+            raise PermissionError
+        return replaced(path)
+
+    return refusing
+
+
+def test_no_home_and_no_temporary_folder(folder):
+    environment = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/dev/null"}
+    code = f"from skstruct.compiled import folders\nfolders.__file__ = '/dev/null/x.py'\n{SQUARE}"
+    output, log = run(code, folder, NUMBA_CACHE_DIR="", **environment)
+    assert output == ["9.0", "small.square=compiler"]
+    assert log.count("cannot be kept") == len(log.splitlines()) == 1
+
+
+def test_processes_that_start_at_once(folder):
+    processes = [start(SUM, folder) for _ in range(4)]
+    for process in processes:
+        output, errors = process.communicate()
+        assert (output.splitlines()[0], errors) == ("14.0", "")
+    assert sorted(path.name.partition("-")[0] for path in folder.glob("*/*")) == [
+        "small.square",
+        "small.sum_of_squares",
+    ]
+    assert run(SUM, folder)[0] == ["14.0", "small.sum_of_squares=cache"]
+
+
+def test_old_folders_are_pruned(folder):
+    ages = [0.5, 1, 2, 3, 4, 5, 6]
+    for number, days in enumerate(ages):
+        old = folder / f"skstruct-{number:020x}"
+        old.mkdir(parents=True)
+        (old / "some.kernel").touch()
+        os.utime(old, (time.time() - days * 24 * 3600,) * 2)
+    (folder / "someone's").mkdir()
+    assert kernel()(1.5) == 3.0
+    kept = {path.name for path in folder.iterdir()}
+    assert {"someone's", *(f"skstruct-{number:020x}" for number in range(folders.KEPT))} <= kept
+    assert len(kept) == folders.KEPT + 2
+
+
+def test_folders_in_use_are_marked(one_file):
+    day_ago = time.time() - 24 * 3600
+    os.utime(one_file.parent, (day_ago, day_ago))
+    kernel()(1.5)
+    assert one_file.parent.stat().st_mtime > day_ago + 3600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_files_have_the_usual_permissions(one_file, tmp_path):
+    (tmp_path / "plain").touch()
+    assert one_file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_without_compilation(folder):
+    assert run(SUM, folder, NUMBA_DISABLE_JIT="1") == (["14.0", ""], "")
+    assert not folder.exists()
+
+
+RENAME = """
+from numba.core.codegen import CPUCodeLibrary
+
+method = CPUCodeLibrary._get_module_for_linking
+CPUCodeLibrary.__getattr__ = lambda self, name: method.__get__(self)
+del CPUCodeLibrary._get_module_for_linking
+"""
+
+
+def test_a_numba_that_has_changed_inside_keeps_its_own_cache(folder):
+    code = """
+import numpy
+import small
+print(small.sum_of_squares(numpy.arange(4.0)))
+print(sum(small.sum_of_squares.stats.cache_hits.values()))
+"""
+    assert run(RENAME + code, folder)[0] == ["14.0", "0"]
+    assert run(RENAME + code, folder)[0] == ["14.0", "1"]
+    assert list(folder.glob("*/*.nbi"))
+    assert not list(folder.glob("*/*.kernel"))
