@@ -14,7 +14,8 @@ from .taggers.mira import MIRATagger
 from .taggers.perceptron import PerceptronTagger
 from .taggers.sapo import SAPOTagger
 from .taggers.sdca import SDCACRF
-from .templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
+from .templates.hashing import HashingTemplateVectorizer
+from .templates.vectorizers import TemplateVectorizer
 
 __all__ = [
     "SDCACRF",

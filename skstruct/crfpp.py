@@ -10,11 +10,10 @@ from sklearn.pipeline import Pipeline
 from skstruct.crfsuite.model import read_bytes
 from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.taggers.crf import CRFTagger
-from skstruct.templates.learnt import LearntFeatures
+from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.values import hash_pieces
-from skstruct.templates.vectorizers import TemplateVectorizer
+from skstruct.templates.vectorizers import fitted_vectorizer
 
 __all__ = ["read_model"]
 
@@ -95,15 +94,9 @@ def read_model(source, *, encoding="utf-8"):
     model = _parse(text)
     templates = parse_template(model.lines)
     unigrams, observed = _sorts_of_features(model, templates)
-    vectorizer = TemplateVectorizer(model.lines)
-    _fill_in(vectorizer, model.lines, group_literals(templates), unigrams)
-    vectorizer.n_columns_ = model.n_columns
-    vectorizer._transitions = None
-    if observed:
-        vectorizer._transitions = LearntFeatures()
-        vectorizer._transitions._of_transitions = True
-        literals = group_literals(templates, of_transitions=True)
-        _fill_in(vectorizer._transitions, model.lines, literals, observed)
+    features = _learnt(model.lines, unigrams)
+    transitions = _learnt(model.lines, observed, of_transitions=True) if observed else None
+    vectorizer = fitted_vectorizer(features, model.n_columns, transitions)
     tagger = _make_tagger(model, templates, unigrams, observed)
     return Pipeline([("vectorizer", vectorizer), ("tagger", tagger)])
 
@@ -119,14 +112,25 @@ def _sorts_of_features(model, templates):
         for name in model.places
         if name[0] == "B"
         # A line without a macro may have the name of what another line makes of an empty value.
-        and (name not in pairs or any(_split(name, literals) for literals in conditioned))
+        and (name not in pairs or any(split_name(name, literals) for literals in conditioned))
     ]
     return unigrams, observed
 
 
+def _learnt(lines, names, *, of_transitions=False):
+    try:
+        return LearntFeatures.from_names(lines, names, of_transitions=of_transitions)
+    except ValueError as error:
+        raise _damaged(error) from None
+
+
 def _check(holds, complaint):
     if not holds:
-        raise ValueError(f"This is no intact text model of CRF++: {complaint}.")
+        raise _damaged(complaint)
+
+
+def _damaged(complaint):
+    return ValueError(f"This is not an intact text model of CRF++: {complaint}.")
 
 
 def _parse(text):
@@ -175,53 +179,6 @@ def _read_features(lines, n_labels, n_weights):
         end += n_labels if name[0] == "U" else n_labels**2
     _check(end == n_weights, f"the features have {end} weights, and there are {n_weights}")
     return places
-
-
-def _fill_in(features, lines, groups, names):
-    """Let a vectoriser, or its part for transitions, have learnt the features of these names."""
-    _check(groups, f"the feature {names[0]!r} comes from no line of the template")
-    width = max(len(literals) - 1 for literals in groups)
-    number_of, codes = {}, np.full((len(names), width), -1, np.int32)
-    group_of = np.empty(len(names), np.int32)
-    group = 0
-    for feature, name in enumerate(names):
-        # Features are listed by name, so that those of a template stand together.
-        for candidate in (group, *range(len(groups))):
-            parts = _split(name, groups[candidate])
-            if parts is not None:
-                group = candidate
-                break
-        else:
-            _check(False, f"the feature {name!r} comes from no line of the template")
-        group_of[feature] = group
-        codes[feature, : len(parts)] = [number_of.setdefault(p, len(number_of)) for p in parts]
-    features.template_ = lines
-    features.n_features_ = len(names)
-    features._values = list(number_of)
-    features._codes = codes
-    features._groups = group_of
-    # Features are found by the hash of their names and then compared by name, so it does not
-    # matter where a name that can be split at several places was split.
-    features._hashes = hash_pieces(names).hashes
-
-
-def _split(name, literals):
-    """What stands between the literals of a template in a name, or None if they are not in it."""
-    if not name.startswith(literals[0]):
-        return None
-    place, parts = len(literals[0]), []
-    for literal in literals[1:-1]:
-        end = name.find(literal, place)
-        if end < 0:
-            return None
-        parts.append(name[place:end])
-        place = end + len(literal)
-    if len(literals) == 1:
-        return parts if place == len(name) else None
-    end = len(name) - len(literals[-1])
-    if end < place or not name.endswith(literals[-1]):
-        return None
-    return [*parts, name[place:end]]
 
 
 def _make_tagger(model, templates, unigrams, observed):

@@ -329,11 +329,11 @@ def test_states_of_learners_are_checked(name, record, average, made):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"_codes": lambda a: a + 1000}, "made of what there is not"),
+        ({"_codes": lambda a: a + 1000}, "a value or to a template line that does not exist"),
         ({"_codes": lambda a: a[:, :1]}, "the codes of the features has the shape"),
-        ({"_groups": lambda a: a - 1}, "made of what there is not"),
+        ({"_groups": lambda a: a - 1}, "a value or to a template line that does not exist"),
         ({"_hashes": lambda a: a[:-1]}, "the hashes of the features has the shape"),
-        ({"n_features_": lambda n: n - 1}, "has the shape"),
+        ({"n_features_": lambda n: n - 1}, "n_features_ is .* but there are"),
         ({"template_": lambda lines: ["Q"]}, "damaged"),
     ],
 )

@@ -1,4 +1,5 @@
-from .vectorizers import HashingTemplateVectorizer, TemplateVectorizer
+from .hashing import HashingTemplateVectorizer
+from .vectorizers import TemplateVectorizer
 
 __all__ = [
     "HashingTemplateVectorizer",

@@ -27,22 +27,30 @@ from skstruct.templates.numbering import (
 )
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.values import Memory, Vocabulary, renumber
+from skstruct.templates.values import Memory, Vocabulary, hash_pieces, renumber
 from skstruct.utils.persistence import Persistent, check_array_shape
 
-__all__ = ["LearntFeatures", "learn_features"]
+__all__ = ["LearntFeatures", "learn_features", "split_name"]
 
 
 def learn_features(reader, min_freq, dtype):
-    """Number the features of a batch whose values are sorted.
+    """Number the features of a batch, and keep the frequent ones.
+
+    Parameters
+    ----------
+    reader : TemplateReader
+        The batch, its values sorted.
+    min_freq : int
+        Least number of tokens that a feature must occur in.
+    dtype : dtype
+        Of the values of the matrix.
 
     Returns
     -------
-    features : Features
-        All of them.
-    chosen : ndarray of shape (n_columns,)
-        Numbers of those that have a column, in the order of the columns.
-    matrix : csr_matrix of shape (n_rows, n_columns)
+    learnt : LearntFeatures
+        Possibly without any feature.
+    matrix : csr_matrix of shape (n_rows, learnt.n_features_)
+        The batch in these features.
     """
     features, sources, numbers, doubtful = number_all(reader)
     order = order_features(features, reader.literals, len(reader.values))
@@ -54,31 +62,103 @@ def learn_features(reader, min_freq, dtype):
     if len(doubtful):
         column_of = column_of[same]
     matrix = gather(reader, numbers, len(order), dtype, column_of=column_of, sources=sources)
-    matrix, kept = keep_frequent(matrix, min_freq, sure=not reader.of_transitions)
-    return features, order[kept], matrix
+    matrix, kept = keep_frequent(matrix, min_freq, all_occur=not reader.of_transitions)
+    return _select(reader, features, order[kept]), matrix
+
+
+def _select(reader, features, chosen):
+    """Learnt features of these numbers, in this order, with the values that they use alone."""
+    codes, values = features.codes[chosen], reader.values
+    used = np.zeros(len(values), bool)
+    mark_used(codes, used)
+    return LearntFeatures(
+        reader.lines,
+        list(compress(values, used.tolist())),
+        renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes),
+        features.groups[chosen],
+        features.hashes[chosen],
+        of_transitions=reader.of_transitions,
+        memory=reader.memory(used),
+    )
 
 
 class LearntFeatures(Persistent):
-    """Features that have a column each, and the values that they are made of."""
+    """Features that have a column each, and the values that they are made of.
 
+    Parameters
+    ----------
+    lines : list of str
+        Of the template.
+    values : list of str
+        Distinct values of the macros.
+    codes : ndarray of shape (n_features, n_macros), dtype int32
+        Numbers of the values that a feature combines, -1 where its group has fewer macros.
+    groups : ndarray of shape (n_features,), dtype int32
+        Numbers of the features' groups: templates with the same text around their macros.
+    hashes : ndarray of shape (n_features,), dtype uint64
+        Hashes of the features' names.
+    of_transitions : bool, default=False
+        Features of transitions rather than of tokens.
+    memory : Memory, default=None
+        Results of functions of the training data's columns. By default, none.
+    """
+
+    # Tables to look features up in, built at the first use, and what only serves to build them.
+    _derived_state = ("_lookup", "_memory")
+    # States written before there were features of transitions do not have it.
     _of_transitions = False
 
-    def _keep(self, reader, features, chosen):
-        """Keep the chosen features, in this order."""
-        codes, values = features.codes[chosen], reader.values
-        used = np.zeros(len(values), bool)
-        mark_used(codes, used)
-        self.template_ = reader.lines
-        self.n_features_ = len(chosen)
-        self._values = list(compress(values, used.tolist()))
-        self._codes = renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes)
-        self._groups = features.groups[chosen]
-        self._hashes = features.hashes[chosen]
-        self._of_transitions = reader.of_transitions
-        self._memory = reader.memory(used)
-        self.__dict__.pop("_lookup", None)
+    def __init__(self, lines, values, codes, groups, hashes, *, of_transitions=False, memory=None):
+        self.template_ = lines
+        self.n_features_ = len(codes)
+        self._values = values
+        self._codes = codes
+        self._groups = groups
+        self._hashes = hashes
+        self._of_transitions = of_transitions
+        self._memory = Memory({}, {}) if memory is None else memory
 
-    def _find(self, reader, dtype, n_jobs):
+    @classmethod
+    def from_names(cls, lines, names, *, of_transitions=False):
+        """Features with these names, in this order, as other programs store them.
+
+        Parameters
+        ----------
+        lines : list of str
+            Of the template.
+        names : list of str
+        of_transitions : bool, default=False
+            Features of transitions rather than of tokens.
+
+        Returns
+        -------
+        features : LearntFeatures
+
+        Raises
+        ------
+        ValueError
+            If no line of the template makes a feature of such a name.
+        """
+        groups = group_literals(parse_template(lines), of_transitions=of_transitions)
+        width = max((len(literals) - 1 for literals in groups), default=0)
+        number_of, codes = {}, np.full((len(names), width), -1, np.int32)
+        group_of, group = np.empty(len(names), np.int32), 0
+        for feature, name in enumerate(names):
+            # Programs sort features by name, so the group of the name before is the likeliest.
+            group, parts = _split_by_any(name, groups, group)
+            group_of[feature] = group
+            codes[feature, : len(parts)] = [number_of.setdefault(p, len(number_of)) for p in parts]
+        # Features are found by the hash of their names and then compared by name, so any split
+        # of a name that can be split at several places will do.
+        hashes = hash_pieces(names).hashes
+        return cls(lines, list(number_of), codes, group_of, hashes, of_transitions=of_transitions)
+
+    @property
+    def vocabulary(self):
+        """The values, as a `TemplateReader` takes them."""
+        return self._tables()[0]
+
+    def find(self, reader, dtype, n_jobs):
         """CSR matrix of these features in a batch."""
         vocabulary, features, tables = self._tables()
         shared = reader.vocabulary is vocabulary
@@ -101,8 +181,27 @@ class LearntFeatures(Persistent):
                 self._settle(reader, reader.patterns[i], numbers[i])
         return gather(reader, numbers, self.n_features_, dtype)
 
+    def names(self, columns=None):
+        """Names of some columns, in any order; by default of all.
+
+        Parameters
+        ----------
+        columns : ndarray of int, default=None
+
+        Returns
+        -------
+        names : ndarray of shape (n_names,), dtype object
+        """
+        columns = np.arange(self.n_features_) if columns is None else columns
+        values = np.array(self._values, dtype=object)
+        names = np.empty(len(columns), dtype=object)
+        names[:] = expand_names(
+            self._literals(), values, self._groups[columns], self._codes[columns]
+        )
+        return names
+
     def _tables(self):
-        """Vocabulary, table of features and tables of values, rebuilt rather than pickled."""
+        """Vocabulary, table of features and tables of values, rebuilt rather than stored."""
         if not hasattr(self, "_lookup"):
             vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", Memory({}, {})))
             features = Features(
@@ -113,7 +212,7 @@ class LearntFeatures(Persistent):
         return self._lookup
 
     def _features_of_values(self):
-        """For each group of templates of one macro, the feature of each value."""
+        """For each group of templates with one macro, the feature of each value."""
         tables = {}
         for group, literals in enumerate(self._literals()):
             if len(literals) == 2:
@@ -127,33 +226,18 @@ class LearntFeatures(Persistent):
         return group_literals(templates, of_transitions=self._of_transitions)
 
     def _settle(self, reader, pattern, row):
-        """Compare names where a combination only has the hash of a feature."""
+        """Compare names where a combination shares its hash with a feature of other values."""
         rows = np.flatnonzero(row <= -2)
         combinations, which = np.unique(reader.codes_at(pattern, rows), axis=0, return_inverse=True)
         candidates = np.flatnonzero(np.isin(self._hashes, self._hashes[np.unique(-2 - row[rows])]))
-        columns = dict(zip(self._names(candidates), candidates.tolist(), strict=True))
+        columns = dict(zip(self.names(candidates), candidates.tolist(), strict=True))
         literals = reader.literals[pattern.group]
         names = expand_group(literals, np.array(reader.values, dtype=object), combinations)
         found = np.array([columns.get(name, -1) for name in names], np.int32)
         row[rows] = found[which.ravel()]
 
-    def _names(self, columns):
-        """Names of some columns, in any order."""
-        literals = self._literals()
-        values = np.array(self._values, dtype=object)
-        return expand_names(literals, values, self._groups[columns], self._codes[columns])
-
-    def _all_names(self):
-        names = np.empty(self.n_features_, dtype=object)
-        names[:] = self._names(np.arange(self.n_features_))
-        return names
-
-    # Made anew when it is asked for.
-    _derived_state = ("_lookup", "_memory")
-
-    def _check_state(self):
-        if not hasattr(self, "_codes"):
-            return
+    def check(self):
+        """Raise a ValueError if arrays that come from a file do not fit together."""
         literals = self._literals()
         width, n = max(map(len, literals)) - 1, self.n_features_
         check_array_shape(self._codes, (n, width), "the codes of the features", kinds="i")
@@ -164,4 +248,48 @@ class LearntFeatures(Persistent):
             and 0 <= self._groups.min() <= self._groups.max() < len(literals)
         )
         if not known:
-            raise ValueError("a feature is made of what there is not.")
+            raise ValueError(
+                "a feature refers to a value or to a template line that does not exist."
+            )
+
+    _check_state = check
+
+
+def split_name(name, literals):
+    """Split the name of a feature at the text around the macros of a template.
+
+    Parameters
+    ----------
+    name : str
+    literals : sequence of str
+        One more than macros.
+
+    Returns
+    -------
+    parts : list of str or None
+        Values of the macros; None if the name does not fit.
+    """
+    if not name.startswith(literals[0]):
+        return None
+    place, parts = len(literals[0]), []
+    for literal in literals[1:-1]:
+        end = name.find(literal, place)
+        if end < 0:
+            return None
+        parts.append(name[place:end])
+        place = end + len(literal)
+    if len(literals) == 1:
+        return parts if place == len(name) else None
+    end = len(name) - len(literals[-1])
+    if end < place or not name.endswith(literals[-1]):
+        return None
+    return [*parts, name[place:end]]
+
+
+def _split_by_any(name, groups, first):
+    """Number of a group that makes this name, tried first where it is `first`, and the values."""
+    for group in (first, *range(len(groups))) if groups else ():
+        parts = split_name(name, groups[group])
+        if parts is not None:
+            return group, parts
+    raise ValueError(f"the feature {name!r} comes from no line of the template")

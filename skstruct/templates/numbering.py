@@ -141,7 +141,7 @@ def _group_edges(groups, n_groups):
 
 
 def merge_equal_names(features, literals, values, doubtful, order):
-    """For each feature the first one, in the order given, that has the same name."""
+    """For each feature, the first one in the order given that has the same name."""
     same = np.arange(len(features.groups))
     doubtful = order[np.isin(order, doubtful)]
     values = np.array(values, dtype=object)
@@ -215,9 +215,12 @@ def _as_matrix(data, indices, indptr, n_columns):
     return matrix
 
 
-def keep_frequent(matrix, min_freq, *, sure):
-    """The columns that occur in enough rows, and their numbers; `sure` that all occur at all."""
-    if min_freq == 1 and sure:
+def keep_frequent(matrix, min_freq, *, all_occur):
+    """Columns that occur in at least `min_freq` rows, and their numbers; works in place.
+
+    `all_occur` says that every column has an entry, so that ``min_freq=1`` needs no count.
+    """
+    if min_freq == 1 and all_occur:
         return matrix, np.arange(matrix.shape[1])
     counts = np.zeros(matrix.shape[1], np.int64)
     count_columns(matrix.indices, counts)

@@ -14,20 +14,19 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.kernels.templates.combine import hash_template
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.learnt import LearntFeatures, learn_features
-from skstruct.templates.numbering import gather, run_for_patterns
-from skstruct.templates.reader import TemplateReader, check_templates
-from skstruct.templates.syntax import parse_template, template_lines
+from skstruct.templates.reader import TemplateReader
+from skstruct.templates.syntax import template_lines
 from skstruct.utils.garbage import collector_paused
+from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["HashingTemplateVectorizer", "TemplateVectorizer"]
+__all__ = ["BaseTemplateVectorizer", "TemplateVectorizer", "fitted_vectorizer"]
 
 
-class _BaseTemplateVectorizer(
+class BaseTemplateVectorizer(
     Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """What both vectorisers share: reading templates and tokens."""
@@ -48,12 +47,6 @@ class _BaseTemplateVectorizer(
     def _given_lines(self):
         return None if self.template is None else template_lines(self.template)
 
-    def _checked_dtype(self):
-        dtype = np.dtype(self.dtype)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be np.float64 or np.float32, got {self.dtype!r}.")
-        return dtype
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
@@ -62,7 +55,7 @@ class _BaseTemplateVectorizer(
 
 
 @set_module("skstruct")
-class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
+class TemplateVectorizer(BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch, by templates in CRF++'s format.
 
     A token is a string or a tuple of columns, such as the word and its part of speech. A
@@ -166,7 +159,7 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **_BaseTemplateVectorizer._parameter_constraints,
+        **BaseTemplateVectorizer._parameter_constraints,
         "min_freq": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -223,22 +216,19 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
         ValueError
             As in `fit`.
         """
-        dtype = self._checked_dtype()
+        dtype = check_float_dtype(self.dtype)
         reader = self._read(X, self._given_lines())
         if reader.n_columns is None:
             raise ValueError("There is no token in these sequences.")
         reader.sort_values()
-        features, chosen, matrix = learn_features(reader, self.min_freq, dtype)
-        if len(chosen) == 0:
+        features, matrix = learn_features(reader, self.min_freq, dtype)
+        if features.n_features_ == 0:
             raise ValueError(f"No feature occurs in at least {self.min_freq} token(s).")
         transitions, transition_matrix = None, None
         if reader.observes_transitions:
-            observer, transitions = reader.for_transitions(), LearntFeatures()
-            *found, transition_matrix = learn_features(observer, self.min_freq, dtype)
-            transitions._keep(observer, *found)
-        self._keep(reader, features, chosen)
-        self.n_columns_ = reader.n_columns
-        self._transitions = transitions
+            observer = reader.for_transitions()
+            transitions, transition_matrix = learn_features(observer, self.min_freq, dtype)
+        self._keep(reader.n_columns, features, transitions)
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def transform(self, X):
@@ -261,17 +251,17 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
             columns.
         """
         check_is_fitted(self)
-        reader = self._read(X, self.template_, self._tables()[0])
+        reader = self._read(X, self.template_, self._features.vocabulary)
         if reader.n_columns not in (None, self.n_columns_):
             raise ValueError(
                 f"Tokens have {reader.n_columns} column(s), but {type(self).__name__} was fitted "
                 f"on {self.n_columns_}."
             )
-        dtype = self._checked_dtype()
-        matrix, transition_matrix = self._find(reader, dtype, self.n_jobs), None
-        transitions = getattr(self, "_transitions", None)
-        if transitions is not None:
-            transition_matrix = transitions._find(reader.for_transitions(), dtype, self.n_jobs)
+        dtype = check_float_dtype(self.dtype)
+        matrix, transition_matrix = self._features.find(reader, dtype, self.n_jobs), None
+        if self._transitions is not None:
+            observer = reader.for_transitions()
+            transition_matrix = self._transitions.find(observer, dtype, self.n_jobs)
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def get_feature_names_out(self, input_features=None):
@@ -287,7 +277,7 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
         names : ndarray of shape (n_features,), dtype object
         """
         check_is_fitted(self)
-        return self._all_names()
+        return self._features.names()
 
     def get_transition_feature_names_out(self):
         """Name of each column of the batch's `transition_X`.
@@ -298,8 +288,9 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
             Empty where the template has no features of transitions.
         """
         check_is_fitted(self)
-        transitions = getattr(self, "_transitions", None)
-        return np.empty(0, dtype=object) if transitions is None else transitions._all_names()
+        if self._transitions is None:
+            return np.empty(0, dtype=object)
+        return self._transitions.names()
 
     def inverse_transform(self, batch):
         """Features and values of each token.
@@ -326,7 +317,7 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
             raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
         X = sp.csr_matrix(batch.X)
         columns, which = np.unique(X.indices, return_inverse=True)
-        names = np.array(self._names(columns), dtype=object)[which].tolist()
+        names = self._features.names(columns)[which].tolist()
         values = X.data.tolist()
         tokens = [
             {name: value for name, value in zip(names[a:b], values[a:b], strict=True) if value}
@@ -334,147 +325,65 @@ class TemplateVectorizer(LearntFeatures, _BaseTemplateVectorizer):
         ]
         return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
 
+    def _keep(self, n_columns, features, transitions):
+        self.template_ = features.template_
+        self.n_columns_ = n_columns
+        self.n_features_ = features.n_features_
+        self._features = features
+        self._transitions = transitions
 
-@set_module("skstruct")
-class HashingTemplateVectorizer(_BaseTemplateVectorizer):
-    r"""Turn sequences of tokens into a sequence batch by templates, without learning anything.
+    # Stored models name no class but the vectoriser: they have the arrays of the features of
+    # tokens among its attributes, and those of the features of transitions as a dict.
 
-    Like `TemplateVectorizer`, but the column of a feature is a hash of its name. It needs no fit
-    and no memory beyond the batch, and batches that are made separately, of a stream, fit
-    together: for ``partial_fit``. Different features may share a column, and no column has a
-    name.
+    def __getstate__(self):
+        state = super().__getstate__()
+        features = state.pop("_features", None)
+        if features is not None:
+            state = {**features.__getstate__(), **state}
+            if self._transitions is not None:
+                state["_transitions"] = self._transitions.__getstate__()
+        return state
+
+    def _restore_state(self):
+        state = vars(self)
+        if "_codes" not in state:
+            return
+        arrays = [state.pop(name) for name in ("_values", "_codes", "_groups", "_hashes")]
+        state.pop("_of_transitions", None)
+        self._features = LearntFeatures(self.template_, *arrays)
+        # Absent from models stored before there were features of transitions.
+        transitions = state.setdefault("_transitions", None)
+        if isinstance(transitions, dict):
+            self._transitions = LearntFeatures.__new__(LearntFeatures)
+            self._transitions.__setstate__(transitions)
+
+    def _check_state(self):
+        if not hasattr(self, "_features"):
+            return
+        self._features.check()
+        if self.n_features_ != self._features.n_features_:
+            raise ValueError(
+                f"n_features_ is {self.n_features_}, but there are "
+                f"{self._features.n_features_} features."
+            )
+
+
+def fitted_vectorizer(features, n_columns, transitions=None):
+    """Vectoriser with features that were learnt elsewhere.
 
     Parameters
     ----------
-    template : str, path-like, list of str or None, default=None
-        As in `TemplateVectorizer`.
-    functions : dict of str to callable, default=None
-        As in `TemplateVectorizer`.
-    n_features : int, default=2**20
-        Number of columns, ``2**31 - 1`` at most.
-    n_transition_features : int, default=2**12
-        The same of the batch's ``transition_X``, where the template has features of transitions.
-        Each takes a weight for every label pair.
-    dtype : {np.float64, np.float32}, default=np.float64
-        Type of the values.
-    n_jobs : int, default=None
-        Number of threads in which `transform` looks features up, -1 means all processors. The
-        result is the same for any number. None means 1 unless in a `joblib.parallel_config`
-        context.
+    features : LearntFeatures
+        Of tokens.
+    n_columns : int
+        Columns of a token.
+    transitions : LearntFeatures, default=None
+        Features of transitions.
 
-    See Also
-    --------
-    TemplateVectorizer : With a column for each feature.
-
-    Notes
-    -----
-    The hash depends on nothing but the name: not on the process, the machine, or the order of
-    the template's lines.
-
-    Examples
-    --------
-    >>> from skstruct import HashingTemplateVectorizer
-    >>> vectorizer = HashingTemplateVectorizer("U0:%x[0,0]\nU1:%x[-1,0]", n_features=1000)
-    >>> vectorizer.transform([["the", "cat"], ["cats"]])
-    SequenceBatch(n_sequences=2, n_rows=3, n_features=1000)
+    Returns
+    -------
+    vectorizer : TemplateVectorizer
     """
-
-    _parameter_constraints: ClassVar[dict] = {
-        **_BaseTemplateVectorizer._parameter_constraints,
-        "n_features": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "n_transition_features": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-    }
-
-    def __init__(
-        self,
-        template=None,
-        *,
-        functions=None,
-        n_features=2**20,
-        n_transition_features=2**12,
-        dtype=np.float64,
-        n_jobs=None,
-    ):
-        self.template = template
-        self.functions = functions
-        self.n_features = n_features
-        self.n_transition_features = n_transition_features
-        self.dtype = dtype
-        self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X=None, y=None):
-        """Check the parameters; there is nothing to learn.
-
-        Parameters
-        ----------
-        X : None
-            Ignored.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : HashingTemplateVectorizer
-        """
-        self._checked_dtype()
-        lines = self._given_lines()
-        if lines is not None:
-            check_templates(parse_template(lines), self.functions or {})
-        return self
-
-    def partial_fit(self, X=None, y=None):
-        """The same as `fit`.
-
-        Parameters
-        ----------
-        X : None
-            Ignored.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : HashingTemplateVectorizer
-        """
-        return self.fit()
-
-    def transform(self, X):
-        """Vectorise.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            A token is a string or a tuple or list of columns. A sequence may also be a data
-            frame or a 2-D array, whose rows are the tokens.
-
-        Returns
-        -------
-        batch : SequenceBatch
-            Sparse, one row for each token. Features of a token that share a column are added up.
-
-        Raises
-        ------
-        ValueError
-            If the template cannot be read, or a token is of no accepted form.
-        """
-        self.fit()
-        reader = self._read(X, self._given_lines())
-        matrix, transition_matrix = self._hash(reader, self.n_features), None
-        if reader.observes_transitions:
-            transition_matrix = self._hash(reader.for_transitions(), self.n_transition_features)
-        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
-
-    def _hash(self, reader, n_columns):
-        numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
-
-        def take_hashes(i):
-            hash_template(reader.tokens, reader.patterns[i], reader.pieces, n_columns, numbers[i])
-
-        run_for_patterns(take_hashes, reader, self.n_jobs)
-        return gather(reader, numbers, n_columns, self._checked_dtype())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
+    vectorizer = TemplateVectorizer(features.template_)
+    vectorizer._keep(n_columns, features, transitions)
+    return vectorizer

@@ -1,0 +1,166 @@
+"""Features of templates whose columns are hashes of their names."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+
+from skstruct.kernels.templates.combine import hash_template
+from skstruct.sequences import SequenceBatch
+from skstruct.templates.numbering import gather, run_for_patterns
+from skstruct.templates.reader import check_templates
+from skstruct.templates.syntax import parse_template
+from skstruct.templates.vectorizers import BaseTemplateVectorizer
+from skstruct.utils.options import check_float_dtype
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["HashingTemplateVectorizer"]
+
+
+@set_module("skstruct")
+class HashingTemplateVectorizer(BaseTemplateVectorizer):
+    r"""Turn sequences of tokens into a sequence batch by templates, without learning anything.
+
+    Like `TemplateVectorizer`, but the column of a feature is a hash of its name. It needs no fit
+    and no memory beyond the batch, and batches that are made separately, of a stream, fit
+    together: for ``partial_fit``. Different features may share a column, and no column has a
+    name.
+
+    Parameters
+    ----------
+    template : str, path-like, list of str or None, default=None
+        As in `TemplateVectorizer`.
+    functions : dict of str to callable, default=None
+        As in `TemplateVectorizer`.
+    n_features : int, default=2**20
+        Number of columns, ``2**31 - 1`` at most.
+    n_transition_features : int, default=2**12
+        The same of the batch's ``transition_X``, where the template has features of transitions.
+        Each takes a weight for every label pair.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Type of the values.
+    n_jobs : int, default=None
+        Number of threads in which `transform` looks features up, -1 means all processors. The
+        result is the same for any number. None means 1 unless in a `joblib.parallel_config`
+        context.
+
+    See Also
+    --------
+    TemplateVectorizer : With a column for each feature.
+
+    Notes
+    -----
+    The hash depends on nothing but the name: not on the process, the machine, or the order of
+    the template's lines.
+
+    Examples
+    --------
+    >>> from skstruct import HashingTemplateVectorizer
+    >>> vectorizer = HashingTemplateVectorizer("U0:%x[0,0]\nU1:%x[-1,0]", n_features=1000)
+    >>> vectorizer.transform([["the", "cat"], ["cats"]])
+    SequenceBatch(n_sequences=2, n_rows=3, n_features=1000)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BaseTemplateVectorizer._parameter_constraints,
+        "n_features": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "n_transition_features": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        template=None,
+        *,
+        functions=None,
+        n_features=2**20,
+        n_transition_features=2**12,
+        dtype=np.float64,
+        n_jobs=None,
+    ):
+        self.template = template
+        self.functions = functions
+        self.n_features = n_features
+        self.n_transition_features = n_transition_features
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X=None, y=None):
+        """Check the parameters; there is nothing to learn.
+
+        Parameters
+        ----------
+        X : None
+            Ignored.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : HashingTemplateVectorizer
+        """
+        check_float_dtype(self.dtype)
+        lines = self._given_lines()
+        if lines is not None:
+            check_templates(parse_template(lines), self.functions or {})
+        return self
+
+    def partial_fit(self, X=None, y=None):
+        """The same as `fit`.
+
+        Parameters
+        ----------
+        X : None
+            Ignored.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : HashingTemplateVectorizer
+        """
+        return self.fit()
+
+    def transform(self, X):
+        """Vectorise.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            A token is a string or a tuple or list of columns. A sequence may also be a data
+            frame or a 2-D array, whose rows are the tokens.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Sparse, one row for each token. Features of a token that share a column are added up.
+
+        Raises
+        ------
+        ValueError
+            If the template cannot be read, or a token is of no accepted form.
+        """
+        self.fit()
+        reader = self._read(X, self._given_lines())
+        matrix, transition_matrix = self._hash(reader, self.n_features), None
+        if reader.observes_transitions:
+            transition_matrix = self._hash(reader.for_transitions(), self.n_transition_features)
+        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+
+    def _hash(self, reader, n_columns):
+        numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
+
+        def take_hashes(i):
+            hash_template(reader.tokens, reader.patterns[i], reader.pieces, n_columns, numbers[i])
+
+        run_for_patterns(take_hashes, reader, self.n_jobs)
+        return gather(reader, numbers, n_columns, check_float_dtype(self.dtype))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
