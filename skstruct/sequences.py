@@ -1,4 +1,4 @@
-"""The container that every kernel reads: stacked rows and sequence offsets."""
+"""`SequenceBatch`, the input of all kernels: stacked rows and sequence offsets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import scipy.sparse as sp
 
 from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import beside
+from skstruct.utils.sparse import canonical, hstack, pack_matrix, unpack_matrix, vstack
 
 __all__ = ["SequenceBatch"]
 
 
 @set_module("skstruct")
 class SequenceBatch:
-    """A batch of sequences: all rows stacked in one matrix, and where each sequence starts.
+    """A batch of sequences: all rows stacked in one matrix, with the offsets of the sequences.
 
     Sequence ``i`` owns the rows ``offsets[i]:offsets[i + 1]`` of `X`; the offsets start at
     0, never decrease, and end at the number of rows. A row is a token (or, for a reranker, a
@@ -26,16 +26,16 @@ class SequenceBatch:
     Parameters
     ----------
     X : {ndarray, sparse matrix, sparse array} of shape (n_rows, n_features)
-        Stacked rows. Sparse input is held as a CSR matrix, dense input as a C-ordered array;
-        other dtypes than float32 and float64 become float64.
+        Stacked rows. Sparse input becomes a CSR matrix, dense input a C-ordered array; dtypes
+        other than float32 and float64 become float64.
     offsets : array-like of shape (n_sequences + 1,)
         Row number at which each sequence starts, and the number of rows at the end.
     feature_names : array-like of shape (n_features,), default=None
         Names of the columns. Taggers keep them as ``feature_names_in_``.
     transition_X : {ndarray, sparse matrix} of shape (n_rows, n_transition_features), default=None
-        What is seen at each transition: row ``t`` are features of the step from row ``t - 1``
-        into row ``t``, which taggers give weights for pairs of labels. Rows of first tokens are
-        not used.
+        Features of transitions: row ``t`` has those of the step from row ``t - 1`` to row ``t``.
+        Taggers learn a weight for each of them and each pair of labels. Rows of first tokens are
+        ignored.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class SequenceBatch:
     Raises
     ------
     ValueError
-        If `offsets` do not describe the rows of `X`, `feature_names` do not match its columns, or
-        `transition_X` not its rows.
+        If `offsets` or `transition_X` do not match the rows of `X`, or `feature_names` do not
+        match its columns.
 
     See Also
     --------
-    SequenceVectorizer : Makes batches from sequences of feature dicts or attribute strings.
+    SequenceVectorizer : Make batches from sequences of feature dicts or attribute strings.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class SequenceBatch:
     """
 
     def __init__(self, X, offsets, *, feature_names=None, transition_X=None):
-        self.X = _as_matrix(X)
+        self.X = canonical(X)
         self.offsets = _as_offsets(offsets, self.X.shape[0])
         self.feature_names = None
         if feature_names is not None:
@@ -88,7 +88,7 @@ class SequenceBatch:
                 )
         self.transition_X = None
         if transition_X is not None:
-            self.transition_X = _as_matrix(transition_X, "transition_X")
+            self.transition_X = canonical(transition_X, "transition_X")
             if self.transition_X.shape[0] != self.n_rows:
                 raise ValueError(
                     f"transition_X has {self.transition_X.shape[0]} rows, but X has {self.n_rows}."
@@ -96,7 +96,7 @@ class SequenceBatch:
 
     @classmethod
     def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None):
-        """Batch from stacked rows and the length of each sequence.
+        """Make a batch of stacked rows and the length of each sequence.
 
         This is the convention of hmmlearn and seqlearn.
 
@@ -126,7 +126,7 @@ default=None
 
     @classmethod
     def from_sequences(cls, sequences, *, feature_names=None):
-        """Batch from a list of matrices, one for each sequence.
+        """Make a batch of a list of matrices, one for each sequence.
 
         Parameters
         ----------
@@ -142,8 +142,8 @@ default=None
         Raises
         ------
         ValueError
-            If there is no sequence, or one of them is not two-dimensional or has another
-            number of columns than the first; the message names it.
+            If there is no sequence, or if one is not two-dimensional or differs from the first in
+            its number of columns; the message names it.
         """
         sequences = [s if sp.issparse(s) else np.asarray(s) for s in sequences]
         if not sequences:
@@ -169,7 +169,7 @@ default=None
 
     @classmethod
     def concatenate(cls, batches):
-        """Join batches that have the same columns into one.
+        """Concatenate batches that have the same columns.
 
         Parameters
         ----------
@@ -183,7 +183,8 @@ default=None
         Raises
         ------
         ValueError
-            If there is no batch, or their columns differ in number, kind or name.
+            If there is no batch, or their columns differ in number or name, or some are sparse
+            and others dense.
         """
         batches = list(batches)
         if not batches:
@@ -191,28 +192,28 @@ default=None
         names = batches[0].feature_names
         if not all(_same_names(b.feature_names, names) for b in batches):
             raise ValueError("Batches with different columns cannot be concatenated.")
-        X, transition_X = _stacked([b.X for b in batches]), None
+        X, transition_X = vstack([b.X for b in batches]), None
         observed = [b.transition_X is not None for b in batches]
         if any(observed) and not all(observed):
             raise ValueError("Batches with and without transition_X cannot be concatenated.")
         if observed[0]:
-            transition_X = _stacked([b.transition_X for b in batches])
+            transition_X = vstack([b.transition_X for b in batches])
         lengths = np.concatenate([b.lengths for b in batches])
         return cls.from_lengths(X, lengths, feature_names=names, transition_X=transition_X)
 
     @classmethod
     def hstack(cls, batches):
-        """Put the columns of batches of the same sequences side by side.
+        """Stack the columns of batches of the same sequences horizontally.
 
         Parameters
         ----------
         batches : iterable of SequenceBatch
-            At least one; dense or sparse. Features of transitions are put side by side, too.
+            At least one; dense or sparse. Features of transitions are stacked, too.
 
         Returns
         -------
         batch : SequenceBatch
-            Dense if all are, else sparse. It has feature names if all have.
+            Dense if all are, else sparse. With feature names if all have them.
 
         Raises
         ------
@@ -246,10 +247,10 @@ default=None
         names = [batch.feature_names for batch in batches]
         observed = [batch.transition_X for batch in batches if batch.transition_X is not None]
         return cls(
-            beside([batch.X for batch in batches]),
+            hstack([batch.X for batch in batches]),
             offsets,
             feature_names=None if any(n is None for n in names) else np.concatenate(names),
-            transition_X=beside(observed) if observed else None,
+            transition_X=hstack(observed) if observed else None,
         )
 
     @property
@@ -269,12 +270,12 @@ default=None
 
     @property
     def n_transition_features(self):
-        """Number of columns of `transition_X`, 0 without."""
+        """Number of columns of `transition_X`; 0 if it is None."""
         return 0 if self.transition_X is None else self.transition_X.shape[1]
 
     @property
     def shape(self):
-        """``(n_sequences,)``: what scikit-learn's splitters count and index."""
+        """``(n_sequences,)``, for scikit-learn's splitters."""
         return (len(self),)
 
     @property
@@ -300,14 +301,14 @@ default=None
         )
 
     def __getitem__(self, key):
-        """Select sequences: an integer gives one matrix of `X`, anything else a batch."""
-        # scikit-learn indexes whatever has a shape as X[key, ...].
+        """Select sequences: an integer selects a matrix of rows, any other index a batch."""
+        # scikit-learn indexes objects with a shape as X[key, ...].
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]
         if isinstance(key, Integral) and not isinstance(key, (bool, np.bool_)):
             i = int(key)
             if not -len(self) <= i < len(self):
-                raise IndexError(f"Sequence {i} of a batch of {len(self)}.")
+                raise IndexError(f"Sequence {i} is out of range for a batch of {len(self)}.")
             return self._rows(i % len(self))
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
@@ -324,10 +325,10 @@ default=None
 
     def _take(self, indices):
         if indices.ndim != 1:
-            raise IndexError("A batch has one axis: give a 1-D index array or mask.")
+            raise IndexError("A batch has one axis: use a 1-D index array or mask.")
         lengths = self.lengths[indices]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        # Row numbers of the chosen sequences, without a Python loop over them.
+        # Row numbers of the selected sequences, without a Python loop over them.
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[indices] - offsets[:-1], lengths)
         return self._like(rows, offsets)
 
@@ -341,21 +342,21 @@ default=None
 
     def __getstate__(self):
         state = {
-            "matrix": _as_arrays(self.X),
+            "matrix": pack_matrix(self.X),
             "offsets": self.offsets,
             "feature_names": pack_strings(self.feature_names),
         }
         if self.transition_X is not None:
-            state["transition_matrix"] = _as_arrays(self.transition_X)
+            state["transition_matrix"] = pack_matrix(self.transition_X)
         return state
 
     def __setstate__(self, state):
         try:
             self.__init__(
-                check_matrix(_from_arrays(state["matrix"])),
+                check_matrix(unpack_matrix(state["matrix"])),
                 state["offsets"],
                 feature_names=unpack_strings(state["feature_names"]),
-                transition_X=check_matrix(_from_arrays(state.get("transition_matrix"))),
+                transition_X=check_matrix(unpack_matrix(state.get("transition_matrix"))),
             )
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
@@ -370,53 +371,10 @@ default=None
         )
 
 
-def _as_arrays(X):
-    # The arrays alone: scipy's matrices also carry flags that depend on what was asked of them,
-    # which would change joblib's hash of an unchanged batch.
-    return (X.data, X.indices, X.indptr, X.shape) if sp.issparse(X) else X
-
-
-def _from_arrays(matrix):
-    return sp.csr_matrix(matrix[:3], shape=matrix[3]) if isinstance(matrix, tuple) else matrix
-
-
-def _stacked(matrices):
-    sparse = [sp.issparse(X) for X in matrices]
-    if any(sparse) and not all(sparse):
-        raise ValueError("A batch is all dense or all sparse: cannot mix both.")
-    if any(X.shape[1] != matrices[0].shape[1] for X in matrices):
-        raise ValueError("Batches with different columns cannot be concatenated.")
-    return sp.vstack(matrices, format="csr") if sparse[0] else np.concatenate(matrices)
-
-
 def _same_names(a, b):
     if a is None or b is None:
         return a is b
     return a is b or np.array_equal(a, b)
-
-
-def _as_matrix(X, name="X"):
-    if not sp.issparse(X):
-        X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"{name} has {X.ndim} dimension(s), expected the 2-D matrix of stacked rows."
-        )
-    if np.issubdtype(X.dtype, np.complexfloating):
-        raise ValueError("Complex data not supported.")
-    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-    if sp.issparse(X):
-        X = sp.csr_matrix(X, dtype=dtype)
-        # Picks the smallest index type, whatever that of the input.
-        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-        if not X.has_canonical_format:
-            # The indices may be shared with the caller's matrix, and summing works in place.
-            X = X.copy()
-            X.sum_duplicates()
-        return X
-    X = np.ascontiguousarray(X, dtype=dtype)
-    # A single row counts as contiguous with any stride, which would show in joblib's hash.
-    return X.ravel().reshape(X.shape)
 
 
 def _as_offsets(offsets, n_rows):
@@ -427,7 +385,7 @@ def _as_offsets(offsets, n_rows):
     if offsets[0] != 0 or offsets[-1] != n_rows:
         raise ValueError(
             f"offsets must start at 0 and end at the number of rows, {n_rows}; "
-            f"they go from {offsets[0]} to {offsets[-1]}."
+            f"got offsets from {offsets[0]} to {offsets[-1]}."
         )
     if np.any(np.diff(offsets) < 0):
         i = int(np.flatnonzero(np.diff(offsets) < 0)[0])

@@ -22,7 +22,7 @@ from skstruct import (
     SequenceVectorizer,
     TemplateVectorizer,
 )
-from skstruct.utils.sparse import as_csr, beside
+from skstruct.utils.sparse import as_csr, hstack
 
 VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
 TOKENS = [["the", "cat", "sat"], [], ["The", "dog"]]
@@ -177,10 +177,10 @@ def test_columns_side_by_side(seed, monkeypatch):
         for width in rng.integers(0, 5, int(rng.integers(1, 5)))
     ]
     expected = np.concatenate(matrices, axis=1)
-    assert_array_equal(beside(matrices), expected)
+    assert_array_equal(hstack(matrices), expected)
     mixed = [sp.csr_matrix(m) if rng.random() < 0.5 else m for m in matrices]
     mixed[0] = sp.csr_array(matrices[0])
-    found = beside(mixed)
+    found = hstack(mixed)
     assert sp.issparse(found)
     assert_array_equal(found.toarray(), expected)
     assert found.has_canonical_format

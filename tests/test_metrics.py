@@ -593,7 +593,7 @@ def test_errors_name_the_label(score, label, scheme, message):
 @pytest.mark.parametrize("score", CHUNK_SCORES)
 def test_errors_of_options(score):
     y = [["B-NP"], ["O"]]
-    with pytest.raises(ValueError, match=r"scheme must be one of \('conlleval', .*, got 'IOB'"):
+    with pytest.raises(ValueError, match=r"scheme must be one of 'conlleval', .*, got 'IOB'"):
         score(y, y, scheme="IOB")
     for labels in "NP", ["NP", "VP", "NP"]:
         with pytest.raises(ValueError, match="labels must be a list of distinct chunk types"):

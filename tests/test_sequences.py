@@ -184,7 +184,7 @@ def test_integers_give_one_matrix(batch, sequences):
         assert_array_equal(dense(batch[i]), sequences[i])
         assert_array_equal(dense(batch[np.int32(i)]), sequences[i])
     for i in (5, -6):
-        with pytest.raises(IndexError, match=f"Sequence {i} of a batch of 5"):
+        with pytest.raises(IndexError, match=f"Sequence {i} is out of range for a batch of 5"):
             batch[i]
 
 

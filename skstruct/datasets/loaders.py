@@ -1,22 +1,16 @@
-"""Loaders of packaged data, and fetchers of public corpora."""
+"""Loaders of the data that come with the package or with scikit-learn."""
 
-import inspect
 from importlib import resources
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from skstruct.datasets.bunches import description, text_bunch
 from skstruct.datasets.conll import read_conll
-from skstruct.datasets.originals import obtained, parsed_words
+from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "fetch_conll2000",
-    "fetch_conll2002",
-    "fetch_ocr_letters",
-    "load_addresses",
-    "load_digit_sequences",
-]
+__all__ = ["load_addresses", "load_digit_sequences"]
 
 _N_TRAIN = 1198  # two thirds of the images, in the order of scikit-learn
 _AREA_CODES = ("201", "212", "305", "415", "512", "617", "702", "808")
@@ -92,7 +86,7 @@ def load_addresses(*, return_X_y=False):
     """
     with resources.as_file(resources.files("skstruct.datasets") / "data" / "addresses.txt") as path:
         tokens, labels = read_conll(path, separator="\t")
-    return _text_bunch(tokens, labels, load_addresses, return_X_y)
+    return text_bunch(tokens, labels, load_addresses, return_X_y)
 
 
 @set_module("skstruct.datasets")
@@ -163,7 +157,7 @@ def load_digit_sequences(
     time (4, 64) [0 7 1 5]
     """
     subsets = ("all", "train", "test")
-    _check_option("subset", subset, subsets)
+    check_choice("subset", subset, subsets)
     if n_sequences < 1:
         raise ValueError(f"n_sequences must be at least 1, got {n_sequences}")
     if not noise >= 0:
@@ -192,7 +186,7 @@ def load_digit_sequences(
         target=target,
         kind=kinds,
         target_names=list(range(10)),
-        DESCR=_description(load_digit_sequences),
+        DESCR=description(load_digit_sequences),
     )
 
 
@@ -229,238 +223,3 @@ _COMPOSERS = {
     "price": _price,
     "count": _count,
 }
-
-
-@set_module("skstruct.datasets")
-def fetch_conll2000(*, subset="train", data_home=None, download_if_missing=True, return_X_y=False):
-    """Fetch the corpus of the CoNLL-2000 shared task: phrase chunking of English.
-
-    Wall Street Journal text with parts of speech and chunks. Labels are in the IOB2 scheme:
-    ``B-NP`` on the first word of a noun phrase, ``I-NP`` on the others, and so on for ten more
-    kinds of phrases, ``O`` outside. The scores in papers are chunk F1.
-
-    =======  =========  =======  ======
-    Subset   Sentences  Tokens   Labels
-    =======  =========  =======  ======
-    train    8,936      211,727  22
-    test     2,012      47,377   19
-    =======  =========  =======  ======
-
-    Parameters
-    ----------
-    subset : {"train", "test"}, default="train"
-        Sections 15-18 of the Wall Street Journal corpus, or section 20.
-    data_home : str or path-like, default=None
-        Folder for downloads. None stands for the folder named by the environment variable
-        ``SKSTRUCT_DATA`` if that is set and can be written to, else for ``~/skstruct_data``. The
-        folder named by ``SKSTRUCT_DATA`` is searched first in any case.
-    download_if_missing : bool, default=True
-        Whether to download the corpus if it is not there, or to raise an OSError.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
-
-    Returns
-    -------
-    dataset : Bunch or tuple of (list of list of tuple, list of list of str)
-        Bunch with the fields
-
-        data : list of list of tuple of (str, str)
-            The sentences; a token is a word and its part of speech.
-        target : list of list of str
-            The labels.
-        target_names : list of str
-            The labels that occur in this subset, sorted.
-        DESCR : str
-            Description.
-
-    Raises
-    ------
-    ValueError
-        If there is no such subset, or a file found on this machine cannot be parsed.
-    OSError
-        If the corpus is missing and may not or cannot be downloaded, if what was downloaded has
-        the wrong checksum, or if it cannot be stored. The message says what to do.
-
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang and S. Buchholz, "Introduction to the CoNLL-2000 shared task:
-       Chunking", CoNLL-2000.
-    """
-    _check_option("subset", subset, ("train", "test"))
-    path = obtained(f"conll2000/{subset}", data_home, download_if_missing)
-    return _text_bunch(*read_conll(path), fetch_conll2000, return_X_y)
-
-
-@set_module("skstruct.datasets")
-def fetch_conll2002(
-    *, language="esp", subset="train", data_home=None, download_if_missing=True, return_X_y=False
-):
-    """Fetch the corpora of the CoNLL-2002 shared task: named entities in Spanish and Dutch.
-
-    Newspaper text with parts of speech and the names of persons (PER), organisations (ORG),
-    locations (LOC) and others (MISC). Labels are in the IOB2 scheme: ``B-PER`` on the first word
-    of a person's name, ``I-PER`` on the others, ``O`` outside. The scores in papers are chunk F1
-    on "testb"; "testa" is for development.
-
-    ==========  =======  =========  =======
-    Language    Subset   Sentences  Tokens
-    ==========  =======  =========  =======
-    esp         train    8,323      264,715
-    esp         testa    1,915      52,923
-    esp         testb    1,517      51,533
-    ned         train    15,806     202,644
-    ned         testa    2,895      37,687
-    ned         testb    5,195      68,875
-    ==========  =======  =========  =======
-
-    The marks between the documents of the Dutch files, which some count as tokens, are left out.
-    Each of the Spanish files has one label that breaks the scheme, an ``I-`` after an ``O``.
-
-    Parameters
-    ----------
-    language : {"esp", "ned"}, default="esp"
-        Spanish or Dutch, as the corpus calls them.
-    subset : {"train", "testa", "testb"}, default="train"
-        Training, development or test data.
-    data_home : str or path-like, default=None
-        Folder for downloads. None stands for the folder named by the environment variable
-        ``SKSTRUCT_DATA`` if that is set and can be written to, else for ``~/skstruct_data``. The
-        folder named by ``SKSTRUCT_DATA`` is searched first in any case.
-    download_if_missing : bool, default=True
-        Whether to download the corpus if it is not there, or to raise an OSError.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
-
-    Returns
-    -------
-    dataset : Bunch or tuple of (list of list of tuple, list of list of str)
-        Bunch with the fields
-
-        data : list of list of tuple of (str, str)
-            The sentences; a token is a word and its part of speech.
-        target : list of list of str
-            The labels.
-        target_names : list of str
-            The labels that occur in this subset, sorted.
-        DESCR : str
-            Description.
-
-    Raises
-    ------
-    ValueError
-        If there is no such language or subset, or a file found on this machine cannot be parsed.
-    OSError
-        If the corpus is missing and may not or cannot be downloaded, if what was downloaded has
-        the wrong checksum, or if it cannot be stored. The message says what to do.
-
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang, "Introduction to the CoNLL-2002 shared task:
-       Language-independent named entity recognition", CoNLL-2002.
-    """
-    _check_option("language", language, ("esp", "ned"))
-    _check_option("subset", subset, ("train", "testa", "testb"))
-    path = obtained(f"conll2002-{language}/{subset}", data_home, download_if_missing)
-    return _text_bunch(*read_conll(path), fetch_conll2002, return_X_y)
-
-
-@set_module("skstruct.datasets")
-def fetch_ocr_letters(
-    *, subset="train", data_home=None, download_if_missing=True, return_X_y=False
-):
-    """Fetch the handwritten words of the OCR task of Taskar et al.
-
-    Words written by 150 people, cut into letters of 16 x 8 black and white pixels. The first
-    letter of each word, a capital, was left out. "test" is the first of the
-    ten folds, "train" the other nine.
-
-    =======  =====  =======
-    Subset   Words  Letters
-    =======  =====  =======
-    train    6,251  47,535
-    test     626    4,617
-    =======  =====  =======
-
-    Parameters
-    ----------
-    subset : {"train", "test"}, default="train"
-        Folds 1 to 9, or fold 0.
-    data_home : str or path-like, default=None
-        Folder for downloads. None stands for the folder named by the environment variable
-        ``SKSTRUCT_DATA`` if that is set and can be written to, else for ``~/skstruct_data``. The
-        folder named by ``SKSTRUCT_DATA`` is searched first in any case.
-    download_if_missing : bool, default=True
-        Whether to download the data if they are not there, or to raise an OSError.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
-
-    Returns
-    -------
-    dataset : Bunch or tuple of (list of ndarray, list of ndarray)
-        Bunch with the fields
-
-        data : list of ndarray of shape (n_letters, 128), dtype uint8
-            The pixels of each word, 0 or 1, row by row.
-        target : list of ndarray of shape (n_letters,), dtype str
-            The letters, a to z.
-        target_names : list of str
-            The letters that occur in this subset, sorted.
-        DESCR : str
-            Description.
-
-    Raises
-    ------
-    ValueError
-        If there is no such subset, or a file found on this machine cannot be parsed.
-    OSError
-        If the data are missing and may not or cannot be downloaded, if what was downloaded has
-        the wrong checksum, or if it cannot be stored. The message says what to do.
-
-    References
-    ----------
-    .. [1] B. Taskar, C. Guestrin and D. Koller, "Max-margin Markov networks", NIPS 2003.
-    """
-    _check_option("subset", subset, ("train", "test"))
-    path = obtained("ocr", data_home, download_if_missing)
-    read = _prepared_letters if path.suffix == ".npz" else _original_letters
-    data, target = read(path, subset)
-    if return_X_y:
-        return data, target
-    names = sorted(set(np.concatenate(target).tolist()))
-    return Bunch(
-        data=data, target=target, target_names=names, DESCR=_description(fetch_ocr_letters)
-    )
-
-
-def _prepared_letters(path, subset):
-    with np.load(path) as arrays:
-        pixels = np.unpackbits(arrays[f"X_{subset}"], axis=1)
-        letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))[arrays[f"y_{subset}"]]
-        starts = np.cumsum(arrays[f"lengths_{subset}"])[:-1]
-    return np.split(pixels, starts), np.split(letters, starts)
-
-
-def _original_letters(path, subset):
-    words = [
-        (letters, pixels)
-        for fold, letters, pixels in parsed_words(path.read_bytes(), str(path))
-        if (fold == 0) == (subset == "test")
-    ]
-    return [pixels for _, pixels in words], [np.array(list(letters)) for letters, _ in words]
-
-
-def _text_bunch(tokens, labels, source, return_X_y):
-    if return_X_y:
-        return tokens, labels
-    names = sorted({label for sequence in labels for label in sequence})
-    return Bunch(data=tokens, target=labels, target_names=names, DESCR=_description(source))
-
-
-def _description(function):
-    """Return what a docstring says before its sections."""
-    return (inspect.getdoc(function) or "").partition("\n\nParameters\n")[0]
-
-
-def _check_option(name, value, options):
-    if value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")

@@ -1,4 +1,5 @@
-from .dicts import SequenceVectorizer, read_tokens
+from .attributes import read_tokens
+from .dicts import SequenceVectorizer
 from .embeddings import EmbeddingVectorizer
 from .union import SequenceUnion
 

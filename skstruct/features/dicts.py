@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from decimal import Decimal
 from functools import partial
-from itertools import chain, compress, count, pairwise, repeat
-from numbers import Integral, Real
-from reprlib import repr as short_repr
+from itertools import compress, count, pairwise, repeat
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -18,20 +15,18 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.arrays import ArrayValues, is_vector
+from skstruct.features.arrays import ArrayValues
+from skstruct.features.attributes import iterate_level, read_tokens
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import merge_rows
 
-__all__ = ["SequenceVectorizer", "read_tokens"]
+__all__ = ["SequenceVectorizer"]
 
 # Stands for an attribute that has no column, until its entry is dropped.
 _NO_COLUMN = -1
-# Accepted types that most data consists of, and that need no second look.
-_PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
-_PLAIN_NUMBERS = {bool, int, float}
-_SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 
 # None, because a batch is no table that could be wrapped in a data frame.
@@ -286,9 +281,7 @@ class _Stream:
     """
 
     def __init__(self, dtype, array_lengths=None):
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be np.float64 or np.float32, got {dtype!r}.")
+        self.dtype = check_float_dtype(dtype)
         self.limit = float(np.finfo(self.dtype).max)
         # Buffers of int32, int64 and float64: bytes, because only they grow in place and take
         # whole arrays.
@@ -301,8 +294,8 @@ class _Stream:
 
     def read(self, X, find):
         """Read all sequences of `X`, once; `find` iterates over the columns of names."""
-        for i, sequence in enumerate(_iterate(X, "X", "sequences")):
-            tokens = list(_iterate(sequence, f"Sequence {i}", "tokens"))
+        for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
+            tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
             names, lengths, positions, values = read_tokens(tokens, self.limit, i, self._add_array)
             if values:
                 start = len(self.columns) // 4
@@ -370,112 +363,3 @@ def _canonical(data, columns, indptr, n_columns, dtype):
         matrix.data = matrix.data.astype(dtype, copy=False)
         matrix.sum_duplicates()
     return matrix
-
-
-def _iterate(value, what, content):
-    """Iterate over `value`, unless it cannot be a collection of `content`."""
-    try:
-        if not isinstance(value, (str, bytes, Mapping)):
-            return iter(value)
-    except TypeError:
-        pass
-    raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {_SHAPE}")
-
-
-def read_tokens(tokens, limit, i, add_array):
-    """Read the tokens of sequence `i`, feature dicts or lists of attribute strings.
-
-    Returns the attribute names of all tokens together, the number of attributes of each token,
-    and positions and values of those attributes that are not 1. Arrays are given to `add_array`.
-    """
-    if set(map(type, tokens)) <= _PLAIN_COLLECTIONS:
-        names = list(chain.from_iterable(tokens))
-        if set(map(type, names)) <= {str}:
-            return names, list(map(len, tokens)), [], []
-    names, lengths, positions, values = [], [], [], []
-    for t, token in enumerate(tokens):
-        start = len(names)
-        try:
-            for key, value in _features(token):
-                # Most features need no call to know what `_attributes` would answer.
-                if type(value) is str and type(key) is str:
-                    names.append(f"{key}:{value}")
-                    continue
-                if type(value) in _PLAIN_NUMBERS and type(key) is str and abs(value) <= limit:
-                    attributes = ((key, value),)
-                else:
-                    attributes = _attributes(key, value, limit)
-                for name, number in attributes:
-                    if type(number) is np.ndarray:
-                        add_array(t, name, number)
-                        continue
-                    if number != 1:
-                        positions.append(len(names))
-                        values.append(number)
-                    names.append(name)
-        except ValueError as error:
-            raise ValueError(f"Sequence {i}, token {t}: {error}") from None
-        lengths.append(len(names) - start)
-    return names, lengths, positions, values
-
-
-def _features(token):
-    """Pairs of key and value in a token; an attribute string is a feature that is True."""
-    if isinstance(token, Mapping):
-        return token.items()
-    strings = _strings(token)
-    if strings is None:
-        raise ValueError(
-            f"{short_repr(token)} is no token; expected a dict of features, or a list, tuple or "
-            f"set of strings. {_SHAPE}"
-        )
-    return zip(strings, repeat(True))
-
-
-def _attributes(key, value, limit, prefix=""):
-    """Pairs of name and number of the attributes that one feature stands for."""
-    if not isinstance(key, str):
-        raise ValueError(f"feature name {short_repr(key)} is not a string.")
-    name = prefix + str.__str__(key)
-    if is_vector(value):
-        return [(name, value)] if value.size else []
-    strings = _strings([value] if isinstance(value, str) else value)
-    if strings is not None:
-        return [(f"{name}:{text}", 1) for text in strings]
-    if isinstance(value, Mapping):
-        nested = (_attributes(k, v, limit, f"{name}:") for k, v in value.items())
-        return list(chain.from_iterable(nested))
-    if not isinstance(value, (Real, Decimal, np.bool_)):
-        raise ValueError(
-            f"feature {name!r} is {short_repr(value)}; expected a string, bool or number, a dict "
-            f"of these, a list, tuple or set of strings, or an array of numbers."
-        )
-    number = _as_float(value)
-    if not abs(number) <= limit:
-        raise ValueError(
-            f"feature {name!r} is {number}; values must be finite numbers, {limit:.2g} at most."
-        )
-    return [(name, number)]
-
-
-def _as_float(value):
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
-    except ValueError:  # a signalling NaN
-        return np.nan
-
-
-def _strings(value):
-    """Strings in a list, tuple, set or the like; None if `value` is something else."""
-    if type(value) in _PLAIN_COLLECTIONS and set(map(type, value)) <= {str}:
-        return value
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Collection):
-        return None
-    if not all(isinstance(text, str) for text in value):
-        return None
-    # What str makes of itself: of an enumeration's member its value, not its name.
-    return [str.__str__(text) for text in value]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import TokenColumns
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
@@ -175,9 +176,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
 
     def _vectorize(self, X, n_dimensions):
         """Matrix of the vectors of all tokens, and where sequences start."""
-        offsets, dtype = self._checked_offsets(), np.dtype(self.dtype)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be np.float64 or np.float32, got {self.dtype!r}.")
+        offsets, dtype = self._checked_offsets(), check_float_dtype(self.dtype)
         words, codes, bounds = self._read(X)
         table = self._look_up(words, n_dimensions, dtype)
         n_dimensions = table.shape[1]

@@ -1,17 +1,18 @@
+from .accuracy import sequence_accuracy_score, token_accuracy_score
+from .scorers import (
+    chunk_f1_scorer,
+    chunk_precision_scorer,
+    chunk_recall_scorer,
+    sequence_accuracy_scorer,
+    token_accuracy_scorer,
+)
 from .scores import (
     chunk_f1_score,
-    chunk_f1_scorer,
     chunk_precision_recall_fscore_support,
     chunk_precision_score,
-    chunk_precision_scorer,
     chunk_recall_score,
-    chunk_recall_scorer,
     chunk_report,
     extract_chunks,
-    sequence_accuracy_score,
-    sequence_accuracy_scorer,
-    token_accuracy_score,
-    token_accuracy_scorer,
 )
 
 __all__ = [

@@ -7,11 +7,11 @@ import numpy as np
 from skstruct.metrics.labels import (
     StackedLabels,
     as_list,
-    check_choice,
     check_types,
     stack_pair,
     weigh_tokens,
 )
+from skstruct.utils.options import check_choice
 
 __all__ = ["chunks_of", "count_chunks"]
 

@@ -9,7 +9,6 @@ import numpy as np
 __all__ = [
     "StackedLabels",
     "as_list",
-    "check_choice",
     "check_sample_weight",
     "check_types",
     "compare_tokens",
@@ -115,9 +114,3 @@ def compare_tokens(y_true, y_pred, *, partial=False):
     true, pred = _check_pair(*pair, numbers, "labels must be str or numbers")
     hit = np.fromiter(map(eq, true.labels, pred.labels), bool, n)
     return hit, np.diff(true.offsets), known
-
-
-def check_choice(name, value, choices):
-    """Refuse a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}")

@@ -1,31 +1,18 @@
-"""Scores of chunks, tokens and whole sequences, and scorers made of them."""
+"""Scores of chunks: precision, recall, F1 and a report."""
 
 import numpy as np
-from sklearn.metrics import make_scorer
 
 from skstruct.metrics.chunks import chunks_of, count_chunks
-from skstruct.metrics.labels import (
-    check_choice,
-    check_sample_weight,
-    compare_tokens,
-    weigh_tokens,
-)
+from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
     "chunk_f1_score",
-    "chunk_f1_scorer",
     "chunk_precision_recall_fscore_support",
     "chunk_precision_score",
-    "chunk_precision_scorer",
     "chunk_recall_score",
-    "chunk_recall_scorer",
     "chunk_report",
     "extract_chunks",
-    "sequence_accuracy_score",
-    "sequence_accuracy_scorer",
-    "token_accuracy_score",
-    "token_accuracy_scorer",
 ]
 
 _AVERAGES = ("micro", "macro", "weighted")
@@ -330,76 +317,6 @@ def chunk_report(
     return "\n".join([title, "", *blocks[0], "", *blocks[1], ""])
 
 
-@set_module("skstruct.metrics")
-def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
-    """Share of the tokens that have the correct label.
-
-    Parameters
-    ----------
-    y_true, y_pred : label sequences, n_sequences of them
-        Correct and predicted labels, str or numbers, in any form that the module takes. Tokens
-        whose correct label is None, because it is not known, are left out.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        A token weighs what its sequence weighs.
-
-    Returns
-    -------
-    accuracy : float
-
-    Raises
-    ------
-    ValueError
-        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
-        is neither a str nor a number, or no correct label is known.
-
-    Examples
-    --------
-    >>> from skstruct.metrics import token_accuracy_score
-    >>> token_accuracy_score([["DET", "NOUN"], ["VERB", "DET"]], [["DET", "VERB"], ["VERB", "DET"]])
-    0.75
-    """
-    hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
-    weights = weigh_tokens(sample_weight, lengths)
-    if not known.all():
-        weights = known * (1.0 if weights is None else weights)
-        if not known.any():
-            raise ValueError("y_true has no label that is known")
-    return float(np.average(hit, weights=weights))
-
-
-@set_module("skstruct.metrics")
-def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
-    """Share of the sequences that have the correct label at every token.
-
-    Parameters
-    ----------
-    y_true, y_pred : label sequences, n_sequences of them
-        Correct and predicted labels, str or numbers, in any form that the module takes.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        What a sequence weighs.
-
-    Returns
-    -------
-    accuracy : float
-
-    Raises
-    ------
-    ValueError
-        As in :func:`token_accuracy_score`.
-
-    Examples
-    --------
-    >>> from skstruct.metrics import sequence_accuracy_score
-    >>> sequence_accuracy_score([[0, 1], [2, 0]], [[0, 2], [2, 0]])
-    0.5
-    """
-    hit, lengths, _ = compare_tokens(y_true, y_pred)
-    weights = check_sample_weight(sample_weight, len(lengths))
-    sequences = np.repeat(np.arange(len(lengths)), lengths)
-    mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
-    return float(np.average(mistakes == 0, weights=weights))
-
-
 def _summarise(counts, average, zero_division):
     """Return precision, recall, F1 and support: arrays over the types, or numbers if averaged."""
     check_choice("average", average, (*_AVERAGES, None))
@@ -436,10 +353,3 @@ def _format_row(row, width, digits):
     support = support if isinstance(support, int) else f"{support:.{digits}f}"
     cells = [f"{score:>9.{digits}f}" for score in scores]
     return f"{name:>{width}}  {' '.join(cells)} {support:>9}"
-
-
-chunk_precision_scorer = make_scorer(chunk_precision_score)
-chunk_recall_scorer = make_scorer(chunk_recall_score)
-chunk_f1_scorer = make_scorer(chunk_f1_score)
-token_accuracy_scorer = make_scorer(token_accuracy_score)
-sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)

@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.formats import read_format, shape_predictions
-from skstruct.metrics.scores import extract_chunks, token_accuracy_score
+from skstruct.metrics.accuracy import token_accuracy_score
+from skstruct.metrics.scores import extract_chunks
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module

@@ -270,7 +270,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             Between 0 and 1.
         """
         # Here, because scorers need much of scikit-learn that nothing else does.
-        from skstruct.metrics.scores import token_accuracy_score
+        from skstruct.metrics.accuracy import token_accuracy_score
 
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 

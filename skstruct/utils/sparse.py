@@ -1,25 +1,33 @@
-"""Matrices side by side, and rows that are made of the rows of several matrices."""
+"""Dense and CSR matrices: converted, stacked, and taken apart for storage."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["as_csr", "beside", "merge_rows"]
+__all__ = [
+    "as_csr",
+    "canonical",
+    "hstack",
+    "merge_rows",
+    "pack_matrix",
+    "unpack_matrix",
+    "vstack",
+]
 
-# Non-zeros that are moved at a time: the places they go to take twice as many bytes.
+# Non-zeros that are moved at a time, which bounds the memory for their positions.
 _AT_A_TIME = 1 << 20
 
 
 def as_csr(X):
-    """A matrix as CSR, without the zeros of a dense one."""
+    """Convert a matrix to CSR, dropping the zeros of a dense one."""
     if sp.issparse(X):
         return sp.csr_matrix(X)
     n_rows, width = X.shape
     large = max(X.size, width) > np.iinfo(np.int32).max
     integer = np.int64 if large else np.int32
     flat, counts = np.ravel(X), np.count_nonzero(X, axis=1)
-    # scipy goes by way of coordinates, which takes ten times as long where nothing is zero.
+    # scipy converts by way of COO, which takes ten times as long if nothing is zero.
     if counts.sum() == X.size:
         indices = np.tile(np.arange(width, dtype=integer), n_rows)
     else:
@@ -29,8 +37,8 @@ def as_csr(X):
     return sp.csr_matrix((flat, indices, indptr), shape=X.shape)
 
 
-def beside(matrices):
-    """The columns of matrices one after the other; dense if all are, else CSR."""
+def hstack(matrices):
+    """Stack matrices horizontally; dense if all of them are, else CSR."""
     if not any(sp.issparse(X) for X in matrices):
         return np.concatenate(matrices, axis=1)
     matrices = [as_csr(X) for X in matrices]
@@ -39,21 +47,31 @@ def beside(matrices):
     blocks = [(X.data, X.indices, X.indptr, s) for X, s in zip(matrices, starts, strict=True)]
     shape = (matrices[0].shape[0], sum(widths))
     merged = sp.csr_matrix(merge_rows(blocks, np.result_type(*matrices), shape[1]), shape=shape)
-    # As those of all blocks are, and blocks follow each other.
+    # The columns of a block come after those of all blocks before it.
     merged.has_sorted_indices = all(X.has_sorted_indices for X in matrices)
     return merged
 
 
-def merge_rows(blocks, dtype, n_columns):
-    """Arrays of a CSR matrix, each row of which has the entries of that row of all blocks.
+def vstack(matrices):
+    """Stack matrices vertically, which are all dense or all sparse and have the same columns."""
+    sparse = [sp.issparse(X) for X in matrices]
+    if any(sparse) and not all(sparse):
+        raise ValueError("A batch is all dense or all sparse: convert the matrices to one kind.")
+    if any(X.shape[1] != matrices[0].shape[1] for X in matrices):
+        raise ValueError("Batches with different columns cannot be concatenated.")
+    return sp.vstack(matrices, format="csr") if sparse[0] else np.concatenate(matrices)
 
-    scipy stacks columns by way of coordinates, in several times the memory and time.
+
+def merge_rows(blocks, dtype, n_columns):
+    """Arrays of a CSR matrix whose rows join the rows of several CSR matrices.
+
+    scipy stacks columns by way of COO, which takes several times the memory and time.
 
     Parameters
     ----------
     blocks : list of (data, indices, indptr, shift)
-        Arrays of CSR matrices with the same number of rows, and what is to be added to the
-        column numbers of each.
+        Arrays of CSR matrices with the same number of rows, and the number to add to their
+        column indices.
     dtype : dtype
         Of the values.
     n_columns : int
@@ -79,3 +97,58 @@ def merge_rows(blocks, dtype, n_columns):
             indices[places] = columns[a:b] + shift
             free += counts
     return data, indices, indptr
+
+
+def canonical(X, name="X"):
+    """Convert a matrix to the form of batches: floats, C-ordered or CSR in canonical format.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix}
+    name : str, default="X"
+        For messages.
+
+    Returns
+    -------
+    X : {ndarray, csr_matrix}, dtype float32 or float64
+
+    Raises
+    ------
+    ValueError
+        If `X` does not have two dimensions, or is complex.
+    """
+    if not sp.issparse(X):
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} has {X.ndim} dimension(s); expected a 2-D matrix of stacked rows."
+        )
+    if np.issubdtype(X.dtype, np.complexfloating):
+        raise ValueError("Complex data not supported.")
+    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    if sp.issparse(X):
+        X = sp.csr_matrix(X, dtype=dtype)
+        # scipy chooses the smallest index type here, whatever the type in the input.
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            # A copy: the arrays may be the caller's, and summing works in place.
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    X = np.ascontiguousarray(X, dtype=dtype)
+    # A single row is contiguous with any stride, and joblib's hash would depend on the stride.
+    return X.ravel().reshape(X.shape)
+
+
+def pack_matrix(X):
+    """Arrays and shape of a CSR matrix as a tuple; anything else as it is.
+
+    scipy's matrices also carry flags that depend on the methods called so far, which would change
+    joblib's hash of an unchanged batch.
+    """
+    return (X.data, X.indices, X.indptr, X.shape) if sp.issparse(X) else X
+
+
+def unpack_matrix(matrix):
+    """The matrix that `pack_matrix` took apart; anything else as it is."""
+    return sp.csr_matrix(matrix[:3], shape=matrix[3]) if isinstance(matrix, tuple) else matrix

@@ -1,0 +1,78 @@
+"""Accuracy of tokens and of whole sequences."""
+
+import numpy as np
+
+from skstruct.metrics.labels import check_sample_weight, compare_tokens, weigh_tokens
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["sequence_accuracy_score", "token_accuracy_score"]
+
+
+@set_module("skstruct.metrics")
+def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
+    """Share of the tokens that have the correct label.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, str or numbers, in any form that the module takes. Tokens
+        whose correct label is None, because it is not known, are left out.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A token weighs what its sequence weighs.
+
+    Returns
+    -------
+    accuracy : float
+
+    Raises
+    ------
+    ValueError
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
+        is neither a str nor a number, or no correct label is known.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import token_accuracy_score
+    >>> token_accuracy_score([["DET", "NOUN"], ["VERB", "DET"]], [["DET", "VERB"], ["VERB", "DET"]])
+    0.75
+    """
+    hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
+    weights = weigh_tokens(sample_weight, lengths)
+    if not known.all():
+        weights = known * (1.0 if weights is None else weights)
+        if not known.any():
+            raise ValueError("y_true has no label that is known")
+    return float(np.average(hit, weights=weights))
+
+
+@set_module("skstruct.metrics")
+def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
+    """Share of the sequences that have the correct label at every token.
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, str or numbers, in any form that the module takes.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        What a sequence weighs.
+
+    Returns
+    -------
+    accuracy : float
+
+    Raises
+    ------
+    ValueError
+        As in :func:`token_accuracy_score`.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import sequence_accuracy_score
+    >>> sequence_accuracy_score([[0, 1], [2, 0]], [[0, 2], [2, 0]])
+    0.5
+    """
+    hit, lengths, _ = compare_tokens(y_true, y_pred)
+    weights = check_sample_weight(sample_weight, len(lengths))
+    sequences = np.repeat(np.arange(len(lengths)), lengths)
+    mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
+    return float(np.average(mistakes == 0, weights=weights))
