@@ -166,7 +166,7 @@ def test_contradictions_to_the_constraint_are_named(method):
     chain = CRFTagger(constraint=[[True, True, False], [False, True, True], [False, False, True]])
     chain.fit(X, [["a", "b", "c"], ["a", "a", "b"]])
     with pytest.raises(
-        ValueError, match="Sequence 1 has no possible labelling that agrees with the labels that"
+        ValueError, match="Sequence 1 has no possible labelling that agrees with its known labels"
     ):
         getattr(chain, method)(X, known=[["a", None, "c"], ["c", None, "a"]])
     assert chain.predict(X, known=[["a", None, "c"], [None] * 3])[0] == ["a", "b", "c"]

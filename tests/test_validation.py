@@ -196,7 +196,7 @@ def test_names_of_columns_come_from_data_frames():
     assert_array_equal(read_format(frames(MATRICES))[1].feature_names, ["p", "q"])
     assert read_format(list(map(pd.DataFrame, MATRICES)))[1].feature_names is None
     swapped = [frames(MATRICES)[0], frames(MATRICES)[1][["q", "p"]]]
-    with pytest.raises(ValueError, match="columns of sequence 1 are not those of sequence 0"):
+    with pytest.raises(ValueError, match="columns of sequence 1 differ from those of sequence 0"):
         read_format(swapped)
 
 
@@ -423,13 +423,16 @@ def test_every_container_makes_the_same_batch(matrices):
         ([["a", "b"], ["a", "b"]], "Sequence 1 has 1 tokens, but 2 labels"),
         ([["a"], ["a"]], "Sequence 0 has 2 tokens, but 1 labels"),
         ([[], ["a"]], "Sequence 0 has 2 tokens, but 0 labels"),
-        (["ab", "a"], "Sequence 0: its labels must be a list of one label a token, got 'ab'"),
+        (
+            ["ab", "a"],
+            "Sequence 0: its labels must be a list with one label for each token, got 'ab'",
+        ),
         ([["a", "b"], "a"], "Sequence 1: its labels must be a list"),
         ([["a", "b"], None], "Sequence 1: its labels must be a list"),
         ([["a", "b"], 3], "Sequence 1: its labels must be a list"),
         ([{"a", "b"}, {"a"}], "Sequence 0: its labels must be a list"),
         (np.array([1, 2]), "Sequence 0: its labels must be a list"),
-        ([["a", 1], ["a"]], "Sequence 0, token 1: label 1 is not a string as the first label is"),
+        ([["a", 1], ["a"]], "Sequence 0, token 1: label 1 is not a string like the first label"),
         ([[1, 2], ["a"]], "Sequence 1, token 0: label 'a' is not an integer as the first"),
         ([["a", "b"], [True]], "Sequence 1, token 0: label True is not a string"),
         ([[0, 1.0], [1]], "Sequence 0, token 1: label 1.0 is neither a string nor an integer"),

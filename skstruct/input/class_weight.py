@@ -1,4 +1,4 @@
-"""Class weights: how much the tokens of each label count, turned into weights of sequences."""
+"""Class weights, turned into weights of sequences."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ __all__ = ["refuse_balanced", "weigh_sequences"]
 
 
 def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
-    """Multiply the weights of sequences with the mean class weight of their tokens.
+    """Multiply the weights of sequences by the mean class weight of their tokens.
 
-    A weight of the sequence as a whole leaves the objective what it was, a sum of negative
-    log-likelihoods with positive factors; weights of single tokens would not, for the likelihood
-    of a sequence is no product over its tokens.
+    Weights of tokens would have no place in the objective, because the likelihood of a sequence
+    does not factor over its tokens. Weights of sequences keep it a weighted sum of negative
+    log-likelihoods.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        The weight of each class, 1 where there is none. "balanced": inversely proportional to how
-        often it occurs, ``n_tokens / (n_classes * count)``, where a token counts as often as its
-        sequence.
+        Weight of each class, by default 1. "balanced": ``n_tokens / (n_classes * count)``,
+        inversely proportional to the frequency of the class, where tokens are weighted by
+        `sample_weight`.
     classes : ndarray of shape (n_classes,)
         Labels, sorted.
     labels : ndarray of shape (n_rows,)
-        Codes of the classes; codes below zero are tokens without a label, which are left out of
+        Codes of the classes. Negative codes are tokens without a label, which are left out of
         means and counts.
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
@@ -40,8 +40,8 @@ def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
     Raises
     ------
     ValueError
-        If a dict has weights of labels that are no classes while some classes have none, or a
-        weight is no finite number or negative.
+        If a weight is negative, NaN or infinite, or if a dict has weights for unknown labels and
+        lacks some of the classes.
     """
     if class_weight is None or len(class_weight) == 0:
         return sample_weight
@@ -59,11 +59,11 @@ def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
 
 
 def refuse_balanced(class_weight):
-    """Refuse weights by frequency where only a portion of the labels is seen."""
+    """Raise an error for weights by frequency, as ``partial_fit`` never sees all labels."""
     if isinstance(class_weight, str):
         raise ValueError(
-            f"class_weight={class_weight!r} needs all labels at once, and partial_fit sees a "
-            "portion of them. Pass the weights of the classes as a dict."
+            f"class_weight={class_weight!r} needs all labels at once, but partial_fit sees only "
+            "some of them. Pass the weights of the classes as a dict."
         )
 
 
@@ -71,18 +71,20 @@ def _given(class_weight, classes):
     for label, weight in class_weight.items():
         if not (isinstance(weight, Real) and 0 <= weight < np.inf):
             raise ValueError(
-                f"class_weight has {weight!r} for {label!r}; weights must be finite numbers that "
-                "are not negative."
+                f"class_weight has {weight!r} for {label!r}; weights must be finite and not "
+                "negative."
             )
     unknown = sorted(class_weight.keys() - set(classes), key=str)
-    # A label that happens not to occur in a part of the data is no error if all others are there.
+    # A dict with all classes may have more, which need not occur in a part of the data.
     if unknown and not all(label in class_weight for label in classes):
-        raise ValueError(f"class_weight has weights of {unknown}, which are not among the classes.")
+        raise ValueError(
+            f"class_weight has weights for {unknown}, which are not among the classes."
+        )
     return np.array([class_weight.get(label, 1.0) for label in classes], np.float64)
 
 
 def _balanced(codes, weight, n_classes):
     count = np.bincount(codes, weight, n_classes)
-    # Classes that do not occur, or count for nothing, are none.
+    # Classes without a token, or with tokens of weight zero alone, do not count as classes.
     counts = count > 0
     return np.divide(count.sum(), counts.sum() * count, np.zeros(n_classes), where=counts)

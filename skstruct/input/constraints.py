@@ -1,8 +1,8 @@
-"""Hard constraints: which labels may follow each other, come first and come last.
+"""Hard constraints: allowed transitions between labels, and allowed first and last labels.
 
-A fitted tagger holds them as weights of minus infinity, so decoding needs to know nothing else. Nor
-do most learners: a labelling that is impossible has probability zero and is never found, so nothing
-pulls at these weights.
+They are weights of minus infinity in the transition, start and end weights of a tagger, so decoders
+need no code for them. Most learners need none either: impossible labellings have probability zero
+and are never decoded, so their weights are never updated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "without_forbidden",
 ]
 
-# For each scheme its letters, by what they do to a chunk: part of the first token, of the last.
+# For each scheme its letters: whether they begin a chunk, and whether they end one.
 _OPENS_AND_CLOSES = {
     "IOBES": {"B": (True, False), "I": (False, False), "E": (False, True), "S": (True, True)},
     "BILOU": {"B": (True, False), "I": (False, False), "L": (False, True), "U": (True, True)},
@@ -38,33 +38,33 @@ SCHEMES = ("IOB1", "IOB2", "IOBES", "BIOES", "BILOU")
 
 
 class Constraint(NamedTuple):
-    """What is possible, in the order of the classes."""
+    """Allowed transitions and ends, in the order of the classes."""
 
-    transition: np.ndarray  # (n_classes, n_classes), whether the column may follow the row
-    start: np.ndarray  # (n_classes,), whether a class may come first
-    end: np.ndarray  # (n_classes,), whether it may come last
-    name: str  # how messages refer to it
+    transition: np.ndarray  # (n_classes, n_classes) bool: the column may follow the row
+    start: np.ndarray  # (n_classes,) bool: a class may come first
+    end: np.ndarray  # (n_classes,) bool: it may come last
+    name: str  # for messages
 
 
 def read_constraint(constraint, classes):
-    """Turn the parameter `constraint` of a tagger into what is possible.
+    """Read the parameter `constraint` of a tagger.
 
     Parameters
     ----------
     constraint : {"IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, array-like of bool or None
-        A scheme of labels, or for each row which columns may follow.
+        A label scheme, or an array in which True allows the column to follow the row.
     classes : ndarray of shape (n_classes,)
         The labels.
 
     Returns
     -------
     possible : Constraint or None
-        None where everything is.
+        None if everything is allowed.
 
     Raises
     ------
     ValueError
-        If a class is not one of the scheme's, or the array has another shape or type.
+        If a class does not belong to the scheme, or the array has a wrong shape or dtype.
     """
     if constraint is None:
         return None
@@ -74,7 +74,7 @@ def read_constraint(constraint, classes):
     transition = np.asarray(constraint)
     if transition.dtype.kind != "b" or transition.shape != (n_classes, n_classes):
         raise ValueError(
-            f"constraint is an array of shape {transition.shape} and type {transition.dtype}; with "
+            f"constraint is an array of shape {transition.shape} and type {transition.dtype}; for "
             f"the {n_classes} classes {short_repr(classes.tolist())} it must be a boolean array of "
             f"shape {(n_classes, n_classes)}."
         )
@@ -90,7 +90,7 @@ def _read_scheme(scheme, classes):
     outside = letters == "O"
     goes_on = (kinds[:, None] == kinds) & ~outside[:, None]
     if scheme == "IOB2":
-        # Only I needs something before it.
+        # Only I depends on the label before it.
         free, end = letters != "I", np.ones(len(letters), bool)
     elif scheme == "IOB1":
         free, end = letters != "B", np.ones(len(letters), bool)
@@ -104,7 +104,7 @@ def _read_scheme(scheme, classes):
 
 
 def _split_label(label, scheme, name):
-    """Letter and kind of a label of a scheme."""
+    """Letter and type of a label of a scheme."""
     letters = "".join(_OPENS_AND_CLOSES.get(scheme, "BI"))
     letter, dash, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
     if label != "O" and not (len(letter) == 1 and letter in letters):
@@ -116,7 +116,7 @@ def _split_label(label, scheme, name):
 
 
 def forbid(chain, possible):
-    """The chain with weights of minus infinity where `possible` says so, and nowhere else.
+    """Set the forbidden weights of a chain to minus infinity, and no others.
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ def forbid(chain, possible):
     Returns
     -------
     chain : Chain
-        With copies of what changes; weights that were minus infinity and no longer are, are zero.
+        With copies of the arrays that change. Weights of minus infinity that are allowed now
+        become zero.
     """
     changed = {}
     for name in WEIGHTS:
@@ -139,13 +140,13 @@ def forbid(chain, possible):
 
 
 def without_forbidden(chain, possible):
-    """The chain with zero for the weights that `possible` forbids."""
+    """Set the forbidden weights of a chain to zero, in a copy."""
     kept = {name: np.where(getattr(possible, name), getattr(chain, name), 0.0) for name in WEIGHTS}
     return chain._replace(**kept)
 
 
 def minus_infinite(chain):
-    """What the weights of a chain leave possible; None if they forbid nothing."""
+    """Read the constraint off the weights of a chain; None if all of them are finite."""
     parts = [getattr(chain, name) > -np.inf for name in WEIGHTS]
     return None if all(part.all() for part in parts) else Constraint(*parts, "the constraint")
 
@@ -156,17 +157,18 @@ def check_labelling(labels, offsets, classes, possible):
     Parameters
     ----------
     labels : ndarray of shape (n_rows,)
-        Codes of the classes; what is next to a negative one is not looked at.
+        Codes of the classes, negative for unknown labels. Transitions from and to these are not
+        checked.
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
     classes : ndarray of shape (n_classes,)
-        Their names.
+        Names of the labels.
     possible : Constraint
 
     Raises
     ------
     ValueError
-        If a label may not follow the one before, come first or come last.
+        If a label may not follow the one before, or may not come first or last.
     """
     found = first_impossible(labels, offsets, possible)
     if found is None:
@@ -180,9 +182,9 @@ def check_labelling(labels, offsets, classes, possible):
 
 
 def first_impossible(labels, offsets, possible):
-    """First row that is labelled against a constraint, and where it stands; None if there is none.
+    """First row whose label breaks a constraint, and the kind of the breach; None without one.
 
-    It stands "first" or "last" in its sequence or "after" the row before.
+    The kind is "first" or "last" for the ends of a sequence, "after" for a transition.
     """
     full = np.diff(offsets) > 0
     first, last = offsets[:-1][full], offsets[1:][full] - 1

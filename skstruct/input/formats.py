@@ -1,6 +1,6 @@
-"""The border: which of the accepted formats X and y are in, settled once.
+"""Formats of X and y: recognised once, and converted to what estimators work on.
 
-Everything behind it works on a `SequenceBatch` and integer label codes.
+Everything after this works on a `SequenceBatch` and integer label codes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Format", "encode_labels", "place", "read_format", "shape_predictions
 
 
 class Format(Enum):
-    """How X was given, which decides the shape of what `predict` returns."""
+    """Format of X, which determines the shape of predictions."""
 
     ROWS = "rows"  # 2-D: each row a sequence of length one; 1-D answers
     GRID = "grid"  # 3-D: sequences of one length; 2-D answers
@@ -33,31 +33,30 @@ class Format(Enum):
 
 
 def read_format(X, n_features=None, n_transition_features=None):
-    """Tell the format of `X`, and stack it where that needs no vectoriser.
+    """Recognise the format of `X`, and stack it unless it needs a vectoriser.
 
-    What tells the formats apart is the first thing in `X` that is no list, and how deep it
-    lies: numbers are the values of features, and anything else is for the vectoriser.
+    The format follows from the first element of `X` that is not a list, and from its depth: a
+    number is the value of a feature, and anything else is left to the vectoriser.
 
     Parameters
     ----------
     X : object
-        What the user gave.
+        As passed by the user.
     n_features, n_transition_features : int, default=None
-        Numbers of features of the model, if there is one. Sequences that are all empty lists show
-        no features of their own.
+        Numbers of features of a fitted model, for sequences that are all empty lists.
 
     Returns
     -------
     format : Format
     X : object
-        A `SequenceBatch`; or what is still to be checked by scikit-learn (``Format.ROWS``) or to
-        be read by the vectoriser (``Format.TOKENS``).
+        A `SequenceBatch`; or data still to be checked by scikit-learn (``Format.ROWS``) or read
+        by the vectoriser (``Format.TOKENS``).
 
     Raises
     ------
     ValueError
-        If `X` is in none of the accepted formats, holds no sequence, or has values that are not
-        finite; the message names the sequence and the token.
+        If `X` is in none of the accepted formats, has no sequence, or has NaN or infinite values;
+        the message names the sequence and the token.
     """
     if isinstance(X, SequenceBatch):
         return Format.BATCH, _finite(X)
@@ -92,13 +91,13 @@ def _is_frame(X):
 
 
 def _as_collection(X):
-    """`X` as an array, a sequence or, where its tokens can be read one by one, an iterator."""
+    """`X` as an array, a sequence or, if its tokens can be read one by one, an iterator."""
     if isinstance(X, np.ndarray):
         return X
     if hasattr(X, "__array__"):
         return np.asarray(X)
     if isinstance(X, (str, bytes, Mapping, AbstractSet)) or not isinstance(X, Iterable):
-        raise ValueError(f"X is {short_repr(X)}; expected a batch, which is a list of sequences.")
+        raise ValueError(f"X is {short_repr(X)}; expected a batch: a list of sequences.")
     if isinstance(X, Sequence):
         return X
     X, head = iter(X), []
@@ -111,9 +110,9 @@ def _as_collection(X):
 
 
 def _first_leaf(X):
-    """The first thing in `X` that is no list or array, and how deep it lies; None in empty lists.
+    """First element of `X` that is not a list or array, and its depth; None in empty lists.
 
-    Of an array that is all numbers or all strings, any number or string.
+    For an array of numbers or strings, any number or string.
     """
     if sp.issparse(X) or _is_frame(X):
         return 0.0, len(X.shape)
@@ -131,7 +130,7 @@ def _first_leaf(X):
 
 
 def _holds_dicts(X):
-    """Whether an array of two axes holds equally long sequences of feature dicts."""
+    """Tell sequences of feature dicts, all of the same length, from rows of other objects."""
     return X.dtype == object and all(isinstance(token, Mapping) for token in X[0])
 
 
@@ -149,20 +148,20 @@ def _read_empty(X, n_features, n_transition_features):
 
 
 def _rectangular(X):
-    """The rows of a matrix as a list, or an error that names one of another length."""
+    """The rows of a matrix as a list, or an error that names a row of a different length."""
     widths = [len(row) if hasattr(row, "__len__") else None for row in X]
     odd = next((i for i, width in enumerate(widths) if width != widths[0]), None)
     if odd is not None:
         raise ValueError(
             f"X[0] has {widths[0]} numbers, but X[{odd}] is {short_repr(X[odd])}. In a list of "
-            "lists of numbers each is the features of a sequence of length one; longer sequences "
-            "are given as matrices of shape (length, n_features)."
+            "lists of numbers, each list is a sequence of length one; pass longer sequences as "
+            "matrices of shape (length, n_features)."
         )
     return list(X)
 
 
 def _stack(X):
-    """A batch of the matrices of sequences; an empty list stands for one without rows."""
+    """Stack one matrix for each sequence; an empty list is a sequence without rows."""
     names = _column_names(X)
     matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
     first = next(m for m in matrices if m.ndim == 2)
@@ -172,12 +171,12 @@ def _stack(X):
 
 
 def _column_names(X):
-    """Names of the columns where sequences are data frames; all must have the same."""
+    """Names of the columns if sequences are data frames, which must have the same."""
     columns = {i: list(frame.columns) for i, frame in enumerate(X) if _is_frame(frame)}
     first = next(iter(columns), None)
     for i, names in columns.items():
         if names != columns[first]:
-            raise ValueError(f"The columns of sequence {i} are not those of sequence {first}.")
+            raise ValueError(f"The columns of sequence {i} differ from those of sequence {first}.")
     known = columns and all(isinstance(name, str) for name in columns[first])
     return columns[first] if known else None
 
@@ -204,7 +203,7 @@ def _stack_grid(X):
 
 
 def _finite(batch):
-    """The batch itself, or an error that names the first value that is not finite."""
+    """The batch itself, or an error that names the first NaN or infinity."""
     if len(batch) == 0:
         raise ValueError("Found an empty batch: at least one sequence is required.")
     _check_finite(batch.X, batch.offsets, "feature")
@@ -216,7 +215,7 @@ def _finite(batch):
 def _check_finite(X, offsets, kind):
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is finite unless a term is not (or it overflows, which the second look clears).
+        # The sum is finite if all terms are; a second pass rules out an overflow.
         suspicious = not np.isfinite(values.sum())
     if suspicious and not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).ravel())[0]
@@ -231,7 +230,7 @@ def _check_finite(X, offsets, kind):
 
 
 def place(offsets, row):
-    """Name of a row in messages."""
+    """Sequence and token of a row, for messages."""
     sequence = int(np.searchsorted(offsets, row, side="right") - 1)
     return f"Sequence {sequence}, token {int(row - offsets[sequence])}"
 
@@ -246,13 +245,13 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     batch : SequenceBatch
         The tokens they belong to.
     format : Format
-        How X was given.
+        Format of X.
     classes : ndarray of shape (n_classes,), default=None
-        Sorted classes, if they are known already. By default, the labels that occur.
+        Sorted classes. By default, the labels that occur.
     name : str, default="y"
-        What messages call the labels.
+        Name of the labels in messages.
     partial : bool, default=False
-        Whether labels may be None, which means that they are not known.
+        Allow labels that are None, which are unknown.
 
     Returns
     -------
@@ -264,8 +263,8 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     Raises
     ------
     ValueError
-        If the numbers of sequences or the lengths differ, labels have mixed or other types than
-        str and int, or a label is not among `classes`.
+        If the numbers of sequences or the lengths differ, labels are neither all str nor all int,
+        or a label is not among `classes`.
     """
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
@@ -289,13 +288,13 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
 def _as_classes(distinct, dtype):
     classes = np.array(distinct, dtype=dtype)
     if dtype is None and (classes.dtype.kind == "f" or classes.tolist() != distinct):
-        # In numpy's types, integers beyond 64 bits become floats, and strings lose a final NUL.
+        # numpy turns integers beyond 64 bits into floats, and strips a final NUL off strings.
         classes = np.array(distinct, dtype=object)
     return classes
 
 
 def _flatten_rows(y, offsets, name, partial):
-    """Labels of sequences of length one, and their dtype; scikit-learn's rules hold."""
+    """Labels of sequences of length one, and their dtype, by scikit-learn's rules."""
     given = y if isinstance(y, (list, tuple)) else []
     y = column_or_1d(y, warn=True)
     _check_count(y, offsets, name)
@@ -304,14 +303,14 @@ def _flatten_rows(y, offsets, name, partial):
         _check_label_types(labels, offsets, partial)
         return labels, object if isinstance(_first_label(labels), str) else None
     if any(isinstance(label, str) for label in given):
-        # numpy made strings of whatever stands among strings.
+        # numpy has converted everything else to strings.
         _check_label_types(given, offsets, partial)
     check_classification_targets(y)
     return labels, y.dtype
 
 
 def _flatten_sequences(y, offsets, name, partial):
-    """Labels of all sequences, one after the other, and their dtype: numpy's choice."""
+    """Labels of all sequences, concatenated, and their dtype: None, for numpy to choose."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
     y = _as_list(y.to_numpy() if _is_frame(y) else y)
@@ -326,13 +325,13 @@ def _flatten_sequences(y, offsets, name, partial):
 
 
 def _flatten_one_by_one(y, lengths):
-    """Labels of sequences that need a closer look, of which some may be wrong."""
+    """Labels of all sequences, concatenated, checking each sequence."""
     labels = []
     for i, (sequence, length) in enumerate(zip(y, lengths, strict=True)):
         sequence = _as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
             raise ValueError(
-                f"Sequence {i}: its labels must be a list of one label a token, "
+                f"Sequence {i}: its labels must be a list with one label for each token, "
                 f"got {short_repr(sequence)}."
             )
         if len(sequence) != length:
@@ -342,7 +341,7 @@ def _flatten_one_by_one(y, lengths):
 
 
 def _as_list(y):
-    """What arrays, series and iterators hold as a list; anything else itself."""
+    """List of the elements of an array, series or iterator; anything else as it is."""
     for name in ("tolist", "to_list"):
         if hasattr(y, name):
             return getattr(y, name)()
@@ -359,32 +358,32 @@ def _first_label(labels):
 
 
 def _check_label_types(labels, offsets, partial):
-    """Accept labels that are all strings or all integers, and where some are unknown None."""
+    """Raise an error unless labels are all str or all int, or None if `partial`."""
     allowed = str if isinstance(_first_label(labels), str) else (Integral, np.bool_)
-    # Types are few, so this reads the labels once at the speed of C.
+    # There are few types: a set of them is made at the speed of C.
     wrong = {kind for kind in set(map(type, labels)) if not issubclass(kind, allowed)}
     wrong -= {type(None)} if partial else set()
     if not wrong:
         return
     row = next(row for row, label in enumerate(labels) if type(label) in wrong)
     if isinstance(labels[row], (str, Integral, np.bool_)):
-        complaint = f"is not {'a string' if allowed is str else 'an integer'} as the first label is"
+        complaint = f"is not {'a string' if allowed is str else 'an integer'} like the first label"
     else:
         complaint = "is neither a string nor an integer"
     raise ValueError(f"{place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")
 
 
 def shape_predictions(values, offsets, format):
-    """Give predictions the shape that goes with the format of X.
+    """Bring predictions into the shape that matches the format of X.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, ...)
-        One prediction a token: labels, or marginals.
+        One prediction for each token: labels, or marginals.
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
     format : Format
-        How X was given.
+        Format of X.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Labels that are known beforehand: decoding and counting the labellings that agree with them.
+"""Known labels: restricting sequences to the labellings that agree with them.
 
-A known label is one more feature of its token, whose weight is zero for that label and minus
-infinity for all others. So every dynamic programme respects it as it is.
+A known label becomes an extra feature of its token, with weight zero for this label and minus
+infinity for all others. Dynamic programmes need no code for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def clamp(rows, chain, known):
-    """Rows and a chain for which only labellings that agree with known labels are possible.
+    """Restrict rows and a chain to the labellings that agree with known labels.
 
     Parameters
     ----------
@@ -55,23 +55,23 @@ def clamp(rows, chain, known):
 
 
 def check_decoded(codes, known, offsets, possible):
-    """Raise an error that names the first sequence for which decoding found nothing possible.
+    """Raise an error if decoding found no possible labelling of a sequence.
 
     Parameters
     ----------
     codes : ndarray of shape (n_rows,)
         The best labels.
     known : ndarray of shape (n_rows,) or None
-        Codes of the labels that are known, negative where unknown.
+        Codes of known labels, negative where unknown.
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
     possible : Constraint or None
-        What the weights leave possible.
+        The constraint in the weights.
 
     Raises
     ------
     ValueError
-        If there is one.
+        For the first such sequence.
     """
     bad = []
     if known is not None:
@@ -85,7 +85,7 @@ def check_decoded(codes, known, offsets, possible):
 
 
 def check_partial(labels, offsets, *, learns):
-    """Raise an error for tokens without a label where they are no use.
+    """Raise an error for tokens without a label unless a tagger can learn from them.
 
     Parameters
     ----------
@@ -94,12 +94,12 @@ def check_partial(labels, offsets, *, learns):
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
     learns : bool
-        Whether the tagger learns from partly labelled sequences.
+        The tagger learns from partly labelled sequences.
 
     Raises
     ------
     ValueError
-        If it does not, or there is no label at all.
+        If it does not, or no token has a label.
     """
     if not learns:
         raise ValueError(
@@ -107,26 +107,26 @@ def check_partial(labels, offsets, *, learns):
             "or solver='sgd' learns from partly labelled sequences."
         )
     if labels.max() < 0:
-        raise ValueError("There is nothing to learn from: no token has a label.")
+        raise ValueError("No token has a label: at least one label is required.")
 
 
 def without_unlabelled(sample_weight, labels, offsets):
-    """Weights of sequences, zero for those without any label: they say nothing."""
+    """Weights of sequences, with zeros for those without any label."""
     n_labelled = np.concatenate([[0], np.cumsum(labels >= 0)])[offsets]
     return np.where(np.diff(n_labelled) > 0, sample_weight, 0.0)
 
 
 def no_labelling(sequence, known, possible):
-    """Error that says that a sequence has no possible labelling."""
-    agreeing = "" if known is None else " that agrees with the labels that are known"
+    """Error for a sequence without a possible labelling."""
+    agreeing = "" if known is None else " that agrees with its known labels"
     under = "" if possible is None else f" under {possible.name}"
     return ValueError(f"Sequence {sequence} has no possible labelling{agreeing}{under}.")
 
 
 def check_completable(known, offsets, classes, possible):
-    """Raise an error where no possible labelling agrees with the known labels of a sequence.
+    """Raise an error if no possible labelling agrees with the known labels of a sequence.
 
-    Parameters are those of `check_decoded` and `skstruct.input.constraints.check_labelling`.
+    The parameters are those of `check_decoded` and `skstruct.input.constraints.check_labelling`.
     """
     check_labelling(known, offsets, classes, possible)
     if np.all(known >= 0):

@@ -1,4 +1,4 @@
-"""A validated training set, and rows of features in the layout of the kernels."""
+"""The validated training set, and feature matrices in the layout of the kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition
 
 
 class TrainingSet(NamedTuple):
-    """A validated training set, as learners see it."""
+    """A validated training set."""
 
     rows: Rows  # or TransitionRows
     offsets: np.ndarray  # (n_sequences + 1,)
@@ -21,7 +21,7 @@ class TrainingSet(NamedTuple):
     sample_weight: np.ndarray  # (n_sequences,)
 
     def take(self, sequences):
-        """The part of it with the given sequence numbers."""
+        """Select sequences by their numbers."""
         lengths = np.diff(self.offsets)[sequences]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
@@ -30,9 +30,9 @@ class TrainingSet(NamedTuple):
 
 
 def as_rows(X):
-    """The rows of a dense or CSR matrix in the layout of the kernels.
+    """Convert a dense or CSR matrix to the layout of the kernels.
 
-    Values that are all one, as features of text are, need no array.
+    Values that are all one, as those of most text features, are not stored.
     """
     X = as_csr(X)
     data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
@@ -40,7 +40,7 @@ def as_rows(X):
 
 
 def batch_rows(batch):
-    """Rows of a batch in the layout of the kernels, with transition features where it has some."""
+    """Convert a batch to the layout of the kernels, with its transition features if any."""
     rows = as_rows(batch.X)
     return (
         rows if batch.transition_X is None else TransitionRows(*rows, as_rows(batch.transition_X))
@@ -48,7 +48,7 @@ def batch_rows(batch):
 
 
 def take_rows(rows, kept):
-    """Some of the rows, in the order of the numbers given."""
+    """Select rows by their numbers, in this order."""
     counts = np.diff(rows.indptr)[kept]
     indptr = np.concatenate([[0], np.cumsum(counts)])
     source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
@@ -60,12 +60,12 @@ def take_rows(rows, kept):
 
 
 def zero_transition_weights(n_features, n_labels):
-    """Weights of zero for features of transitions, or an error that says what they would take."""
+    """Make zero weights for transition features; an error tells how much memory they need."""
     try:
         return np.zeros((n_features, n_labels**2))
     except (MemoryError, ValueError):
         raise MemoryError(
             f"The weights of {n_features} transition features for {n_labels} x {n_labels} label "
-            f"pairs would take {8 * n_features * n_labels**2:,} bytes, which there are not; use "
-            "fewer such features."
+            f"pairs need {8 * n_features * n_labels**2:,} bytes, more than is available; use fewer "
+            "transition features."
         ) from None

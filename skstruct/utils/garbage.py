@@ -1,4 +1,4 @@
-"""Python's garbage collector, out of the way."""
+"""Pausing Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused():
-    """Context in which Python does not look for garbage.
+    """Context in which the garbage collector is off.
 
-    Reading makes many objects, and all of them stay. To look through these, and through all that
-    was there before, again and again takes as long as to read.
+    Reading a corpus makes many objects and frees none. Searching them for garbage over and over
+    would take as long as the reading itself.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""What a learner notes at every epoch."""
+"""Training histories: numbers recorded at every epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class History:
     Parameters
     ----------
     verbose : int
-        Whether to print each entry as it is added.
+        Print each entry as it is added, unless 0.
     """
 
     def __init__(self, verbose=0):
@@ -24,14 +24,14 @@ class History:
         self._columns = {}
 
     def add(self, *, epoch, **values):
-        """Note the values of one epoch."""
+        """Add an entry for an epoch."""
         entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
         for name, value in entry.items():
             self._columns.setdefault(name, []).append(value)
         self._print(entry)
 
     def amend(self, **values):
-        """Note more values of the epoch that was added last."""
+        """Add more values to the entry of the last epoch."""
         for name, value in values.items():
             self._columns.setdefault(name, []).append(value)
         self._print(values)
@@ -44,5 +44,5 @@ class History:
         return self._columns[name]
 
     def arrays(self):
-        """Dict of arrays, one for each name."""
+        """Return a dict with one array for each name."""
         return {name: np.asarray(values) for name, values in self._columns.items()}

@@ -1,8 +1,8 @@
 """Threads over ranges of sequences: the shell around the serial kernels.
 
-Kernels release the GIL, so plain threads run them side by side. Work is cut by the batch and
-the number of jobs alone, and partial results are joined in order: the same `n_jobs` gives the
-same bits.
+Kernels release the GIL, so plain threads run them in parallel. The ranges depend only on the batch
+and on the number of jobs, and partial results are combined in order: the same `n_jobs` gives
+bit-identical results.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["count_shards", "range_runner", "run_tasks"]
 
 
 def count_shards(n_jobs):
-    """Into how many parts to divide what the number of parts makes a difference to.
+    """Number of shards for computations whose result depends on it.
 
-    Unlike the number of threads, it must not depend on where the caller happens to run: None
-    means 1 also in a `joblib.parallel_config` context, and any other number means itself also
-    where joblib would allow fewer threads.
+    Unlike the number of threads, it must not depend on the environment. None means 1 even in a
+    `joblib.parallel_config` context, and a positive `n_jobs` is used as it is even where joblib
+    would allow fewer threads.
     """
     if n_jobs is None:
         return 1
@@ -29,11 +29,11 @@ def count_shards(n_jobs):
 
 
 def run_tasks(function, n_tasks, n_jobs):
-    """Call ``function(number)`` for each of some tasks, in threads; results in order."""
+    """Call ``function(number)`` for each task, in threads; return the results in order."""
     n_threads = min(n_tasks, effective_n_jobs(n_jobs))
     if n_threads <= 1:
         return [function(number) for number in range(n_tasks)]
-    # Imported where it is needed: a single job never pays for it.
+    # Imported here, because a single job does not need it.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(n_threads) as pool:
@@ -48,7 +48,7 @@ def split_ranges(offsets, n_ranges):
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
     n_ranges : int
-        Number of ranges wanted; fewer are made of fewer sequences.
+        Number of ranges; fewer if there are fewer sequences.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def split_ranges(offsets, n_ranges):
 
 @contextmanager
 def range_runner(offsets, n_jobs):
-    """Context in which a function is run on every range of sequences, in `n_jobs` threads.
+    """Context that runs functions on all ranges of sequences, in `n_jobs` threads.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def range_runner(offsets, n_jobs):
     ------
     run : callable
         ``run(function)`` calls ``function(number, first, last)`` for each range and returns the
-        results in the order of the ranges. ``run.n_ranges`` says how many there are.
+        results in the order of the ranges. ``run.n_ranges`` is their number.
     """
     ranges = split_ranges(offsets, effective_n_jobs(n_jobs))
     if len(ranges) == 1:
         yield _Runner(ranges, map)
         return
-    # Imported where it is needed: a single job never pays for it.
+    # Imported here, because a single job does not need it.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(ranges)) as pool:
