@@ -1,7 +1,7 @@
-"""For users of CRFsuite: a drop-in for sklearn-crfsuite, and model files.
+"""CRFsuite: drop-in replacements for its Python packages, and its model files.
 
-``from skstruct.crfsuite import CRF`` takes the place of ``from sklearn_crfsuite import CRF``, and
-``Tagger`` and ``Trainer`` that of their namesakes in ``pycrfsuite``. Neither package is needed.
+``CRF`` replaces the one of ``sklearn_crfsuite``; ``Tagger`` and ``Trainer`` replace those of
+``pycrfsuite``. Neither package has to be installed.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Which estimator learns what an algorithm of CRFsuite learns, and with which parameters."""
+"""Estimators and parameters that correspond to the algorithms of CRFsuite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMON = {
 _CALIBRATION = {
     f"calibration_{name}" for name in ("eta", "rate", "samples", "candidates", "max_trials")
 }
-# The parameters of each algorithm.
+# Parameters of each algorithm.
 _PARAMETERS = {
     "lbfgs": {
         *("c1", "c2", "num_memories", "epsilon", "period", "delta"),
@@ -30,29 +30,29 @@ _PARAMETERS = {
     "arow": {"variance", "gamma", "epsilon"},
 }
 _NO_LIMIT = 2**31 - 1
-# No update comes near it.
+# Larger than the size of any update.
 _UNLIMITED = 1e12
-# CRFsuite stops when ten iterations brought less than `delta` of the objective, and then is about
-# this many times `delta` above the minimum.
+# CRFsuite stops when the last ten iterations improved the objective by less than a share `delta`.
+# It is then about this many times `delta` above the minimum.
 _DELTAS_ABOVE_MINIMUM = 3
 
 
 def algorithm_named(name):
-    """The short name of an algorithm, or an error if there is none of this name."""
+    """Short name of an algorithm; ValueError if the name is unknown."""
     algorithm = _ALIASES.get(name.lower(), name.lower())
     if algorithm not in _PARAMETERS:
         known = ", ".join(map(repr, _PARAMETERS))
-        raise ValueError(f"algorithm={name!r} is none of {known}.")
+        raise ValueError(f"algorithm={name!r} is unknown; use one of {known}.")
     return algorithm
 
 
 def parameters_of(algorithm):
-    """Names of the parameters of an algorithm, as a set."""
+    """Set of the names of an algorithm's parameters."""
     return _PARAMETERS[algorithm] | _COMMON
 
 
 def make_estimator(params):
-    """An unfitted estimator that learns what CRFsuite learns with these parameters.
+    """Unfitted estimator that learns what CRFsuite learns with these parameters.
 
     Parameters
     ----------
@@ -66,16 +66,18 @@ def make_estimator(params):
     Raises
     ------
     ValueError
-        If there is no such algorithm, or a parameter does not belong to it or has no counterpart.
+        If the algorithm is unknown, or a parameter is not one of its own or not supported.
     """
     algorithm = algorithm_named(params.get("algorithm") or "lbfgs")
     for name in sorted(set().union(*_PARAMETERS.values()) - parameters_of(algorithm)):
         if params.get(name) is not None:
-            raise ValueError(f"algorithm={algorithm!r} has no parameter {name!r}.")
+            raise ValueError(
+                f"algorithm={algorithm!r} has no parameter {name!r}; leave it at None."
+            )
     if algorithm == "arow":
         raise ValueError(
-            "algorithm='arow' is not available; algorithm='pa' is its nearest relative, and "
-            "algorithm='lbfgs' mostly the better choice."
+            "algorithm='arow' is not supported. algorithm='pa' is the most similar one, and "
+            "algorithm='lbfgs' is usually better."
         )
     given = {name: value for name, value in params.items() if value is not None}
     make = {"lbfgs": _make_lbfgs, "l2sgd": _make_sgd, "ap": _make_perceptron, "pa": _make_mira}
@@ -111,7 +113,7 @@ def _make_perceptron(given):
 def _make_mira(given):
     kind = given.get("pa_type", 1)
     if kind not in (0, 1):
-        raise ValueError(f"pa_type={kind!r} is not available; 0 and 1 are.")
+        raise ValueError(f"pa_type={kind!r} is not supported; use 0 or 1.")
     return MIRATagger(
         C=given.get("c", 1.0) if kind == 1 else _UNLIMITED,
         cost="hamming" if given.get("error_sensitive", True) else "zero_one",
@@ -122,11 +124,11 @@ def _make_mira(given):
 
 def _online_settings(given):
     if given.get("min_freq", 0) > 0:
-        raise ValueError("min_freq is available for algorithm='lbfgs' and 'l2sgd' alone.")
+        raise ValueError("min_freq is only supported with algorithm='lbfgs' and 'l2sgd'.")
     return {
         "fit_intercept": False,
         "max_iter": given.get("max_iterations", 100),
-        # CRFsuite makes as many passes as it is told to.
+        # CRFsuite makes all passes, too.
         "tol": None,
         "random_state": 0,
         "verbose": int(given["verbose"]),

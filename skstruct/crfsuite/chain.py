@@ -1,4 +1,4 @@
-"""From what a model file of CRFsuite holds to the weights that kernels read."""
+"""Weights of a CRFsuite model in the layout of the kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["chain_from_model"]
 
 
 def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
-    """The weights of a model as kernels read them.
+    """Weights of a CRFsuite model in the layout of the kernels.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
     shape : tuple of int
         Numbers of columns and of labels.
     max_bytes : int, default=2**32
-        Most memory that they may take.
+        Memory limit of the weights.
 
     Returns
     -------
@@ -30,12 +30,12 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
     needed = 8 * n_labels * (n_features + n_labels)
     if needed > max_bytes:
         raise ValueError(
-            f"The weights of {n_features} attributes and {n_labels} labels take {needed} bytes, "
-            f"more than max_bytes={max_bytes}."
+            f"The weights of {n_features} attributes and {n_labels} labels need {needed} bytes, "
+            f"more than max_bytes={max_bytes}. Increase max_bytes to read this model."
         )
     weights, transition = np.zeros((n_features, n_labels)), np.zeros((n_labels, n_labels))
-    # A file may name a combination twice. CRFsuite adds weights of attributes up, and takes the
-    # last one of a label pair.
+    # A file may repeat a combination. As in CRFsuite, repeated weights of an attribute are added,
+    # and the last weight of a label pair is taken.
     places = (columns[model.states[:, 0]], codes[model.states[:, 1]])
     np.add.at(weights, places, model.state_weights)
     transition[codes[model.pairs[:, 0]], codes[model.pairs[:, 1]]] = model.pair_weights

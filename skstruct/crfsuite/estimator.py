@@ -1,115 +1,110 @@
-"""A drop-in for ``sklearn_crfsuite.CRF``."""
+"""Drop-in replacement for ``sklearn_crfsuite.CRF``."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from skstruct.crfsuite.log import TrainingLog
-from skstruct.crfsuite.model import read_model, tagger_to_bytes, write_model
-from skstruct.crfsuite.tagger import ModelInfo, Tagger, as_tokens, tagger_of
-from skstruct.crfsuite.trainer import Trainer, learn
+from skstruct.crfsuite.model import tagger_to_bytes
+from skstruct.crfsuite.modelfile import ModelFile
+from skstruct.crfsuite.tagger import Tagger, as_sequences, tagger_of
+from skstruct.crfsuite.trainer import learn
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["CRF", "ModelInfo", "Tagger", "Trainer", "TrainingLog", "read_model", "write_model"]
+__all__ = ["CRF"]
 
 
 @set_module("skstruct.crfsuite")
 class CRF(Persistent, BaseEstimator):
     """Conditional random field with the interface of ``sklearn_crfsuite.CRF``.
 
-    The same parameters, methods and attributes on the same data; behind them are `CRFTagger`,
-    `PerceptronTagger` and `MIRATagger`. The guide says what is different.
+    The parameters, methods and attributes are the same; the models are trained by `CRFTagger`,
+    `PerceptronTagger` or `MIRATagger`. The guide lists the differences.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
-        How to learn; None is "lbfgs". "lbfgs": `CRFTagger`; "l2sgd": `CRFTagger` by stochastic
-        gradient descent; "ap": averaged perceptron, `PerceptronTagger`; "pa": `MIRATagger`.
-        There is no "arow".
+        Training algorithm; None means "lbfgs". "lbfgs": `CRFTagger`; "l2sgd": `CRFTagger` with
+        stochastic gradient descent; "ap": averaged perceptron, `PerceptronTagger`; "pa":
+        `MIRATagger`. "arow" is not supported.
     min_freq : float, default=None
-        Combinations of an attribute or label with a label that are less frequent than this have
-        no weight. Of "lbfgs" and "l2sgd".
+        Minimum frequency of a combination of an attribute, or of a label, with a label. Less
+        frequent ones have no weight. For "lbfgs" and "l2sgd".
     all_possible_states : bool, default=None
-        Whether every attribute has a weight for every label, and not only for those that it
-        occurs with. With "ap" and "pa" it has in any case.
+        If True, every attribute has a weight for every label, otherwise only for the labels that
+        it occurs with. No effect on "ap" and "pa", where it always has.
     all_possible_transitions : bool, default=None
-        Whether every label pair has a weight, and not only those that occur. With "ap" and "pa"
-        it has in any case.
+        If True, every label pair has a weight, otherwise only the pairs that occur. No effect on
+        "ap" and "pa", where it always has.
     c1 : float, default=None
-        Strength of the absolute penalty; None is 0. Of "lbfgs".
+        Strength of the L1 penalty; None means 0. For "lbfgs".
     c2 : float, default=None
-        Strength of the squared penalty; None is 1. Of "lbfgs" and "l2sgd".
+        Strength of the L2 penalty; None means 1. For "lbfgs" and "l2sgd".
     max_iterations : int, default=None
-        Most iterations. None is no limit for "lbfgs", 1000 for "l2sgd" and 100 for others.
-    num_memories : int, default=None
-        Has no effect.
-    epsilon : float, default=None
-        Has no effect.
-    period : int, default=None
-        Has no effect.
+        Maximum number of iterations. None means no limit for "lbfgs", 1000 for "l2sgd", and 100
+        for "ap" and "pa".
+    num_memories, epsilon, period : object, default=None
+        No effect.
     delta : float, default=None
-        Stop when the objective is certainly within three times this share of its minimum, which
-        is about where CRFsuite's own criterion stops; None is 1e-5. Of "lbfgs" and "l2sgd".
+        Stop when the objective is provably within three times this share of its minimum, which is
+        about where CRFsuite's own criterion stops. None means 1e-5. For "lbfgs" and "l2sgd".
     linesearch, max_linesearch : object, default=None
-        Have no effect.
+        No effect.
     calibration_eta, calibration_rate, calibration_samples : object, default=None
-        Have no effect.
+        No effect.
     calibration_candidates, calibration_max_trials : object, default=None
-        Have no effect.
+        No effect.
     pa_type : {0, 1}, default=None
-        Of "pa": 0 for no limit of an update, 1 (which None is) for the limit `c`. There is no 2.
+        Type of "pa": 0 for updates without a limit; 1, the default, for updates limited by `c`.
+        Type 2 is not supported.
     c : float, default=None
-        Of "pa": limit of an update; None is 1.
+        Limit of an update of "pa"; None means 1.
     error_sensitive : bool, default=None
-        Of "pa": whether the margin grows with the number of wrong tokens, as it does by default.
+        If True, the default, the margin of "pa" grows with the number of wrong tokens.
     averaging : bool, default=None
-        Of "pa": whether to predict with the average of the weights, as it does by default.
+        If True, the default, "pa" predicts with the average of the weights.
     variance, gamma : float, default=None
-        Of "arow".
+        Parameters of "arow", which is not supported.
     verbose : bool, default=False
-        Whether to print a line for each iteration.
+        If True, print a line for each iteration.
     model_filename : str, default=None
-        A model file. If there is one already, it is used without fitting; `fit` overwrites it.
+        Path of a model file. An existing file is used without fitting; `fit` overwrites it.
     keep_tempfiles : bool, default=False
-        Whether the temporary file that is made where ``modelfile.name`` is asked for stays when
-        the estimator is gone.
+        If True, keep the temporary file created by ``modelfile.name`` after the estimator is
+        deleted.
     trainer_cls : object, default=None
-        Has no effect.
+        No effect.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted tagger behind.
+        Fitted tagger.
     tagger_ : Tagger
-        Labels one sequence after another.
+        Tagger of the model, for one sequence at a time.
     classes_ : list of str
-        Labels, in the order in which they first occur.
+        Labels, in order of first occurrence.
     attributes_ : list of str
-        Attributes that have a weight other than zero.
+        Attributes with non-zero weights.
     state_features_ : dict of (str, str) to float
-        Weight of each pair of an attribute and a label.
+        Weights of pairs of an attribute and a label.
     transition_features_ : dict of (str, str) to float
-        Weight of each pair of a label before and a label.
+        Weights of transitions, from the first label to the second.
     num_attributes_ : int
-        Number of attributes.
+        Number of attributes with non-zero weights.
     size_ : int
-        Bytes of the model file.
+        Size of the model file in bytes.
     training_log_ : TrainingLog
-        Its ``iterations`` are dicts, one for each iteration.
+        Log of the training; its ``iterations`` are dicts, one for each iteration.
     modelfile : object
-        Its ``name`` is the path of a model file, which is written when it is asked for.
+        Model file with its path as ``name``. The file is written when ``name`` is first read.
 
     See Also
     --------
-    CRFTagger : The same in scikit-learn's names, with more to choose.
+    CRFTagger : CRF with scikit-learn's names and more options.
 
     Examples
     --------
@@ -123,11 +118,11 @@ class CRF(Persistent, BaseEstimator):
     0.57
     """
 
-    # As of an estimator that was not fitted.
+    # Values before fitting.
     training_log_ = None
     _estimator = None
     _labels = None
-    # Made of the weights when it is asked for.
+    # Caches, derived from the weights.
     _derived_state = ("_tagger", "_info_cached", "_modelfile")
 
     def __init__(
@@ -196,12 +191,12 @@ class CRF(Persistent, BaseEstimator):
         Parameters
         ----------
         X : list of lists of tokens
-            Sequences of feature dicts or lists of attribute strings; also all else that
-            `CRFTagger` takes and has names for.
+            Sequences of feature dicts or lists of attribute strings, or any other input of
+            `CRFTagger` with feature names.
         y : list of lists of str
             Labels.
         X_dev, y_dev : list of lists, default=None
-            Sequences to be scored with the weights of every iteration; the scores are in
+            Held-out sequences, scored after every iteration. The scores are in
             ``training_log_.iterations``.
 
         Returns
@@ -211,13 +206,13 @@ class CRF(Persistent, BaseEstimator):
         Raises
         ------
         ValueError
-            If the data or a parameter is invalid, or a parameter does not belong to the
+            If the data or a parameter is invalid, or if a parameter does not belong to the
             algorithm.
         """
         if (X_dev is None) != (y_dev is None):
-            raise ValueError("Pass both X_dev and y_dev to use the holdout data")
-        X_dev = None if X_dev is None else _as_sequences(X_dev)
-        learnt = learn(self.get_params(deep=False), _as_sequences(X), y, X_dev, y_dev)
+            raise ValueError("Pass both X_dev and y_dev to use the holdout data.")
+        X_dev = None if X_dev is None else as_sequences(X_dev)
+        learnt = learn(self.get_params(deep=False), as_sequences(X), y, X_dev, y_dev)
         self._forget()
         self._estimator, self._labels, self.training_log_ = learnt
         if self.model_filename is not None:
@@ -225,7 +220,7 @@ class CRF(Persistent, BaseEstimator):
         return self
 
     def predict(self, X):
-        """Best label sequences.
+        """Predict label sequences.
 
         Parameters
         ----------
@@ -235,19 +230,19 @@ class CRF(Persistent, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_sequences,), dtype object
-            Lists of labels, also where all are equally long.
+            Lists of labels, also if all have the same length.
         """
-        X = _as_sequences(X)
+        X = as_sequences(X)
         estimator = self._fitted().estimator_
         return estimator.predict(X) if len(X) else np.empty(0, dtype=object)
 
     def predict_single(self, xseq):
-        """Best labels of a sequence.
+        """Predict the labels of a sequence.
 
         Parameters
         ----------
         xseq : list of tokens
-            The sequence.
+            Sequence of tokens.
 
         Returns
         -------
@@ -256,7 +251,7 @@ class CRF(Persistent, BaseEstimator):
         return self._fitted().tagger_.tag(xseq)
 
     def predict_marginals(self, X):
-        """Marginal probability of each label at each token.
+        """Compute the marginals of all labels at all tokens.
 
         Parameters
         ----------
@@ -268,19 +263,19 @@ class CRF(Persistent, BaseEstimator):
         marginals : ndarray of shape (n_sequences,), dtype object
             Lists of dicts from label to probability.
         """
-        X, estimator = _as_sequences(X), self._fitted().estimator_
+        X, estimator = as_sequences(X), self._fitted().estimator_
         marginals = np.empty(len(X), dtype=object)
         if len(X):
             marginals[:] = [self._as_dicts(proba) for proba in estimator.predict_proba(X)]
         return marginals
 
     def predict_marginals_single(self, xseq):
-        """Marginal probability of each label at each token of a sequence.
+        """Compute the marginals of all labels at all tokens of a sequence.
 
         Parameters
         ----------
         xseq : list of tokens
-            The sequence.
+            Sequence of tokens.
 
         Returns
         -------
@@ -291,7 +286,7 @@ class CRF(Persistent, BaseEstimator):
         return self._as_dicts(tagger._probabilities()[0])
 
     def score(self, X, y):
-        """Share of tokens that get the right label.
+        """Compute the token accuracy.
 
         Parameters
         ----------
@@ -305,11 +300,11 @@ class CRF(Persistent, BaseEstimator):
         score : float
             Between 0 and 1.
         """
-        return self._fitted().estimator_.score(_as_sequences(X), y)
+        return self._fitted().estimator_.score(as_sequences(X), y)
 
     @property
     def estimator_(self):
-        """The fitted tagger behind; None if there is none."""
+        """Fitted tagger; None before fitting."""
         if self._estimator is None and self.model_filename is not None:
             tagger = Tagger()
             tagger.open(self.model_filename)
@@ -318,7 +313,7 @@ class CRF(Persistent, BaseEstimator):
 
     @property
     def tagger_(self):
-        """`Tagger` of the model; None if there is none."""
+        """`Tagger` of the model; None before fitting."""
         if self.estimator_ is None:
             return None
         if "_tagger" not in self.__dict__:
@@ -327,39 +322,39 @@ class CRF(Persistent, BaseEstimator):
 
     @property
     def classes_(self):
-        """Labels, in the order in which they first occur."""
+        """Labels, in order of first occurrence."""
         return None if self.tagger_ is None else self.tagger_.labels()
 
     @property
     def size_(self):
-        """Bytes of the model file."""
+        """Size of the model file in bytes."""
         return None if self._info is None else int(self._info.header["size"])
 
     @property
     def num_attributes_(self):
-        """Number of attributes that have a weight other than zero."""
+        """Number of attributes with non-zero weights."""
         return None if self._info is None else len(self._info.attributes)
 
     @property
     def attributes_(self):
-        """Attributes that have a weight other than zero."""
+        """Attributes with non-zero weights."""
         return None if self._info is None else list(self._info.attributes)
 
     @property
     def state_features_(self):
-        """Weight of each pair of an attribute and a label."""
+        """Weights of pairs of an attribute and a label."""
         return None if self._info is None else self._info.state_features
 
     @property
     def transition_features_(self):
-        """Weight of each pair of a label before and a label."""
+        """Weights of transitions, from the first label to the second."""
         return None if self._info is None else self._info.transitions
 
     @property
     def modelfile(self):
-        """What has the path of a model file as its ``name``."""
+        """Model file with its path as ``name``."""
         if "_modelfile" not in self.__dict__:
-            self._modelfile = _ModelFile(self)
+            self._modelfile = ModelFile(self)
         return self._modelfile
 
     @property
@@ -373,7 +368,7 @@ class CRF(Persistent, BaseEstimator):
     def _fitted(self):
         if self.estimator_ is None:
             raise NotFittedError(
-                "This CRF is not fitted: call fit, or give it the model_filename of a model."
+                "This CRF is not fitted. Call fit, or pass the path of a model as model_filename."
             )
         return self
 
@@ -385,7 +380,7 @@ class CRF(Persistent, BaseEstimator):
         return [dict(zip(self._labels, row, strict=True)) for row in proba[:, columns].tolist()]
 
     def _forget(self):
-        """Drop what was derived from the weights."""
+        """Drop the caches."""
         for name in self._derived_state:
             self.__dict__.pop(name, None)
 
@@ -393,7 +388,7 @@ class CRF(Persistent, BaseEstimator):
         if self._estimator is not None:
             known = sorted(self._labels)
             if known != sorted(set(self._estimator.classes_.tolist()) & set(known)):
-                raise ValueError("the labels are not those of the estimator.")
+                raise ValueError("the labels differ from those of the estimator.")
 
     def __sklearn_is_fitted__(self):
         return self._estimator is not None or self.model_filename is not None
@@ -404,31 +399,3 @@ class CRF(Persistent, BaseEstimator):
         tags.input_tags.dict = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-class _ModelFile:
-    """The model file of a `CRF`: the user's, or a temporary one, written when it is asked for."""
-
-    def __init__(self, crf):
-        self._crf = weakref.ref(crf)
-        self._temporary = None
-
-    @property
-    def name(self):
-        crf = self._crf()
-        if crf is None or crf.model_filename is not None or crf.estimator_ is None:
-            return None if crf is None else crf.model_filename
-        if self._temporary is None:
-            handle, self._temporary = tempfile.mkstemp(".crfsuite", "model")
-            with os.fdopen(handle, "wb") as file:
-                file.write(crf._bytes())
-            if not crf.keep_tempfiles:
-                weakref.finalize(self, Path(self._temporary).unlink, missing_ok=True)
-        return self._temporary
-
-
-def _as_sequences(X):
-    """X, with what python-crfsuite's ``ItemSequence`` holds in place of it."""
-    if hasattr(X, "shape"):
-        return X
-    return [as_tokens(xseq) for xseq in X]

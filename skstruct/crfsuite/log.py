@@ -1,4 +1,4 @@
-"""What sklearn-crfsuite keeps of a training, from what our estimators keep."""
+"""Training log with the attributes of python-crfsuite's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skstruct.utils.public_paths import set_module
 
 __all__ = ["HeldOut", "LabelScore", "TrainingLog"]
 
-# What CRFsuite calls what `history_` has.
+# CRFsuite's names, and the columns of `history_` that they are taken from, the first that exists.
 _COLUMNS = {
     "loss": ("objective", "loss"),
     "feature_norm": ("weight_norm",),
@@ -21,14 +21,14 @@ _COLUMNS = {
 
 @set_module("skstruct.crfsuite")
 class LabelScore(NamedTuple):
-    """How well a label is found in the held out sequences.
+    """Precision, recall and F1 of a label on held-out sequences.
 
     Attributes
     ----------
     match, model, ref : int
-        Tokens that have the label rightly, by the model, and in truth.
+        Numbers of tokens with the label: correctly predicted, predicted, and true.
     precision, recall, f1 : float or None
-        None where they are not defined.
+        None if undefined.
     """
 
     match: int
@@ -41,7 +41,7 @@ class LabelScore(NamedTuple):
 
 @set_module("skstruct.crfsuite")
 class TrainingLog:
-    """How a training went, with the attributes of python-crfsuite's log.
+    """Log of a training, with the attributes of python-crfsuite's log.
 
     Parameters
     ----------
@@ -50,20 +50,23 @@ class TrainingLog:
     n_features : int
         Number of weights.
     seconds : float
-        How long it took.
+        Training time.
     held_out : HeldOut, default=None
-        Scores of held out sequences.
+        Scores of held-out sequences.
 
     Attributes
     ----------
     iterations : list of dict
         For each iteration ``"num"``, ``"loss"`` (the objective), ``"feature_norm"``, ``"time"``
         (seconds), ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and
-        ``"active_features"``; where sequences were held out, also their scores, see `HeldOut`.
+        ``"active_features"``. With held-out sequences, also their scores: ``"scores"`` then has a
+        `LabelScore` for each label; ``"avg_precision"``, ``"avg_recall"`` and ``"avg_f1"``;
+        ``"item_accuracy"`` and ``"instance_accuracy"``, the shares of correct tokens and sequences
+        as fractions, and with the suffix ``"_float"`` as floats.
     featgen_num_features : int
         Number of weights.
     training_seconds : float
-        How long it took.
+        Training time.
     """
 
     def __init__(self, estimator, n_features, seconds, held_out=None):
@@ -74,11 +77,11 @@ class TrainingLog:
 
     @property
     def last_iteration(self):
-        """The last of the iterations; None if there was none."""
+        """The last iteration; None if there was none."""
         return self.iterations[-1] if self.iterations else None
 
     def __getstate__(self):
-        # Plain numbers, which every way of storing knows.
+        # Fractions as pairs of integers, which every way of storing supports.
         state = self.__dict__.copy()
         state["iterations"] = [_change(entry, _as_pair) for entry in self.iterations]
         return state
@@ -91,21 +94,19 @@ class TrainingLog:
 
 
 class HeldOut:
-    """Scores of held out sequences, once for each iteration.
+    """Scores of held-out sequences, once for each iteration.
 
     Parameters
     ----------
     labels : list of str
-        Of the sequences learnt from, in the order in which they first occur.
+        Labels of the training set, in order of first occurrence.
     y : list of list of str
-        The right labels of the held out sequences.
+        True labels of the held-out sequences.
 
     Attributes
     ----------
     scores : list of dict
-        ``"scores"``, a `LabelScore` for each label; ``"avg_precision"``, ``"avg_recall"`` and
-        ``"avg_f1"``; ``"item_accuracy"`` and ``"instance_accuracy"``, shares of the tokens and of
-        the sequences that are right, and the same as floats.
+        For each iteration, the entries that it adds to `TrainingLog.iterations`.
     """
 
     def __init__(self, labels, y):
@@ -118,7 +119,7 @@ class HeldOut:
         self.scores = []
 
     def add(self, classes, predicted):
-        """Score labels predicted, of which each is the number of one of the classes."""
+        """Add the scores of predicted labels, given as codes of the classes, token by token."""
         code_of_class = np.array([self._code_of[label] for label in classes.tolist()], np.int64)
         predicted = code_of_class[predicted]
         right = predicted == self._true
@@ -151,7 +152,7 @@ class HeldOut:
 
 
 def _iterations(history, n_features, scores):
-    """The entries of a history one after the other, less the one for the start."""
+    """Entries of a history, iteration by iteration, without epoch 0 if there are others."""
     epochs, times = history["epoch"], history["time"]
     for k in range(len(epochs)):
         if epochs[k] == 0 and len(epochs) > 1:
@@ -168,7 +169,7 @@ def _iterations(history, n_features, scores):
 
 
 def _change(entry, function):
-    """An entry with the exact accuracies changed."""
+    """Entry with a function applied to the accuracies that are fractions."""
     exact = ("item_accuracy", "instance_accuracy")
     return {**entry, **{name: function(entry[name]) for name in exact if name in entry}}
 

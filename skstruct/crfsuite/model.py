@@ -1,4 +1,4 @@
-"""Taggers from CRFsuite's model files, and files from taggers."""
+"""Taggers read from CRFsuite's model files, and written to them."""
 
 from __future__ import annotations
 
@@ -20,33 +20,32 @@ __all__ = ["read_bytes", "read_model", "tagger_from_model", "tagger_to_bytes", "
 
 @set_module("skstruct.crfsuite")
 def read_model(source, *, max_bytes=2**32):
-    """Read a model file of CRFsuite into a tagger that predicts what CRFsuite predicts.
+    """Read a model file of CRFsuite into a tagger with the same predictions.
 
-    Files of CRFsuite's ``crfsuite learn``, of python-crfsuite and of sklearn-crfsuite are the
-    same.
+    ``crfsuite learn``, python-crfsuite and sklearn-crfsuite all write this format.
 
     Parameters
     ----------
     source : str, path-like or bytes
-        The file, or its content.
+        Path of the file, or its content.
     max_bytes : int, default=2**32
-        Most memory that the weights may take. In a file there is room for weights of nearly every
-        attribute with nearly every label, and a tagger has room for all of them.
+        Memory limit of the weights. The file stores only weights that are not zero, whereas the
+        tagger has a weight for every attribute and every label.
 
     Returns
     -------
     tagger : CRFTagger
-        Fitted; for feature dicts and attribute strings.
+        Fitted tagger of feature dicts and attribute strings.
 
     Raises
     ------
     ValueError
-        If it is no such file, or is cut short or inconsistent, or if its weights take more than
-        `max_bytes`.
+        If the file is not a CRFsuite model, is truncated or inconsistent, or if its weights need
+        more than `max_bytes`.
 
     See Also
     --------
-    write_model : The other way round.
+    write_model : Write a model file.
     CRF : ``CRF(model_filename=path)`` has the methods of sklearn-crfsuite.
 
     Examples
@@ -70,33 +69,33 @@ def read_model(source, *, max_bytes=2**32):
 
 @set_module("skstruct.crfsuite")
 def write_model(tagger, path, *, feature_names=None):
-    """Write a model file that CRFsuite, and all that is built on it, can read.
+    """Write a tagger to a model file of CRFsuite.
 
     Parameters
     ----------
     tagger : estimator
-        A fitted tagger without biases (``fit_intercept=False``), since CRFsuite knows none. Its
-        labels are strings.
+        Fitted tagger without biases (``fit_intercept=False``), which CRFsuite does not support,
+        and with strings as labels.
     path : str or path-like
-        The file.
+        Path of the file.
     feature_names : array-like of shape (n_features,), default=None
-        What CRFsuite calls the features. By default the names that the tagger knows, which are
-        those of python-crfsuite where it was fitted on feature dicts or attribute strings.
+        Names of the features in the file. By default ``tagger.feature_names_in_``. After fitting
+        on feature dicts or attribute strings these are the names that python-crfsuite uses.
 
     Raises
     ------
     ValueError
-        If the tagger has something that the format has no place for: biases, infinite weights,
-        labels that are no strings, features without names or with names that are no strings; or
-        more than 4 GiB.
+        If the format cannot represent the tagger: biases, features of transitions, infinite
+        weights, labels that are not strings, features without names or with names that are not
+        strings; or if the file would exceed 4 GiB.
 
     See Also
     --------
-    read_model : The other way round.
+    read_model : Read a model file.
 
     Notes
     -----
-    Weights that are zero are left out, and attributes that have no others. Weights are written in
+    Zero weights, and attributes that have no other weights, are left out. Weights are written in
     full precision.
 
     Examples
@@ -108,7 +107,7 @@ def write_model(tagger, path, *, feature_names=None):
 
 
 def read_bytes(source):
-    """Content of a file that is given by its path or as bytes."""
+    """Content of a file given by its path, or as bytes."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return bytes(source)
     if isinstance(source, (str, os.PathLike)):
@@ -117,9 +116,9 @@ def read_bytes(source):
 
 
 def tagger_from_model(model, *, max_bytes=2**32):
-    """A fitted tagger with the weights of a model."""
+    """Fitted tagger with the weights of a model."""
     if not model.labels:
-        raise ValueError("This CRFsuite model has no labels.")
+        raise ValueError("This CRFsuite model has no labels; a tagger needs at least one.")
     tagger = CRFTagger(fit_intercept=False)
     labels, label_rank = _sorted(model.labels)
     attributes, attribute_rank = _sorted(model.attributes)
@@ -140,7 +139,7 @@ def tagger_from_model(model, *, max_bytes=2**32):
 
 
 def _sorted(names):
-    """Names in order, and for each of those given its place there."""
+    """Sorted names, and the rank of each given name."""
     order = sorted(range(len(names)), key=names.__getitem__)
     ranks = np.empty(len(names), np.int64)
     ranks[order] = np.arange(len(names))
@@ -148,29 +147,32 @@ def _sorted(names):
 
 
 def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
-    """Content of the model file of a fitted tagger; the labels in the order given, or sorted."""
+    """Content of the model file of a fitted tagger; labels in the order given, or sorted."""
     check_is_fitted(tagger)
     if hasattr(tagger, "transition_coef_"):
         raise ValueError(
-            "The tagger has label pairs that depend on the tokens (transition_coef_), which "
-            "CRFsuite's format has no place for."
+            "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
+            "format does not support. Fit it without transition features."
         )
     chain = tagger._chain()
     if not all(np.isfinite(part).all() for part in chain):
         raise ValueError(
-            "A weight is infinite or no number, which CRFsuite cannot work with: fit the tagger "
-            "without a constraint."
+            "A weight is infinite or NaN, which CRFsuite does not support. Fit the tagger without "
+            "a constraint."
         )
     for name in ("intercept", "start", "end"):
         if np.any(getattr(chain, name)):
             raise ValueError(
-                f"The tagger has biases ({name}_ is not zero), which CRFsuite's format has no "
-                "place for: fit it with fit_intercept=False, and for a bias of each label give "
-                "every token one and the same attribute."
+                f"The tagger has biases ({name}_ is not zero), which CRFsuite's format does not "
+                "support. Fit it with fit_intercept=False; for a bias of each label, give every "
+                "token the same attribute."
             )
     classes = tagger.classes_.tolist()
     if not all(isinstance(label, str) for label in classes):
-        raise ValueError(f"CRFsuite's labels are strings, but one of these is {classes[0]!r}.")
+        wrong = next(label for label in classes if not isinstance(label, str))
+        raise ValueError(
+            f"Labels must be strings for CRFsuite, but one is {wrong!r}. Fit the tagger on strings."
+        )
     labels = classes if labels is None else labels
     order = np.array([classes.index(label) for label in labels], np.int64)
     names = _names_of(tagger, feature_names)
@@ -191,21 +193,21 @@ def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
 
 
 def _names_of(tagger, names):
-    """Names of the features, as strings that differ."""
+    """Names of the features: distinct strings."""
     if names is None:
         names = getattr(tagger, "feature_names_in_", None)
     if names is None:
         raise ValueError(
-            "The tagger does not know the names of its features, which CRFsuite looks them up by: "
-            "give them as feature_names, for example vectorizer.get_feature_names_out()."
+            "The tagger was fitted on features without names, but CRFsuite identifies features by "
+            "name. Pass feature_names, for example vectorizer.get_feature_names_out()."
         )
     names = list(names)
     if len(names) != tagger.n_features_in_:
         raise ValueError(
-            f"{len(names)} feature_names for a tagger of {tagger.n_features_in_} features."
+            f"Got {len(names)} feature_names for a tagger with {tagger.n_features_in_} features."
         )
     if not all(isinstance(name, str) for name in names):
-        raise ValueError("CRFsuite's attributes are strings; feature_names must be strings.")
+        raise ValueError("All feature_names must be strings.")
     if len(set(names)) != len(names):
-        raise ValueError("Two feature_names are the same.")
+        raise ValueError("All feature_names must be distinct, but two are the same.")
     return names

@@ -1,4 +1,4 @@
-"""A tagger with the methods of python-crfsuite's."""
+"""Tagger with the interface of python-crfsuite's."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["ModelInfo", "Tagger", "as_tokens", "tagger_of"]
+__all__ = ["ModelInfo", "Tagger", "as_sequences", "as_tokens", "tagger_of"]
 
 
 @set_module("skstruct.crfsuite")
 class ModelInfo(NamedTuple):
-    """The weights of a model by name, as python-crfsuite's ``Tagger.info()`` gives them.
+    """Weights of a model by name, as from python-crfsuite's ``Tagger.info()``.
 
     Attributes
     ----------
     header : dict of str to str
-        Of the model file.
+        Header of the model file.
     labels, attributes : dict of str to str
-        Number of each name.
+        Number of each label and attribute.
     transitions : dict of (str, str) to float
-        Weight of each pair of a label before and a label.
+        Weight of each transition, from the first label to the second.
     state_features : dict of (str, str) to float
         Weight of each pair of an attribute and a label.
     """
@@ -48,10 +48,10 @@ class ModelInfo(NamedTuple):
 
 @set_module("skstruct.crfsuite")
 class Tagger:
-    """python-crfsuite's ``Tagger``: labels one sequence after another with a model file.
+    """Tagger with the interface of ``pycrfsuite.Tagger``: labels one sequence at a time.
 
-    Takes the place of ``pycrfsuite.Tagger``, with the same answers. Labels of many sequences at
-    once, or in several threads, come much faster from `read_model` and ``predict``.
+    A drop-in replacement with the same results. For many sequences, `read_model` and ``predict``
+    are much faster, and can use several threads.
 
     See Also
     --------
@@ -91,17 +91,17 @@ class Tagger:
         Parameters
         ----------
         name : str or path-like
-            The file.
+            Path of the file.
 
         Returns
         -------
         context : context manager
-            Closes the tagger when it is left.
+            Closes the tagger on exit.
 
         Raises
         ------
         ValueError
-            If it is no model file, or is cut short or inconsistent.
+            If the file is not a CRFsuite model, or is truncated or inconsistent.
         """
         return self.open_inmemory(read_bytes(name))
 
@@ -111,23 +111,23 @@ class Tagger:
         Parameters
         ----------
         value : bytes
-            The content.
+            Content of the file.
 
         Returns
         -------
         context : context manager
-            As of `open`.
+            As from `open`.
         """
         model = decode_model(bytes(value))
         self._use(tagger_from_model(model), model.labels)
         return closing(self)
 
     def close(self):
-        """Forget the model."""
+        """Drop the model."""
         self._estimator = None
 
     def labels(self):
-        """Labels, in the order of the model file.
+        """Return the labels in the order of the model file.
 
         Returns
         -------
@@ -137,24 +137,24 @@ class Tagger:
         return list(self._labels)
 
     def set(self, xseq):
-        """Take a sequence, for the calls that follow.
+        """Set the sequence for the calls that follow.
 
         Parameters
         ----------
         xseq : list of tokens
-            Feature dicts, also with arrays, or lists of attribute strings, or an ``ItemSequence``
-            of python-crfsuite.
+            Feature dicts, also with arrays; lists of attribute strings; or an ``ItemSequence`` of
+            python-crfsuite.
         """
         self._rows = self._read(self._opened(), as_tokens(xseq))
         self._found = None
 
     def tag(self, xseq=None):
-        """Best labels of a sequence.
+        """Predict the labels of a sequence.
 
         Parameters
         ----------
         xseq : list of tokens, default=None
-            As of `set`. By default the sequence that was set last.
+            As in `set`. By default, the sequence that was set last.
 
         Returns
         -------
@@ -170,14 +170,14 @@ class Tagger:
         return [self._classes[code] for code in codes.tolist()]
 
     def marginal(self, y, pos):
-        """Marginal probability of a label at a position of the sequence that was set last.
+        """Compute the marginal of a label at a position of the sequence that was set last.
 
         Parameters
         ----------
         y : str
-            The label.
+            Label.
         pos : int
-            The position, from 0.
+            Position of the token, from 0.
 
         Returns
         -------
@@ -185,16 +185,16 @@ class Tagger:
         """
         marginals, _ = self._probabilities()
         if not 0 <= pos < len(marginals):
-            raise ValueError(f"The position {pos} is out of range of {len(marginals)} tokens.")
+            raise ValueError(f"Position {pos} is out of range of {len(marginals)} tokens.")
         return float(marginals[pos, self._code(y)])
 
     def probability(self, yseq):
-        """Probability of labels for the sequence that was set last.
+        """Compute the probability of a label sequence for the sequence that was set last.
 
         Parameters
         ----------
         yseq : list of str
-            A label for each token.
+            One label for each token.
 
         Returns
         -------
@@ -203,19 +203,21 @@ class Tagger:
         marginals, log_partition = self._probabilities()
         codes = np.array([self._code(label) for label in yseq], np.int32)
         if len(codes) != len(marginals):
-            raise ValueError(f"There are {len(codes)} labels for {len(marginals)} tokens.")
+            raise ValueError(
+                f"Got {len(codes)} labels for {len(marginals)} tokens; pass one for each token."
+            )
         scores = np.empty(marginals.shape)
         sequence_scores(self._rows, 0, len(codes), self._chain, scores)
         score = path_score(scores, len(codes), self._chain.transition, codes)
         return math.exp(score - log_partition)
 
     def info(self):
-        """Names and weights of the model.
+        """Return the names and weights of the model.
 
         Returns
         -------
         info : ModelInfo
-            Its weights are in full precision, where python-crfsuite's are rounded to six decimals.
+            Weights are in full precision, unlike python-crfsuite's, which have six decimals.
         """
         data = tagger_to_bytes(self._opened(), labels=self._labels)
         model = decode_model(data)
@@ -244,7 +246,7 @@ class Tagger:
         Parameters
         ----------
         filename : str or path-like, default=None
-            Where to. By default the standard output.
+            Path of a file. By default, standard output.
         """
         lines = _dump_lines(self.info())
         if filename is None:
@@ -259,10 +261,10 @@ class Tagger:
         return self._estimator
 
     def _read(self, estimator, xseq):
-        """The rows of one sequence."""
+        """Rows of a sequence."""
         if not hasattr(estimator, "vectorizer_"):
             return as_rows(estimator._read_X([xseq])[1].X)
-        # Without a batch in between, which for a single sequence would take most of the time.
+        # For a single sequence, building a batch would take most of the time.
         vocabulary, limit = estimator.vectorizer_.vocabulary_, np.finfo(np.float64).max
         xseq, arrays = list(xseq), []
         names, lengths, positions, values = read_tokens(
@@ -278,7 +280,7 @@ class Tagger:
         return Rows(indptr, columns[known], data[known])
 
     def _probabilities(self):
-        """Marginals and log-partition of the sequence that was set last, computed once."""
+        """Marginals and log-partition of the sequence that was set last, cached."""
         self._opened()
         if self._rows is None:
             self.set([])
@@ -300,19 +302,19 @@ class Tagger:
 
     def _code(self, label):
         if label not in self._codes:
-            raise ValueError(f"{label!r} is no label of this model.")
+            raise ValueError(f"{label!r} is not a label of this model; see labels().")
         return self._codes[label]
 
 
 def tagger_of(estimator, labels):
-    """A `Tagger` that answers with a fitted estimator, and lists its labels in this order."""
+    """`Tagger` of a fitted estimator, with its labels in the order given."""
     tagger = Tagger()
     tagger._use(estimator, labels)
     return tagger
 
 
 def _dump_lines(info):
-    """The lines of CRFsuite's dump."""
+    """Lines of CRFsuite's dump."""
     sections = {
         "FILEHEADER": (f"  {name}: {value}\n" for name, value in info.header.items()),
         "LABELS": (f"  {number:>5}: {name}\n" for name, number in info.labels.items()),
@@ -333,7 +335,14 @@ def _dump_lines(info):
 
 
 def as_tokens(xseq):
-    """A sequence of tokens; of an ``ItemSequence`` of python-crfsuite, its attributes."""
+    """Tokens of a sequence, also if given as an ``ItemSequence`` of python-crfsuite."""
     if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
         return xseq.items()
     return xseq
+
+
+def as_sequences(X):
+    """Sequences of tokens, also if some are given as ``ItemSequence`` of python-crfsuite."""
+    if hasattr(X, "shape"):
+        return X
+    return [as_tokens(xseq) for xseq in X]

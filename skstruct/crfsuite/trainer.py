@@ -1,4 +1,4 @@
-"""Learning as CRFsuite is asked to, and a trainer with the methods of python-crfsuite's."""
+"""Training with CRFsuite's parameters, and a trainer with python-crfsuite's interface."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skstruct.utils.public_paths import set_module
 
 __all__ = ["Trainer", "learn"]
 
-# python-crfsuite's names of what has another name in sklearn-crfsuite.
+# Parameters of python-crfsuite that have another name in sklearn-crfsuite.
 _RENAMED = {
     "feature.minfreq": "min_freq",
     "feature.possible_states": "all_possible_states",
@@ -34,37 +34,38 @@ _WHOLE_NUMBERS = {"max_iterations", "num_memories", "period", "max_linesearch", 
 
 
 def learn(params, X, y, X_dev=None, y_dev=None):
-    """Learn with parameters of `CRF`.
+    """Train an estimator with the parameters of `CRF`.
 
     Parameters
     ----------
     params : dict
-        Those that are missing are None.
+        Parameters of `CRF`; missing ones are None.
     X, y, X_dev, y_dev : object
-        As of `CRF.fit`.
+        As in `CRF.fit`.
 
     Returns
     -------
     estimator : estimator
-        Fitted.
+        Fitted estimator.
     labels : list of str
-        In the order in which they first occur.
+        Labels in order of first occurrence.
     log : TrainingLog
+        Log of the training.
     """
     estimator = make_estimator(params)
     y = [list(sequence) for sequence in y]
     labels = list(dict.fromkeys(label for sequence in y for label in sequence))
     if not all(isinstance(label, str) for label in labels):
-        raise ValueError(f"Labels must be strings, as CRFsuite's are; got {labels[:3]!r}.")
+        raise ValueError(f"Labels must be strings; got {labels[:3]!r}, ...")
     start = perf_counter()
     with warnings.catch_warnings():
         if params.get("max_iterations") is not None:
-            # Who sets a limit knows that it may come before the minimum.
+            # An explicit limit says that stopping before convergence is intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
         held_out = _fit(estimator, X, y, X_dev, y_dev, labels)
     if hasattr(estimator, "transition_coef_"):
         raise ValueError(
-            "X has features of transitions, which CRFsuite's models know nothing of: use CRFTagger."
+            "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
         )
     n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
     log = TrainingLog(estimator, n_weights, perf_counter() - start, held_out)
@@ -88,27 +89,27 @@ def _fit(estimator, X, y, X_dev, y_dev, labels):
 
 @set_module("skstruct.crfsuite")
 class Trainer:
-    """python-crfsuite's ``Trainer``: collects sequences, learns, and writes a model file.
+    """Trainer with the interface of ``pycrfsuite.Trainer``: writes model files.
 
-    Takes the place of ``pycrfsuite.Trainer``; learns as `CRF` does.
+    A drop-in replacement that trains as `CRF` does.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default=None
-        How to learn; None is "lbfgs".
+        Training algorithm; None means "lbfgs".
     params : dict, default=None
-        Parameters, by python-crfsuite's names, such as ``"feature.minfreq"``.
+        Parameters, with python-crfsuite's names, such as ``"feature.minfreq"``.
     verbose : bool, default=True
-        Whether to print a line for each iteration.
+        If True, print a line for each iteration.
 
     Attributes
     ----------
     logparser : TrainingLog or None
-        How the last training went.
+        Log of the last training.
 
     See Also
     --------
-    CRF : The same in one object with the tagger.
+    CRF : Trainer and tagger in one estimator.
 
     Examples
     --------
@@ -135,14 +136,14 @@ class Trainer:
             self.set_params(params)
 
     def select(self, algorithm, type="crf1d"):
-        """Choose the algorithm; parameters go back to their defaults.
+        """Select the algorithm, and reset the parameters to their defaults.
 
         Parameters
         ----------
-        algorithm : str
-            As of the class.
+        algorithm : {"lbfgs", "l2sgd", "ap", "pa"}
+            Training algorithm.
         type : {"crf1d"}, default="crf1d"
-            Kind of the model.
+            Type of the model.
         """
         if type != "crf1d":
             raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
@@ -150,7 +151,7 @@ class Trainer:
         self._values = {}
 
     def params(self):
-        """Names of the parameters of the algorithm.
+        """Return the names of the algorithm's parameters.
 
         Returns
         -------
@@ -160,12 +161,12 @@ class Trainer:
         return [theirs.get(name, name) for name in sorted(parameters_of(self._algorithm))]
 
     def set_params(self, params):
-        """Set parameters.
+        """Set several parameters.
 
         Parameters
         ----------
         params : dict of str to object
-            Values by name.
+            Values of the parameters by name.
         """
         for name, value in params.items():
             self.set(name, value)
@@ -176,33 +177,33 @@ class Trainer:
         Parameters
         ----------
         name : str
-            Its name.
+            Name of the parameter.
         value : object
-            A number, bool or word, also as a string.
+            Number, bool or word, also as a string.
         """
         if name not in self.params():
             raise ValueError(f"Parameter not found: {name} = {value}")
         self._values[name] = _as_value(_RENAMED.get(name, name), value)
 
     def get(self, name):
-        """Value of a parameter.
+        """Return the value of a parameter.
 
         Parameters
         ----------
         name : str
-            Its name.
+            Name of the parameter.
 
         Returns
         -------
         value : object
-            None where CRFsuite's default stands.
+            None if it was not set, which means CRFsuite's default.
         """
         if name not in self.params():
             raise ValueError(f"Parameter not found: {name}")
         return self._values.get(name)
 
     def get_params(self):
-        """Values of all parameters.
+        """Return the values of all parameters.
 
         Returns
         -------
@@ -211,16 +212,16 @@ class Trainer:
         return {name: self.get(name) for name in self.params()}
 
     def append(self, xseq, yseq, group=0):
-        """Take a sequence to learn from.
+        """Add a sequence to the training set.
 
         Parameters
         ----------
         xseq : list of tokens
             Feature dicts or lists of attribute strings, or an ``ItemSequence``.
         yseq : list of str
-            Its labels.
+            Labels of the tokens.
         group : int, default=0
-            What `train` may hold out.
+            Number of its group; `train` can hold out a group.
         """
         xseq, yseq = list(as_tokens(xseq)), list(yseq)
         if len(xseq) != len(yseq):
@@ -230,33 +231,33 @@ class Trainer:
         self._sequences.append((xseq, yseq, group))
 
     def clear(self):
-        """Forget the sequences."""
+        """Remove all sequences."""
         self._sequences = []
 
     def train(self, model, holdout=-1):
-        """Learn, and write the model file.
+        """Train, and write the model file.
 
         Parameters
         ----------
         model : str or path-like
-            The file; an empty string for none.
+            Path of the file; an empty string writes no file.
         holdout : int, default=-1
-            Group that is not learnt from but scored; -1 is none.
+            Group that is held out of the training and scored; -1 for none.
         """
-        learnt_from = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
+        train = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
         held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]
         params = {_RENAMED.get(name, name): value for name, value in self._values.items()}
         params |= {"algorithm": self._algorithm, "verbose": self.verbose}
         X_dev, y_dev = ([s[k] for s in held] for k in (0, 1)) if held else (None, None)
         estimator, labels, self.logparser = learn(
-            params, [s[0] for s in learnt_from], [s[1] for s in learnt_from], X_dev, y_dev
+            params, [s[0] for s in train], [s[1] for s in train], X_dev, y_dev
         )
         if os.fspath(model):
             Path(model).write_bytes(tagger_to_bytes(estimator, labels=labels))
 
 
 def _as_value(name, value):
-    """A parameter as what it is."""
+    """Value of a parameter, which may be given as a string, in its own type."""
     if name in _WORDS:
         return str(value)
     if name in _FLAGS:
