@@ -4,6 +4,8 @@ The build needs no network. Examples on a public corpus run only if the corpus i
 otherwise only their source is shown.
 """
 
+import ast
+from importlib.util import resolve_name
 from pathlib import Path
 
 import skstruct
@@ -94,3 +96,23 @@ html_theme_options = {
 
 # Docstrings that `SequenceUnion` inherits refer to labels and terms of scikit-learn's own pages.
 suppress_warnings = ["ref.ref", "ref.term"]
+
+
+def find_source(app, package, name):
+    """Return the module that defines a public name, for the link to its source.
+
+    The ``__module__`` of public classes is their package, so it does not lead to the source. The
+    stub of the package does.
+    """
+    stub = Path(skstruct.__file__).parents[1].joinpath(*package.split("."), "__init__.pyi")
+    if not stub.exists():
+        return None
+    public = name.partition(".")[0]
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and public in {alias.name for alias in node.names}:
+            return resolve_name("." * node.level + (node.module or ""), package)
+    return None
+
+
+def setup(app):
+    app.connect("viewcode-follow-imported", find_source)

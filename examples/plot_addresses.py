@@ -209,8 +209,9 @@ for ax, label in zip(axes, ["B-POSTCODE", "B-STREET", "B-UNIT"], strict=True):
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 # %%
-# The transition weights show the label scheme. The largest weights continue a component by an ``I-``
-# label of its own type. Label pairs that never occur in the training addresses have weight zero.
+# The transition weights show the label scheme. The largest weights continue a component by an
+# ``I-`` label of its own type. Label pairs that never occur in the training addresses have weight
+# zero.
 
 by_component = sorted(tagger.classes_, key=lambda label: (label[2:], label))
 order = [list(tagger.classes_).index(label) for label in by_component]
