@@ -2,9 +2,8 @@
 Train a CRF with a certificate
 ==============================
 
-When has training converged? Often one looks at a curve and guesses. :class:`~skstruct.SDCACRF`
-computes a lower bound on the objective along with its weights, and stops when the gap between the
-two is small enough.
+Convergence is often judged by looking at a loss curve. :class:`~skstruct.SDCACRF` instead computes
+a lower bound on the objective, and stops when the gap between the two is small enough.
 """
 
 # %%
