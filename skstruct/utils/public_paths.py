@@ -18,7 +18,6 @@ MOVED = {
         "LabelScore": "skstruct.crfsuite:LabelScore",
         "TrainingLog": "skstruct.crfsuite:TrainingLog",
     },
-    "skstruct._crfsuite_tagger": {"ModelInfo": "skstruct.crfsuite:ModelInfo"},
     "skstruct._learnt_features": {"LearntFeatures": "skstruct.templates.learnt:LearntFeatures"},
     "skstruct.crf": {"CRFTagger": "skstruct:CRFTagger"},
     "skstruct.embeddings": {"EmbeddingVectorizer": "skstruct:EmbeddingVectorizer"},
