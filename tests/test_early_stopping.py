@@ -17,7 +17,7 @@ from skstruct import (
     SequenceVectorizer,
     crfsuite,
 )
-from skstruct.taggers.early_stopping import Patience
+from skstruct.solvers.watcher import Patience
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 STOPPING = [

@@ -26,8 +26,8 @@ from skstruct import (
 from skstruct.input.constraints import Constraint
 from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
+from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.objective import CRFObjective
-from skstruct.taggers.pieces import cut_sequences
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

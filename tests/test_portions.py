@@ -15,8 +15,8 @@ from sklearn.base import clone
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.online.loop import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
+from skstruct.online.rollback import may_rescale
 from skstruct.taggers.base import LEARNT
-from skstruct.taggers.rollback import may_rescale
 from skstruct.utils.history import History
 
 LEARNERS = [

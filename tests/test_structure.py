@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
-from skstruct.taggers.pieces import cut_sequences
+from skstruct.online.pieces import cut_sequences
 
 TAGGERS = [PerceptronTagger, MIRATagger, SAPOTagger, partial(CRFTagger, solver="sgd")]
 

@@ -36,8 +36,8 @@ from skstruct.kernels.chain.forward_backward import forward_backward, prepare_tr
 from skstruct.kernels.chain.nbest import nbest
 from skstruct.kernels.chain.scores import TransitionChain
 from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.objective import CRFObjective, draw_order
-from skstruct.taggers.pieces import cut_sequences
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

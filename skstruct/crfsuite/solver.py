@@ -1,4 +1,4 @@
-"""Weights that CRFsuite itself learns, by way of python-crfsuite."""
+"""The solver "crfsuite": CRFsuite itself, through the package python-crfsuite."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ import numpy as np
 from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import decode_model
 from skstruct.kernels.chain.scores import Chain, TransitionRows
+from skstruct.solvers.base import Solution
 
-__all__ = ["Learnt", "train_with_crfsuite"]
+__all__ = ["Settings", "solve", "train_with_crfsuite"]
 
 # Attributes that stand for the biases of all, first and last tokens; others are column numbers.
 _BIASES = ("all", "first", "last")
 
 
-class Learnt(NamedTuple):
-    """What CRFsuite learnt.
+class Settings(NamedTuple):
+    """Parameters of `CRFTagger` that the solver reads."""
 
-    Attributes
-    ----------
-    chain : Chain
-        The weights.
-    n_weights : int
-        Number of weights of the model.
-    history : dict of ndarray
-        As `CRFTagger.history_`, with the columns that CRFsuite reports.
-    """
+    l1: float
+    l2: float
+    min_freq: float
+    all_possible_states: bool
+    all_possible_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    verbose: int
 
-    chain: Chain
-    n_weights: int
-    history: dict
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.solvers.base` says; CRFsuite starts from zero and is not watched."""
+    size = model.n_features, model.n_labels
+    return train_with_crfsuite(training_set, *size, **settings._asdict())
 
 
 def train_with_crfsuite(
@@ -78,7 +81,7 @@ def train_with_crfsuite(
 
     Returns
     -------
-    learnt : Learnt
+    solution : Solution
 
     Raises
     ------
@@ -88,7 +91,7 @@ def train_with_crfsuite(
         If the weight of a sequence is no whole number, or transitions have features.
     """
     if isinstance(training_set.rows, TransitionRows):
-        raise ValueError("solver='crfsuite' knows no features of transitions.")
+        raise ValueError("solver='crfsuite' does not support transition features.")
     try:
         from pycrfsuite import Trainer
     except ImportError:
@@ -115,10 +118,11 @@ def train_with_crfsuite(
         trainer.train(str(path))
         data = path.read_bytes()
     log = trainer.logparser
-    return Learnt(
+    return Solution(
         _read_chain(data, n_features, n_labels),
-        log.featgen_num_features or 0,
         _history(log.iterations),
+        len(log.iterations),
+        n_weights=log.featgen_num_features or 0,
     )
 
 

@@ -79,11 +79,10 @@ def _fit(estimator, X, y, X_dev, y_dev, labels):
         return None
     y_dev = [list(sequence) for sequence in y_dev]
     held_out = HeldOut(labels, y_dev)
-    estimator._on_validation = lambda predicted: held_out.add(estimator.classes_, predicted)
-    try:
-        estimator.fit(X, y, X_val=X_dev, y_val=y_dev)
-    finally:
-        del estimator._on_validation
+    estimator._fit_watched(
+        *(X, y, None, (X_dev, y_dev, None)),
+        on_prediction=lambda predicted: held_out.add(estimator.classes_, predicted),
+    )
     return held_out
 
 

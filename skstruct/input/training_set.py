@@ -20,6 +20,10 @@ class TrainingSet(NamedTuple):
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
 
+    def counting(self):
+        """Numbers of the sequences that have tokens and a weight."""
+        return np.flatnonzero((self.sample_weight > 0) & (np.diff(self.offsets) > 0))
+
     def take(self, sequences):
         """Select sequences by their numbers."""
         lengths = np.diff(self.offsets)[sequences]

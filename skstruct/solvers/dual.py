@@ -86,7 +86,7 @@ class CRFDual:
         possible=None,
     ):
         self._possible = possible
-        offsets, labels, weight = training_set[1:]
+        _, offsets, labels, weight = training_set
         found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)

@@ -9,8 +9,9 @@ from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
+from skstruct.solvers.stochastic import Settings, run_epochs, visited
 
-__all__ = ["ExponentiatedGradient"]
+__all__ = ["ExponentiatedGradient", "Settings", "solve"]
 
 # How far a step goes at first, of the way to the scores of the current weights.
 _FIRST_STEP = 0.5
@@ -45,7 +46,7 @@ class ExponentiatedGradient:
     """
 
     def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
-        offsets, labels, weight = training_set[1:]
+        _, offsets, labels, weight = training_set
         found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
@@ -131,3 +132,16 @@ class ExponentiatedGradient:
 
     def _square_norm(self):
         return sum(dot(part.ravel(), part.ravel()) for part in self._state.chain)
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
+    training_set = visited(training_set)
+    learner = ExponentiatedGradient(
+        training_set,
+        model.n_features,
+        model.n_labels,
+        l2=settings.l2,
+        fit_intercept=settings.fit_intercept,
+    )
+    return run_epochs(learner, training_set, model, settings)

@@ -10,8 +10,9 @@ from skstruct.kernels.dual.sag import N_PROGRESS, SCALE, AverageGradient, sag_st
 from skstruct.kernels.dual.sampling import build_tree
 from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
+from skstruct.solvers.stochastic import Settings, run_epochs, visited
 
-__all__ = ["StochasticAverageGradient"]
+__all__ = ["Settings", "StochasticAverageGradient", "solve"]
 
 
 class StochasticAverageGradient:
@@ -58,7 +59,7 @@ class StochasticAverageGradient:
         start=None,
         possible=None,
     ):
-        offsets, labels, weight = training_set[1:]
+        _, offsets, labels, weight = training_set
         found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
@@ -139,3 +140,18 @@ class StochasticAverageGradient:
         """The weights, in the order of the features."""
         chain = self._state.chain
         return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
+    training_set = visited(training_set)
+    learner = StochasticAverageGradient(
+        training_set,
+        model.n_features,
+        model.n_labels,
+        l2=settings.l2,
+        fit_intercept=settings.fit_intercept,
+        start=start,
+        possible=model.possible,
+    )
+    return run_epochs(learner, training_set, model, settings)

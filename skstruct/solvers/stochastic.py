@@ -1,4 +1,4 @@
-"""Learners that look at one sequence after the other, and yet come to the minimum."""
+"""The loop of the solvers that visit one sequence after the other and yet reach the minimum."""
 
 from __future__ import annotations
 
@@ -6,101 +6,71 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from skstruct.kernels.chain.scores import Chain
+from skstruct.solvers.base import Solution, not_converged
 from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.oeg import ExponentiatedGradient
-from skstruct.solvers.sag import StochasticAverageGradient
 from skstruct.utils.history import History
 from skstruct.utils.parallel import range_runner
 
-__all__ = ["Learnt", "learn_stochastically"]
+__all__ = ["Settings", "run_epochs", "visited"]
 
-# The objective takes a pass over all sequences, and that a third to a half of the time of an
-# epoch. So it is computed after every tenth epoch, and before that where it promises to be the end,
-# but not at once again where it was not.
+# The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
+# computed after every tenth epoch, and before that where the estimate promises convergence, but not
+# again right after it was not.
 _EVALUATE_EVERY = 10
 _WAIT_AT_LEAST = 3
 # After so many evaluations without a change there is nothing to be gained.
 _PATIENCE = 3
 
 
-class Learnt(NamedTuple):
-    """What was learnt, and how near the minimum it is."""
+class Settings(NamedTuple):
+    """Parameters of `CRFTagger` that the solvers "sag" and "oeg" read."""
 
-    chain: Chain
-    n_weights: int
-    history: dict
-    n_iter: int
-    bound: float  # on the distance of the objective from its minimum
-    converged: bool
+    l2: float
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    random_state: object
+    n_jobs: int | None
+    verbose: int
 
 
-def learn_stochastically(
-    solver,
-    training_set,
-    n_features,
-    n_labels,
-    random_state,
-    *,
-    tol,
-    max_iter,
-    start=None,
-    possible=None,
-    n_jobs=None,
-    verbose=0,
-    **model,
-):
-    """Minimise the objective of a CRF by stochastic average or exponentiated gradients.
+def visited(training_set):
+    """Part of a training set that is learned from: sequences with tokens and a weight."""
+    counting = training_set.counting()
+    if len(counting) == len(training_set.sample_weight):
+        return training_set
+    return training_set.take(counting)
+
+
+def run_epochs(learner, training_set, model, settings):
+    """Run epochs until the objective is within `tol` of its minimum, or hardly changes.
 
     Parameters
     ----------
-    solver : {"sag", "oeg"}
-        The learner.
+    learner : StochasticAverageGradient or ExponentiatedGradient
+        Makes the epochs.
     training_set : TrainingSet
-        What to learn from.
-    n_features, n_labels : int
+        Sequences with tokens and a weight, for the objective.
+    model : Model
         Size of the model.
-    random_state : RandomState instance
-        Source of the order of the sequences.
-    tol : float
-        Stop when the objective is certainly within this share of its minimum, or hardly changes.
-    max_iter : int
-        Most epochs.
-    start : Chain, default=None
-        Weights to start from, of "sag".
-    possible : Constraint, default=None
-        Which labels may follow each other, come first and last, of "sag".
-    n_jobs : int, default=None
-        Number of threads that compute the objective.
-    verbose : int, default=0
-        Whether to print the history of every epoch.
-    **model : object
-        `l2` and `fit_intercept`, as of `CRFTagger`.
+    settings : Settings
+        Parameters of the estimator.
 
     Returns
     -------
-    learnt : Learnt
+    solution : Solution
     """
-    lengths, weight = np.diff(training_set.offsets), training_set.sample_weight
-    counting = np.flatnonzero((lengths > 0) & (weight > 0))
-    if len(counting) < len(lengths):
-        training_set = training_set.take(counting)
-    size = n_features, n_labels
-    if solver == "sag":
-        learner = StochasticAverageGradient(
-            training_set, *size, start=start, possible=possible, **model
-        )
-    else:
-        learner = ExponentiatedGradient(training_set, *size, **model)
-    evaluation = _Evaluation(training_set, *size, possible=possible, **model)
-    history, value, last = History(verbose), math.inf, -_WAIT_AT_LEAST
-    with range_runner(training_set.offsets, n_jobs) as run:
-        for epoch in range(1, max_iter + 1):
+    random_state, tol = check_random_state(settings.random_state), settings.tol
+    evaluation = _Evaluation(training_set, model, settings)
+    history, value, last = History(settings.verbose), math.inf, -_WAIT_AT_LEAST
+    with range_runner(training_set.offsets, settings.n_jobs) as run:
+        for epoch in range(1, settings.max_iter + 1):
             learner.epoch(random_state)
             regular = epoch % _EVALUATE_EVERY == 0
             promising = learner.estimate() <= tol * value and epoch - last >= _WAIT_AT_LEAST
-            evaluate = regular or promising or epoch in (1, max_iter)
+            evaluate = regular or promising or epoch in (1, settings.max_iter)
             if evaluate:
                 value, bound = evaluation.evaluate(learner, run)
                 last = epoch
@@ -116,31 +86,48 @@ def learn_stochastically(
             converged = evaluate and (bound <= tol * value or settled)
             if converged:
                 break
-    chain = learner.chain()
-    return Learnt(chain, evaluation.n_weights, history.arrays(), epoch, bound, converged)
+    complaint = None
+    if not converged:
+        complaint = not_converged(epoch, "epochs", bound, value, tol)
+    return Solution(
+        learner.chain(),
+        history.arrays(),
+        epoch,
+        bound=bound,
+        n_weights=evaluation.n_weights,
+        complaint=complaint,
+    )
 
 
 class _Evaluation:
     """The objective itself, and how far it can be above its minimum."""
 
-    def __init__(self, training_set, n_features, n_labels, **model):
-        every = {"all_possible_states": True, "all_possible_transitions": True}
-        self._objective = CRFObjective(training_set, n_features, n_labels, **every, **model)
+    def __init__(self, training_set, model, settings):
+        self._objective = CRFObjective(
+            training_set,
+            model.n_features,
+            model.n_labels,
+            l2=settings.l2,
+            fit_intercept=settings.fit_intercept,
+            all_possible_states=True,
+            all_possible_transitions=True,
+            possible=model.possible,
+        )
         self._gradient = np.empty(self._objective.size)
         self.n_weights = self._objective.n_weights
         self._values = []
 
     def evaluate(self, learner, run):
-        """Value of the objective, and the better of the bounds that are known."""
+        """Compute the objective, and the better of the known bounds on its distance."""
         theta = self._objective.pack(learner.chain())
         value = self._objective.value_and_gradient(theta, self._gradient, run)
         bound = self._objective.suboptimality_bound(self._gradient)
         dual = learner.notes().get("dual", -math.inf)
-        # Where they are equal, rounding must not turn them round.
+        # At the minimum rounding must not make the distance negative.
         return value, max(min(bound, value - dual), 0.0)
 
     def settled(self, value, tol):
-        """Whether some values in a row, of which this is the last, are the same but for `tol`."""
+        """Return True if some values in a row, this one the last, differ by no more than `tol`."""
         self._values.append(value)
         recent = self._values[-_PATIENCE:]
         return len(recent) == _PATIENCE and np.ptp(recent) <= tol * abs(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -30,7 +32,8 @@ from skstruct.kernels.chain.decode import decode_best, decode_marginals
 from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.sequences import SequenceBatch
-from skstruct.taggers.early_stopping import read_validation_set
+from skstruct.solvers.base import Model, settings_of
+from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.nbest import check_search, make_search, search_sequences
 from skstruct.taggers.stored import check_weights
 from skstruct.utils.parallel import range_runner
@@ -66,12 +69,39 @@ class Labelling(NamedTuple):
 class BaseTagger(Persistent, FeatureInput, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
-    A subclass defines ``_fit(training_set, validation_set=None)``, which sets ``coef_``,
-    ``transition_``, ``intercept_``, ``start_`` and ``end_`` (`_set_chain`; where transitions have
-    features, also ``transition_coef_``), ``n_iter_`` and ``history_``. It is
-    called with ``classes_`` set, after everything about X, y and the parameters was checked, and
-    may raise at any time: `fit` then puts the estimator back as it was. The validation set is a
-    `TrainingSet`, too; labels that no training sequence has are -1 there.
+    A subclass has the parameters `constraint`, `class_weight`, `n_jobs` and `warm_start`.
+
+    Required:
+
+    - ``_solver()`` returns the function that learns, ``solve(training_set, model, start=,
+      watcher=) -> Solution`` (see `skstruct.solvers.base`).
+
+    Optional, with what the base class does:
+
+    - ``_check_params()``: refuse parameters that do not go together. Nothing.
+    - ``_learns_partial_labels()``: True if labels may be None. False.
+    - ``_learns_transition_features``: True if transitions may have features. False.
+    - ``_keep(solution)``: keep what was learned. Sets the weights, ``n_iter_`` and ``history_``.
+
+    `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
+    ``n_features_in_``, calls what ``_solver`` returned, and then ``_keep``. Whatever is raised on
+    the way, it puts the estimator back as it was. So a tagger that always predicts the most
+    frequent label is::
+
+        class MajorityTagger(BaseTagger):
+            def __init__(
+                self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
+            ):
+                self.constraint, self.class_weight = constraint, class_weight
+                self.n_jobs, self.warm_start = n_jobs, warm_start
+
+            def _solver(self):
+                return count_labels
+
+        def count_labels(training_set, model, start, watcher):
+            chain = model.zero_chain()
+            chain.intercept[:] = np.bincount(training_set.labels, minlength=model.n_labels)
+            return Solution(chain, history={}, n_iter=1)
 
     Taggers do not call themselves classifiers to scikit-learn, although they are: for a
     classifier and an integer ``cv`` it would look into y for the classes to stratify by, and
@@ -84,10 +114,6 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
-    # Called with the labels predicted for the validation set, whenever there are some.
-    _on_validation = None
-
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the weights.
 
@@ -121,15 +147,58 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             If X, y or a parameter is invalid; the message names the sequence and the token. The
             estimator is then as it was before.
         """
+        validation = X_val, y_val, sample_weight_val
+        return self._fit_watched(X, y, sample_weight, validation, None)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit_watched(self, X, y, sample_weight, validation, on_prediction):
+        """Learn as `fit`, and call a function with each prediction for the validation set."""
         with unchanged_on_error(self):
-            warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
-            classes = self.classes_ if warm else None
-            # In one call, so that a learner that has packed the data can let go of it.
-            self._fit(
-                self._read_training_set(X, y, sample_weight, classes, not warm),
-                self._read_validation_set(X_val, y_val, sample_weight_val),
+            self._check_params()
+            solve = self._solver()
+            warm = self.warm_start and hasattr(self, "coef_")
+            # In one call, so that a solver that has packed the data can let go of it.
+            solution = solve(
+                self._read_training_set(
+                    X, y, sample_weight, self.classes_ if warm else None, not warm
+                ),
+                self._model(),
+                start=self._chain() if warm else None,
+                watcher=self._watcher(validation, on_prediction),
             )
+            self._keep(solution)
+            if solution.complaint:
+                warnings.warn(solution.complaint, ConvergenceWarning, stacklevel=4)
         return self
+
+    def _check_params(self):
+        """Refuse parameters that do not go together."""
+
+    def _model(self):
+        """Size of the model, and the labellings that `constraint` allows."""
+        n_transition_features = vars(self).get("n_transition_features_in_")
+        size = self.n_features_in_, len(self.classes_), n_transition_features
+        return Model(*size, read_constraint(self.constraint, self.classes_))
+
+    def _watcher(self, validation, on_prediction):
+        """Watch the validation set given to `fit`, if there is one."""
+        validation_set = None
+        if any(part is not None for part in validation):
+            # Imported where it is needed: most fits have no validation set.
+            from skstruct.input.validation_set import read_validation_set
+
+            validation_set = read_validation_set(self._read_X, self.classes_, *validation)
+        return Watcher(settings_of(Stopping, self), validation_set, on_prediction)
+
+    def _keep(self, solution):
+        """Keep what was learned."""
+        self._set_chain(solution.chain)
+        self.n_iter_, self.history_ = solution.n_iter, solution.history
+
+    def _forget(self, *names):
+        """Remove attributes of an earlier fit."""
+        for name in names:
+            vars(self).pop(name, None)
 
     def predict(self, X, known=None):
         """Best label sequences (Viterbi).
@@ -290,9 +359,8 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         sample_weight = _check_sample_weight(
             sample_weight, batch, dtype=np.float64, ensure_non_negative=True
         )
-        class_weight = getattr(self, "class_weight", None)
         sample_weight = weigh_sequences(
-            class_weight, self.classes_, labels, batch.offsets, sample_weight
+            self.class_weight, self.classes_, labels, batch.offsets, sample_weight
         )
         if labels.min(initial=0) < 0:
             sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
@@ -300,21 +368,11 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
             raise ValueError("Sample weights must contain at least one non-zero number.")
         return TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
 
-    def _read_validation_set(self, X, y, sample_weight):
-        def read(batch, labels, weight):
-            return TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
-
-        return read_validation_set(self, read, X, y, sample_weight)
-
-    def _possible(self):
-        """What the parameter `constraint` leaves possible, None if everything is."""
-        return read_constraint(getattr(self, "constraint", None), self.classes_)
-
     def _check_labels(self, labels, offsets):
         """Refuse training labels that the learner, or its `constraint`, can do nothing with."""
         if labels.min(initial=0) < 0:
             check_partial(labels, offsets, learns=self._learns_partial_labels())
-        possible = self._possible()
+        possible = read_constraint(self.constraint, self.classes_)
         if possible is not None:
             check_completable(labels, offsets, self.classes_, possible)
 
@@ -344,11 +402,11 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         """Settle the format of X and bring it into a batch with the features of the model."""
         if not reset:
             check_is_fitted(self)
-        n_transition_features = getattr(self, "n_transition_features_in_", None)
+        n_transition_features = vars(self).get("n_transition_features_in_")
         known = (None, None) if reset else (self.n_features_in_, n_transition_features)
         format, X = read_format(X, *known)
         if reset:
-            self.__dict__.pop("vectorizer_", None)
+            self._forget("vectorizer_")
         if format is Format.ROWS:
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
@@ -374,7 +432,7 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         self.intercept_ = chain.intercept
         self.start_ = chain.start
         self.end_ = chain.end
-        self.__dict__.pop("transition_coef_", None)
+        self._forget("transition_coef_")
         if isinstance(chain, TransitionChain):
             k = len(chain.intercept)
             self.transition_coef_ = chain.transition_weights.reshape(-1, k, k).transpose(1, 2, 0)

@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Real
+from functools import partial
+from numbers import Integral, Real
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skstruct.crfsuite.solver import train_with_crfsuite
-from skstruct.kernels.likelihood.lbfgs import dot
-from skstruct.kernels.online.partial import partial_crf_epoch
-from skstruct.kernels.online.sgd import crf_epoch
-from skstruct.solvers.lbfgs import minimize_lbfgs
-from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.owlqn import minimize_owlqn
-from skstruct.taggers.early_stopping import BestIterate
-from skstruct.taggers.online import OnlineTagger
-from skstruct.utils.history import History
-from skstruct.utils.parallel import range_runner
+from skstruct.solvers.base import settings_of
+from skstruct.solvers.registry import SOLVERS, check_parameters, load, require
+from skstruct.taggers.base import LEARNT, BaseTagger
+from skstruct.taggers.partial_fit import PartialFitMixin
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["CRFTagger"]
 
-# With at least so many tokens, some epochs of stochastic ascent come before L-BFGS; with fewer,
-# all of a fit takes less time than to compile them once.
-_MANY_TOKENS = 10_000
-# Steps of L-BFGS from zero before the curvature says anything.
-_BLIND_STEPS = 15
-# Parameters that not all solvers can do justice to, and the values that ask for nothing.
-_SOLVERS_OF = {
-    "l1": (("lbfgs", "crfsuite"), 0),
-    "warm_start": (("lbfgs", "sgd", "sag", "crfsuite"), False),
-    "min_freq": (("lbfgs", "crfsuite"), 0),
-    "average": (("sgd",), False),
-    "structure_alpha": (("sgd",), 1),
-    "mini_length": (("sgd",), None),
-    "early_stopping": (("lbfgs", "sgd"), False),
-}
+# Attributes that not every solver sets.
+_OF_SOLVERS = ("n_weights_", "suboptimality_bound_")
 
 
 def _learns_online(tagger):
-    if tagger.solver != "sgd":
-        raise AttributeError(f"partial_fit needs solver='sgd', and it is {tagger.solver!r}.")
+    if "partial_fit" not in SOLVERS[tagger.solver].supports:
+        raise AttributeError(f"partial_fit needs solver='sgd', not {tagger.solver!r}.")
     return True
 
 
 @set_module("skstruct")
-class CRFTagger(OnlineTagger):
+class CRFTagger(PartialFitMixin, BaseTagger):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
 
     Minimises ``sum_i s_i nll_i(w) + l1 |w|_1 + l2 / 2 |w|^2`` over the weights ``w`` of features,
@@ -220,8 +197,21 @@ class CRFTagger(OnlineTagger):
     """
 
     _parameter_constraints: dict = {
-        **OnlineTagger._parameter_constraints,
-        "solver": [StrOptions({"lbfgs", "sgd", "sag", "oeg", "crfsuite"})],
+        **BaseTagger._parameter_constraints,
+        "average": ["boolean"],
+        "mini_length": [Interval(Real, 1, None, closed="left"), None],
+        "structure_alpha": [Interval(Real, 1, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "solver": [StrOptions(set(SOLVERS))],
         "l2": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],
         "min_freq": [Interval(Real, 0, None, closed="left")],
@@ -231,7 +221,8 @@ class CRFTagger(OnlineTagger):
         "decay": [Interval(Real, 0, 1, closed="right")],
     }
 
-    _epoch = staticmethod(crf_epoch)
+    _learns_transition_features = True
+    _learnt = (*LEARNT, *_OF_SOLVERS)
 
     def __init__(
         self,
@@ -286,192 +277,36 @@ class CRFTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    partial_fit = available_if(_learns_online)(OnlineTagger.partial_fit)
+    partial_fit = available_if(_learns_online)(PartialFitMixin.partial_fit)
 
     def _check_params(self):
-        for name, (solvers, neutral) in _SOLVERS_OF.items():
-            value = getattr(self, name)
-            if self.solver not in solvers and value != neutral:
-                raise ValueError(
-                    f"{name}={value!r} needs solver={solvers[0]!r}, not {self.solver!r}."
-                )
-        if self.solver != "sgd" and self.tol is None:
-            raise ValueError(f"tol=None needs solver='sgd', not {self.solver!r}.")
-        if self.solver == "oeg" and self.l2 == 0:
-            raise ValueError("l2=0 needs solver='lbfgs', not 'oeg': without penalty, no dual.")
-        if self.solver in ("oeg", "crfsuite") and self.constraint is not None:
-            raise ValueError(f"solver={self.solver!r} knows no constraint; use another solver.")
+        check_parameters(self.solver, self.get_params(deep=False))
 
-    def _new_state(self, *, warm):
-        # What other solvers knew of their result is not known of what becomes of it.
-        self._forget("n_weights_", "suboptimality_bound_")
-        return super()._new_state(warm=warm)
+    def _solver(self):
+        solver = load(self.solver)
+        return partial(solver.solve, settings=settings_of(solver.Settings, self))
+
+    def _learner(self, model):
+        solver = load(self.solver)
+        return solver.learner(model, settings_of(solver.Settings, self))
 
     def _learns_partial_labels(self):
-        return self.solver in ("lbfgs", "sgd")
+        return "partial_labels" in SOLVERS[self.solver].supports
 
-    def _epoch_for(self, training_set):
-        # Compiled only where it is needed.
-        partial = training_set.labels.min(initial=0) < 0
-        return partial_crf_epoch if partial else self._epoch
+    def _model(self):
+        model = super()._model()
+        if model.n_transition_features is not None:
+            require(self.solver, "transition_features", "X with transition features (transition_X)")
+        return model
 
-    def _forget(self, *names):
-        for name in names:
-            self.__dict__.pop(name, None)
+    def _watcher(self, validation, on_prediction):
+        if any(part is not None for part in validation):
+            require(self.solver, "validation_set", "X_val and y_val")
+        return super()._watcher(validation, on_prediction)
 
-    def _fit_with_crfsuite(self, training_set):
-        self._forget("_state", "suboptimality_bound_")
-        names = ("l1", "l2", "min_freq", "all_possible_states", "all_possible_transitions")
-        names += ("fit_intercept", "max_iter", "tol", "verbose")
-        learnt = train_with_crfsuite(
-            training_set,
-            self.n_features_in_,
-            len(self.classes_),
-            **{name: getattr(self, name) for name in names},
-        )
-        self._set_chain(learnt.chain)
-        self.n_weights_, self.history_ = learnt.n_weights, learnt.history
-        self.n_iter_ = len(learnt.history["epoch"])
-
-    def _fit_stochastically(self, training_set):
-        self._forget("_state")
-        if hasattr(self, "n_transition_features_in_"):
-            raise ValueError(
-                f"solver={self.solver!r} does not learn features of transitions (transition_X); "
-                "use solver='lbfgs' or 'sgd'."
-            )
-        # Imported where it is needed: other solvers never pay for it.
-        from skstruct.solvers.stochastic import learn_stochastically
-
-        warm = self.warm_start and hasattr(self, "coef_")
-        names = ("l2", "fit_intercept", "tol", "max_iter", "n_jobs", "verbose")
-        learnt = learn_stochastically(
-            self.solver,
-            training_set,
-            self.n_features_in_,
-            len(self.classes_),
-            check_random_state(self.random_state),
-            start=self._chain() if warm else None,
-            possible=self._possible(),
-            **{name: getattr(self, name) for name in names},
-        )
-        if not learnt.converged:
-            self._warn(learnt.n_iter, "epochs")
-        self.n_iter_, self.n_weights_ = learnt.n_iter, learnt.n_weights
-        self.history_, self.suboptimality_bound_ = learnt.history, learnt.bound
-        self._set_chain(learnt.chain)
-
-    def _warn(self, n_iter, what):
-        warnings.warn(
-            f"The objective is not known to be within tol={self.tol} of its minimum after "
-            f"{n_iter} {what}, of max_iter={self.max_iter}.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
-
-    def _fit(self, training_set, validation_set=None):
-        self._check_params()
-        if self.solver == "sgd":
-            self._fit_online(training_set, validation_set)
-            return
-        if self.solver != "lbfgs" and validation_set is not None:
-            raise ValueError(f"X_val and y_val need solver='lbfgs' or 'sgd', not {self.solver!r}.")
-        if self.solver in ("sag", "oeg"):
-            self._fit_stochastically(training_set)
-            return
-        if self.solver == "crfsuite":
-            self._fit_with_crfsuite(training_set)
-            return
-        self._forget("_state")
-        if self.early_stopping and validation_set is None:
-            random_state = check_random_state(self.random_state)
-            training_set, validation_set = self._hold_out(training_set, random_state)
-        counting = np.flatnonzero(training_set.sample_weight > 0)
-        if len(counting) < len(training_set.sample_weight):
-            training_set = training_set.take(counting)
-        objective = CRFObjective(
-            training_set,
-            self.n_features_in_,
-            len(self.classes_),
-            getattr(self, "n_transition_features_in_", 0),
-            l2=self.l2,
-            min_freq=self.min_freq,
-            all_possible_states=self.all_possible_states,
-            all_possible_transitions=self.all_possible_transitions,
-            fit_intercept=self.fit_intercept,
-            possible=self._possible(),
-        )
-        del training_set
-        theta = self._minimize(objective, BestIterate(self, objective.unpack, validation_set))
-        self.n_weights_ = objective.n_weights
-        self._set_chain(objective.unpack(theta))
-
-    def _starts(self, objective):
-        """Where to start from, and after how many steps to ask for the curvature; at best first."""
-        if self.warm_start and hasattr(self, "coef_"):
-            yield objective.pack(self._chain()), 1
-            return
-        many = len(objective.labels) >= _MANY_TOKENS
-        if many and not (self.l1 or objective.partial):
-            theta = objective.stochastic_start()
-            if theta is not None:
-                yield theta, 1
-        yield np.zeros(objective.size), _BLIND_STEPS
-
-    def _iterates(self, objective, run):
-        """Points on the way to the minimum, from the first start that is no worse than zero."""
-
-        def value_and_gradient(x, out):
-            return objective.value_and_gradient(x, out, run)
-
-        def curvature(x, out):
-            objective.curvature(x, out, run)
-
-        for theta, ask_at in self._starts(objective):
-            if self.l1:
-                iterates = minimize_owlqn(value_and_gradient, theta, self.l1)
-            else:
-                iterates = minimize_lbfgs(
-                    value_and_gradient, theta, curvature=curvature, ask_at=ask_at
-                )
-            first = next(iterates)
-            # A stochastic start may be worse where features are of such different scale, or so few,
-            # that it has not settled.
-            if first.value <= objective.most_at_zero:
-                break
-        yield first
-        yield from iterates
-
-    def _minimize(self, objective, watched):
-        history = History(self.verbose)
-        with range_runner(objective.offsets, self.n_jobs) as run:
-            iterates = self._iterates(objective, run)
-            for iteration, point in enumerate(iterates):
-                bound = objective.suboptimality_bound(point.gradient)
-                history.add(
-                    epoch=iteration,
-                    objective=point.value,
-                    bound=bound,
-                    gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
-                    weight_norm=np.sqrt(dot(point.x, point.x)),
-                )
-                converged = bound <= self.tol * point.value or _stalled(history, self.tol)
-                stopped = watched.visit(point.x, bound, history)
-                if converged or stopped or iteration == self.max_iter:
-                    break
-        if not (converged or stopped):
-            self._warn(iteration, "iterations")
-        self.n_iter_ = iteration
-        self.history_ = history.arrays()
-        theta, self.suboptimality_bound_ = watched.best(point.x, bound)
-        return theta
-
-
-def _stalled(history, tol, period=10):
-    """Whether the last ten iterations brought next to nothing, or there is nowhere to go."""
-    if history["gradient_norm"][-1] == 0:
-        return True
-    objective = history["objective"]
-    if len(objective) <= period:
-        return False
-    return objective[-1 - period] - objective[-1] <= 0.01 * tol * abs(objective[-1])
+    def _keep(self, solution):
+        self._forget(*_OF_SOLVERS)
+        super()._keep(solution)
+        for name, value in zip(_OF_SOLVERS, (solution.n_weights, solution.bound), strict=True):
+            if value is not None:
+                setattr(self, name, value)

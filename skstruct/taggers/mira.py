@@ -198,8 +198,8 @@ class MIRATagger(SearchTagger):
         self.verbose = verbose
 
     def _settings(self):
-        n_transition_features = getattr(self, "n_transition_features_in_", 0)
-        n_slots = max(self.n_features_in_, n_transition_features, len(self.classes_) ** 2)
+        model = self._model()
+        n_slots = max(model.n_features, model.n_transition_features or 0, model.n_labels**2)
         return Margin(
             self._search(),
             self.cost == "hamming",

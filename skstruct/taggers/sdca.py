@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import warnings
+from functools import partial
 from itertools import chain as chain_of
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.solvers.dual import CRFDual, marginals_nbytes
+from skstruct.solvers.base import settings_of
+from skstruct.solvers.dual import marginals_nbytes
+from skstruct.solvers.sdca import Settings, solve, storage_dtype
 from skstruct.taggers.base import BaseTagger
-from skstruct.taggers.early_stopping import validation_accuracy
-from skstruct.utils.history import History
-from skstruct.utils.parallel import range_runner
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["SDCACRF"]
-
-# Whether it is time to stop is asked after this much work at the earliest, some 10 ms: an epoch
-# over a dozen sequences takes less time than the question.
-_WORK_BETWEEN = 1e6
-# Pair marginals in single precision allow gaps down to some 1e-11 of the objective.
-_LEAST_SINGLE_TOL = 1e-8
-# The gap is verified where its estimate is below this many times what is wanted; it is mostly
-# twice too large.
-_OVERESTIMATE = 2.0
 
 
 @set_module("skstruct")
@@ -216,95 +203,13 @@ class SDCACRF(BaseTagger):
         sequences = [[labels] if np.ndim(labels) == 0 else labels for labels in y]
         n_labels = len(set(chain_of.from_iterable(sequences)))
         full = [labels for labels in sequences if len(labels) > 0]
-        return marginals_nbytes(len(full), sum(map(len, full)), n_labels, self._pair_dtype())
+        return marginals_nbytes(len(full), sum(map(len, full)), n_labels, storage_dtype(self.tol))
 
-    def _pair_dtype(self):
-        return np.float32 if self.tol >= _LEAST_SINGLE_TOL else np.float64
+    def _solver(self):
+        return partial(solve, settings=settings_of(Settings, self))
 
-    def _fit(self, training_set, validation_set=None):
-        lengths = np.diff(training_set.offsets)
-        counting = np.flatnonzero((training_set.sample_weight > 0) & (lengths > 0))
-        if len(counting) < len(lengths):
-            training_set = training_set.take(counting)
-        self._check_memory(training_set)
-        dual = CRFDual(
-            training_set,
-            self.n_features_in_,
-            len(self.classes_),
-            l2=self.l2,
-            fit_intercept=self.fit_intercept,
-            dtype=self._pair_dtype(),
-            possible=self._possible(),
-        )
-        offsets = training_set.offsets
-        del training_set
-        with range_runner(offsets, self.n_jobs) as run:
-            certificate = self._maximize(dual, run, validation_set)
-        self.duality_gap_ = certificate.gap
-        self.relative_duality_gap_ = _share(certificate)
-        self._set_chain(dual.chain())
-
-    def _check_memory(self, training_set):
-        n_sequences, n_rows = len(training_set.sample_weight), len(training_set.labels)
-        needed = marginals_nbytes(n_sequences, n_rows, len(self.classes_), self._pair_dtype())
-        if self.verbose:
-            print(f"distributions over labellings: {needed:,} bytes")
-        if needed > self.max_memory:
-            raise MemoryError(
-                f"The distributions over the labellings of {n_rows:,} tokens with "
-                f"{len(self.classes_)} labels take {needed:,} bytes, more than max_memory="
-                f"{self.max_memory:,}. Allow more, or use CRFTagger, which does not store them."
-            )
-
-    def _maximize(self, dual, run, validation_set):
-        """Ascend until the gap is small enough; return the verified certificate."""
-        random_state = check_random_state(self.random_state)
-        history = History(self.verbose)
-        warm = self.warm_start and hasattr(self, "coef_")
-        dual.start(run, self._chain() if warm else None)
-        sampling = dual.sampling(self.sampling, self.nonuniformity)
-        ask_every = math.ceil(_WORK_BETWEEN / dual.work)
-        for epoch in range(1, self.max_iter + 1):
-            if epoch == 1:
-                order = random_state.permutation(dual.n_sequences)
-                dual.visit_all(order, sampling, self.line_search_tol)
-            else:
-                draws = random_state.random_sample(dual.n_sequences)
-                dual.visit_some(draws, sampling, self.line_search_tol)
-            certificate = dual.estimate()
-            if self.verify_every:
-                verify = epoch % self.verify_every == 0
-            else:
-                promising = _share(certificate) <= _OVERESTIMATE * self.tol
-                verify = promising and epoch % ask_every == 0
-            verify = verify or epoch == self.max_iter
-            if verify:
-                certificate = dual.certify(run)
-                sampling = dual.refresh(sampling)
-            history.add(
-                epoch=epoch,
-                **certificate._asdict(),
-                verified=verify,
-                updates=dual.n_updates,
-                oracle_calls=dual.n_oracle_calls,
-                weight_norm=dual.weight_norm(),
-            )
-            if validation_set is not None:
-                validation_accuracy(self, dual.chain(), validation_set, history)
-            if verify and _share(certificate) <= self.tol:
-                break
-        else:
-            warnings.warn(
-                f"The duality gap is {_share(certificate):.2g} of the objective after "
-                f"max_iter={self.max_iter} epochs, more than tol={self.tol}.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        self.n_iter_ = epoch
-        self.history_ = history.arrays()
-        return certificate
-
-
-def _share(certificate):
-    """The gap relative to the objective."""
-    return certificate.gap / certificate.objective if certificate.gap > 0 else 0.0
+    def _keep(self, solution):
+        super()._keep(solution)
+        objective = solution.history["objective"][-1]
+        self.duality_gap_ = solution.bound
+        self.relative_duality_gap_ = solution.bound / objective if solution.bound > 0 else 0.0

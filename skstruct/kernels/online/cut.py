@@ -7,7 +7,7 @@ from skstruct.kernels._jit import jit
 
 @jit
 def cut(offsets, target, draws):
-    """Pieces of all sequences and whose they are (see `skstruct.taggers.pieces.cut_sequences`).
+    """Pieces of all sequences and whose they are (see `skstruct.online.pieces.cut_sequences`).
 
     Parameters
     ----------

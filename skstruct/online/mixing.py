@@ -56,7 +56,7 @@ class Mixture:
         visit : callable
             ``visit(samples, owner, state)`` visits samples and changes the state.
         samples, owner : ndarray
-            From `skstruct.taggers.pieces.cut_sequences`, in the order of visit.
+            From `skstruct.online.pieces.cut_sequences`, in the order of visit.
 
         Returns
         -------

@@ -1,0 +1,277 @@
+"""The loop of the online learners: epochs over a training set, one sequence after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skstruct.kernels.chain.scores import Rows
+from skstruct.kernels.online.appearance import by_appearance, reorder
+from skstruct.kernels.online.loop import NORM, SCALE, Schedule
+from skstruct.online.pieces import cut_sequences
+from skstruct.online.state import averaged, check_finite, new_state, not_finite
+from skstruct.solvers.base import Solution
+from skstruct.solvers.watcher import token_accuracy
+from skstruct.utils.history import History
+from skstruct.utils.parallel import count_shards
+
+__all__ = ["OnlineLearner", "Settings", "UpdateRule", "less_loss"]
+
+
+class Settings(NamedTuple):
+    """Parameters of the loop, with values for estimators that do not have them."""
+
+    max_iter: int = 100
+    tol: float | None = 1e-3
+    average: bool = False
+    fit_intercept: bool = True
+    structure_alpha: float = 1.0
+    mini_length: float | None = None
+    shuffle: bool = True
+    random_state: object = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    learning_rate: float = 1.0
+    decay: float = 1.0
+    l2: float = 0.0
+
+
+def less_loss(history):
+    """Figure of merit of an epoch: minus the logarithm of the loss."""
+    return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+
+
+class UpdateRule(NamedTuple):
+    """Differences between one online learner and another.
+
+    Attributes
+    ----------
+    epoch_for : callable
+        ``epoch_for(training_set)`` returns the compiled pass over it (see
+        `skstruct.kernels.online.loop`).
+    settings : callable
+        Called once for each shard and epoch; returns the NamedTuple that the rule reads.
+    merit : callable
+        ``merit(history)`` returns the figure that is to grow by more than `tol`.
+    notes : callable
+        ``notes(settings, n_visited)`` returns what else to note of an epoch, from the settings
+        that the rule was given in each shard.
+    """
+
+    epoch_for: Callable
+    settings: Callable = tuple
+    merit: Callable = less_loss
+    notes: Callable = lambda settings, n_visited: {}
+
+
+class OnlineLearner:
+    """A learner that changes its weights after every sequence.
+
+    Parameters
+    ----------
+    rule : UpdateRule
+        How a sample changes the weights.
+    settings : Settings
+        Parameters of the loop.
+    model : Model
+        Which weights to learn.
+
+    Attributes
+    ----------
+    settings : Settings
+        As given.
+    """
+
+    def __init__(self, rule, settings, model):
+        self._rule = rule
+        self.settings = settings
+        self._model = model
+
+    def fit(self, training_set, start, watcher):
+        """Learn for up to `max_iter` epochs.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            Sequences to learn from.
+        start : Chain or None
+            Weights to start from.
+        watcher : Watcher
+            Says when to stop.
+
+        Returns
+        -------
+        solution : Solution
+        """
+        settings = self.settings
+        random_state = check_random_state(settings.random_state)
+        rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
+        watcher.renumber_features(rank)
+        training_set = watcher.hold_out(training_set, random_state)
+        state = self.new_state(start)
+        if start is not None:
+            reorder(state.chain.weights, np.argsort(rank))
+        mixture = self._new_mixture(state, training_set)
+        if mixture is not None:
+            state = mixture.state
+        history, complaint = History(settings.verbose), None
+        for epoch in range(1, settings.max_iter + 1):
+            self.run_epoch(training_set, state, random_state, history, epoch, mixture)
+            stop = watcher.visit(lambda: averaged(state), history, self._rule.merit(history))
+            if stop or self._nothing_left(history, state, training_set):
+                break
+        else:
+            if settings.tol is not None:
+                complaint = f"Still improving after max_iter={settings.max_iter} epochs."
+        chain = watcher.best or averaged(state, overwrite=mixture is None)
+        check_finite(chain, self._model.possible, epoch)
+        reorder(chain.weights, rank)
+        return Solution(chain, history.arrays(), epoch, complaint=complaint)
+
+    def new_state(self, start=None):
+        """State before the first sample, with the weights of a chain or zero."""
+        settings = self.settings
+        return new_state(
+            self._model,
+            average=settings.average,
+            learning_rate=settings.learning_rate,
+            start=start,
+        )
+
+    def protect(self, state, training_set, undo):
+        """Make sure that a pass that fails can be undone.
+
+        Parameters
+        ----------
+        state : OnlineState
+            State before the pass.
+        training_set : TrainingSet
+            Sequences of the pass.
+        undo : list of callable
+            Gets the function that undoes the pass.
+
+        Returns
+        -------
+        state : OnlineState
+            The same, or a copy if the pass may touch all weights.
+        """
+        # Imported where it is needed: a `fit` never undoes its passes.
+        from skstruct.online.rollback import Undo, may_rescale
+
+        n_samples = np.count_nonzero(np.diff(training_set.offsets))
+        if may_rescale(state, self.settings.l2, n_samples):
+            return state.copy()
+        undo.append(Undo(state, training_set.rows))
+        return state
+
+    def run_epoch(self, training_set, state, random_state, history, number, mixture=None):
+        """Visit every sample once, and note the result.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            Sequences to learn from.
+        state : OnlineState
+            Updated.
+        random_state : RandomState instance
+            Source of the order and of the cuts.
+        history : History
+            Gets an entry.
+        number : int
+            Number of the epoch.
+        mixture : Mixture, default=None
+            Shards that learn side by side; by default, there is one.
+        """
+        samples, owner = self._draw_samples(training_set.offsets, random_state)
+        epoch = self._rule.epoch_for(training_set)
+        all_settings = []
+
+        def visit(samples_, owner_, state_):
+            settings = self._rule.settings()
+            all_settings.append(settings)
+            return epoch(
+                training_set.rows,
+                training_set.labels,
+                samples_,
+                training_set.sample_weight[owner_],
+                self._schedule(len(samples_), len(samples)),
+                settings,
+                state_,
+            )
+
+        if mixture is None:
+            result = visit(samples, owner, state)
+        else:
+            result = mixture.run_epoch(visit, samples, owner)
+        weight_norm = state.progress[SCALE] * np.sqrt(np.maximum(state.progress[NORM], 0.0))
+        if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
+            raise not_finite(number)
+        lengths = samples[:, 1] - samples[:, 0]
+        n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
+        history.add(
+            epoch=number,
+            mistakes=result.mistakes / max(np.count_nonzero(training_set.labels >= 0), 1),
+            loss=result.loss,
+            weight_norm=weight_norm,
+            **self._rule.notes(all_settings, n_visited),
+        )
+
+    def _draw_samples(self, offsets, random_state):
+        """Draw the samples of an epoch in their order, and the sequence that each belongs to."""
+        samples, owner = cut_sequences(
+            offsets,
+            random_state,
+            mini_length=self.settings.mini_length,
+            structure_alpha=self.settings.structure_alpha,
+        )
+        if self.settings.shuffle:
+            order = np.arange(len(samples))
+            random_state.shuffle(order)
+            samples, owner = samples[order], owner[order]
+        return samples, owner
+
+    def _schedule(self, n_visits, n_samples):
+        """Step sizes and penalty of a learner that visits some of the samples."""
+        settings = self.settings
+        penalty = settings.l2 / n_samples
+        if settings.learning_rate * penalty >= 1:
+            raise ValueError(
+                f"learning_rate={settings.learning_rate} times l2={settings.l2} must be less than "
+                f"the number of samples, {n_samples}."
+            )
+        decay = settings.decay ** (1 / n_visits)
+        return Schedule(float(decay), float(penalty), settings.fit_intercept)
+
+    def _new_mixture(self, state, training_set):
+        """Shards that learn side by side, None if there is one only."""
+        n_shards = count_shards(self.settings.n_jobs)
+        if n_shards <= 1:
+            return None
+        counting = training_set.counting()
+        n_shards = min(n_shards, len(counting))
+        if n_shards <= 1:
+            return None
+        # Imported where it is needed: hardly any fit learns in shards.
+        from skstruct.online.mixing import Mixture
+
+        return Mixture(state, counting, n_shards, self.settings.n_jobs)
+
+    def _nothing_left(self, history, state, training_set):
+        """Return True if an epoch made no mistakes, and the weights that predict make none either.
+
+        The average lags behind the current weights, and pieces say nothing about whole sequences.
+        """
+        if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
+            return False
+        return token_accuracy(averaged(state), training_set, self.settings.n_jobs) == 1.0
+
+
+def _in_order_of_appearance(training_set, n_features):
+    """Renumber the features in the order in which the learner meets them; return their ranks."""
+    rows = Rows(*training_set.rows[: len(Rows._fields)])
+    rank, rows = by_appearance(rows, n_features)
+    rows = training_set.rows._replace(**rows._asdict())
+    return rank, training_set._replace(rows=rows)

@@ -1,0 +1,27 @@
+"""The solver "sgd": stochastic gradient descent on the negative log-likelihood."""
+
+from __future__ import annotations
+
+from skstruct.kernels.online.sgd import crf_epoch
+from skstruct.online.learner import OnlineLearner, Settings, UpdateRule
+
+__all__ = ["Settings", "learner", "solve"]
+
+
+def _epoch_for(training_set):
+    if training_set.labels.min(initial=0) >= 0:
+        return crf_epoch
+    # Imported where it is needed: few training sets have tokens without a label.
+    from skstruct.kernels.online.partial import partial_crf_epoch
+
+    return partial_crf_epoch
+
+
+def learner(model, settings):
+    """Online learner of a conditional random field."""
+    return OnlineLearner(UpdateRule(_epoch_for), settings, model)
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.solvers.base` says."""
+    return learner(model, settings).fit(training_set, start, watcher)

@@ -1,0 +1,111 @@
+"""Weights on their way: where an online learner starts, and what its average is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.input.constraints import WEIGHTS, forbid, without_forbidden
+from skstruct.kernels.chain.scores import TransitionChain
+from skstruct.kernels.online.loop import (
+    N_PROGRESS,
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
+    TOTAL,
+    OnlineState,
+    subtract_lag,
+)
+
+__all__ = ["averaged", "check_finite", "new_state", "not_finite"]
+
+
+def new_state(model, *, average, learning_rate, start=None):
+    """State before the first sample.
+
+    Parameters
+    ----------
+    model : Model
+        Size of the model.
+    average : bool
+        Whether to keep track of the average of the weights.
+    learning_rate : float
+        Step size of the first sample.
+    start : Chain, default=None
+        Weights to start from, copied; by default, zero.
+
+    Returns
+    -------
+    state : OnlineState
+    """
+    if start is None:
+        chain = model.zero_chain()
+    else:
+        chain = forbid(type(start)(*(part.copy() for part in start)), model.possible)
+    averages = model._replace(possible=None)
+    if not average:
+        none = None if model.n_transition_features is None else 0
+        averages = averages._replace(n_features=0, n_transition_features=none)
+    progress = np.zeros(N_PROGRESS)
+    progress[NORM] = 0.0 if start is None else _squared_norm(chain)
+    progress[SCALE], progress[RATE] = 1.0, learning_rate
+    return OnlineState(chain, averages.zero_chain(), progress)
+
+
+def averaged(state, *, overwrite=False):
+    """Chain of the averaged weights, or of the current ones where there is no average.
+
+    Parameters
+    ----------
+    state : OnlineState
+        State after any number of samples.
+    overwrite : bool, default=False
+        Whether the arrays of the state may be used for the result.
+
+    Returns
+    -------
+    chain : Chain
+    """
+    progress = state.progress
+    factor, lag_factor = progress[SCALE], 0.0
+    target = state.chain
+    if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
+        factor, lag_factor = progress[TOTAL] / progress[SEEN], 1 / progress[SEEN]
+        target = state.lag
+    forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
+    parts = []
+    for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
+        part = out if overwrite else np.empty_like(weights)
+        subtract_lag(
+            np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part)
+        )
+        parts.append(part)
+    chain = type(state.chain)(*parts)
+    for name, which in forbidden.items():
+        # Mixing shards has multiplied these by zero.
+        getattr(chain, name)[which] = -np.inf
+    return chain
+
+
+def check_finite(chain, possible, epoch):
+    """Raise a ValueError for weights that are infinite or NaN where `possible` allows labels."""
+    learnt = chain if possible is None else without_forbidden(chain, possible)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not all(np.isfinite(part.sum()) for part in learnt):
+            raise not_finite(epoch)
+
+
+def not_finite(epoch):
+    """Error for weights that overflowed."""
+    return ValueError(
+        f"The weights became infinite or NaN in epoch {epoch}: scale the features, or lower the "
+        "learning rate."
+    )
+
+
+def _squared_norm(chain):
+    """Squared norm of the weights of features."""
+    norm = np.square(chain.weights).sum()
+    if isinstance(chain, TransitionChain):
+        norm += np.square(chain.transition_weights).sum()
+    return norm

@@ -1,0 +1,124 @@
+"""The interface of a solver: what it is given, and what it returns.
+
+A solver is a module with two names::
+
+    class Settings(NamedTuple):
+        ...     # the parameters of the estimator that the solver reads
+
+    def solve(training_set, model, settings, start, watcher) -> Solution:
+        ...     # learn the weights
+
+`solve` gets a `TrainingSet`, the `Model` that says which weights to learn, its `Settings`, the
+`Chain` to start from (None for zero) and a `Watcher`. It may let go of the training set before it
+returns: nobody else holds it. It calls ``watcher.visit`` once an epoch, and stops when that returns
+True. It raises nothing but ValueError and MemoryError for input that it cannot learn from, and
+leaves warnings to its caller, in ``Solution.complaint``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from skstruct.input.constraints import forbid
+from skstruct.input.training_set import zero_transition_weights
+from skstruct.kernels.chain.scores import Chain, TransitionChain
+
+if TYPE_CHECKING:
+    from skstruct.input.constraints import Constraint
+
+__all__ = ["Model", "Solution", "not_converged", "settings_of"]
+
+
+class Model(NamedTuple):
+    """Size of a model, and the labellings that it allows.
+
+    Attributes
+    ----------
+    n_features, n_labels : int
+        Number of features and of labels.
+    n_transition_features : int or None
+        Number of transition features; None where transitions have none.
+    possible : Constraint or None
+        Labels that may follow each other, come first and last; None allows all.
+    """
+
+    n_features: int
+    n_labels: int
+    n_transition_features: int | None = None
+    possible: Constraint | None = None
+
+    def zero_chain(self):
+        """Weights of zero, minus infinity for labellings that are impossible."""
+        k = self.n_labels
+        chain = Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        if self.n_transition_features is not None:
+            weights = zero_transition_weights(self.n_transition_features, k)
+            chain = TransitionChain(*chain, weights)
+        return chain if self.possible is None else forbid(chain, self.possible)
+
+
+class Solution(NamedTuple):
+    """Weights that a solver has found, and how it found them.
+
+    Attributes
+    ----------
+    chain : Chain
+        The weights.
+    history : dict of ndarray
+        Columns of ``history_``, one entry an epoch.
+    n_iter : int
+        Number of epochs or iterations.
+    bound : float or None
+        The objective is at most this far above its minimum; None where that is unknown.
+    n_weights : int or None
+        Number of weights of the model; None where the solver does not count them.
+    complaint : str or None
+        Text of a `ConvergenceWarning`; None where there is nothing to complain about.
+    """
+
+    chain: Chain
+    history: dict
+    n_iter: int
+    bound: float | None = None
+    n_weights: int | None = None
+    complaint: str | None = None
+
+
+def settings_of(kind, estimator):
+    """Collect the parameters of an estimator that a record of settings has fields for.
+
+    Parameters
+    ----------
+    kind : type
+        A NamedTuple. Its defaults stand for parameters that the estimator does not have.
+    estimator : estimator
+        Source of the values.
+
+    Returns
+    -------
+    settings : kind
+    """
+    params = estimator.get_params(deep=False)
+    return kind(**{name: params[name] for name in kind._fields if name in params})
+
+
+def not_converged(n_iter, unit, bound, value, tol):
+    """Text of the warning of a solver that ended before it had converged.
+
+    Parameters
+    ----------
+    n_iter : int
+        Number of epochs or iterations.
+    unit : str
+        Name of them.
+    bound, value : float
+        Bound on the distance from the minimum, and the objective.
+    tol : float
+        Share of the objective that the bound was to reach.
+    """
+    after = f"Did not converge after {n_iter} {unit}"
+    if not np.isfinite(bound):
+        return f"{after}, and the distance from the minimum is unknown. Increase max_iter or l2."
+    return f"{after}: bound {bound / value:.2g} > tol {tol:.2g}. Increase max_iter, tol or l2."

@@ -1,0 +1,144 @@
+"""The solver "lbfgs": the whole objective at every step, by L-BFGS or, with an L1 penalty, OWL-QN.
+
+Large training sets are started by dual-free coordinate ascent (Shalev-Shwartz, 2016), from which
+L-BFGS needs a third of the evaluations or fewer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skstruct.kernels.likelihood.lbfgs import dot
+from skstruct.solvers.base import Solution, not_converged
+from skstruct.solvers.lbfgs import minimize_lbfgs
+from skstruct.solvers.objective import CRFObjective
+from skstruct.utils.history import History
+from skstruct.utils.parallel import range_runner
+
+__all__ = ["Settings", "solve"]
+
+# Below this many tokens a fit takes less time than compiling the stochastic start once.
+_MANY_TOKENS = 10_000
+# Steps of L-BFGS from zero before the curvature is of any use.
+_BLIND_STEPS = 15
+
+
+class Settings(NamedTuple):
+    """Parameters of `CRFTagger` that the solver reads."""
+
+    l2: float
+    l1: float
+    min_freq: float
+    all_possible_states: bool
+    all_possible_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    random_state: object
+    n_jobs: int | None
+    verbose: int
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.solvers.base` says."""
+    training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
+    weighted = np.flatnonzero(training_set.sample_weight > 0)
+    if len(weighted) < len(training_set.sample_weight):
+        training_set = training_set.take(weighted)
+    objective = CRFObjective(
+        training_set,
+        model.n_features,
+        model.n_labels,
+        model.n_transition_features or 0,
+        l2=settings.l2,
+        min_freq=settings.min_freq,
+        all_possible_states=settings.all_possible_states,
+        all_possible_transitions=settings.all_possible_transitions,
+        fit_intercept=settings.fit_intercept,
+        possible=model.possible,
+    )
+    # The objective has packed it.
+    del training_set
+    return _minimize(objective, settings, start, watcher)
+
+
+def _minimize(objective, settings, start, watcher):
+    history = History(settings.verbose)
+    with range_runner(objective.offsets, settings.n_jobs) as run:
+        iterates = _iterates(objective, settings.l1, start, run)
+        for iteration, point in enumerate(iterates):
+            bound = objective.suboptimality_bound(point.gradient)
+            history.add(
+                epoch=iteration,
+                objective=point.value,
+                bound=bound,
+                gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
+                weight_norm=np.sqrt(dot(point.x, point.x)),
+            )
+            converged = bound <= settings.tol * point.value or _stalled(history, settings.tol)
+            stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
+            if converged or stopped or iteration == settings.max_iter:
+                break
+    complaint = None
+    if not (converged or stopped):
+        complaint = not_converged(iteration, "iterations", bound, point.value, settings.tol)
+    chain = watcher.best or objective.unpack(point.x)
+    return Solution(
+        chain,
+        history.arrays(),
+        iteration,
+        bound=history["bound"][watcher.best_entry],
+        n_weights=objective.n_weights,
+        complaint=complaint,
+    )
+
+
+def _starts(objective, l1, start):
+    """Yield points to start from, and the step at which to ask for the curvature; best first."""
+    if start is not None:
+        yield objective.pack(start), 1
+        return
+    if len(objective.labels) >= _MANY_TOKENS and not (l1 or objective.partial):
+        theta = objective.stochastic_start()
+        if theta is not None:
+            yield theta, 1
+    yield np.zeros(objective.size), _BLIND_STEPS
+
+
+def _iterates(objective, l1, start, run):
+    """Yield points on the way to the minimum, from the first start that is no worse than zero."""
+
+    def value_and_gradient(x, out):
+        return objective.value_and_gradient(x, out, run)
+
+    def curvature(x, out):
+        objective.curvature(x, out, run)
+
+    for theta, ask_at in _starts(objective, l1, start):
+        if l1:
+            # Imported where it is needed: most models have no L1 penalty.
+            from skstruct.solvers.owlqn import minimize_owlqn
+
+            iterates = minimize_owlqn(value_and_gradient, theta, l1)
+        else:
+            iterates = minimize_lbfgs(value_and_gradient, theta, curvature=curvature, ask_at=ask_at)
+        first = next(iterates)
+        # The stochastic start may be worse than zero where it has not settled: with few features,
+        # or features of very different scale.
+        if first.value <= objective.most_at_zero:
+            break
+    yield first
+    yield from iterates
+
+
+def _stalled(history, tol, period=10):
+    """Return True if ten iterations gained next to nothing, or the gradient is zero."""
+    if history["gradient_norm"][-1] == 0:
+        return True
+    objective = history["objective"]
+    if len(objective) <= period:
+        return False
+    return objective[-1 - period] - objective[-1] <= 0.01 * tol * abs(objective[-1])

@@ -1,0 +1,191 @@
+"""Watch a held-out set while a solver runs: its accuracy, and when to stop because of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels.chain.decode import decode_best
+from skstruct.utils.parallel import range_runner
+
+__all__ = ["Patience", "Stopping", "Watcher", "token_accuracy"]
+
+# Code of tokens without a label.
+_UNKNOWN = -1
+
+
+class Stopping(NamedTuple):
+    """Parameters of early stopping, with values for estimators that do not have it."""
+
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    tol: float | None = 1e-3
+    n_iter_no_change: int = 5
+    n_jobs: int | None = None
+
+
+class Watcher:
+    """Score a held-out set at every epoch, keep the best weights, and say when to stop.
+
+    Without a held-out set, and without a figure of merit from the solver, it never says so.
+
+    Parameters
+    ----------
+    stopping : Stopping, default=Stopping()
+        Parameters of the estimator.
+    validation_set : TrainingSet, default=None
+        The held-out set. With early stopping and without one, `hold_out` makes it.
+    on_prediction : callable, default=None
+        Called at every epoch with the labels predicted for the held-out set, an ndarray of codes
+        of shape (n_rows,).
+
+    Attributes
+    ----------
+    best : Chain or None
+        Weights of the epoch with the best score; None without early stopping.
+    best_entry : int
+        Entry of the history that belongs to them.
+    """
+
+    def __init__(self, stopping=None, validation_set=None, on_prediction=None):
+        self._stopping = Stopping() if stopping is None else stopping
+        self._patience = Patience(self._stopping.tol, self._stopping.n_iter_no_change)
+        self._on_prediction = on_prediction
+        self.validation_set = validation_set
+        self.best, self.best_entry = None, -1
+
+    def hold_out(self, training_set, random_state):
+        """Take part of a training set for validation where early stopping needs it.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            All sequences.
+        random_state : RandomState instance
+            Source of the choice; not touched where nothing is held out.
+
+        Returns
+        -------
+        training_set : TrainingSet
+            The sequences to learn from.
+
+        Raises
+        ------
+        ValueError
+            If no sequence would be left to learn from.
+        """
+        if not self._stopping.early_stopping or self.validation_set is not None:
+            return training_set
+        counting = training_set.counting()
+        fraction = self._stopping.validation_fraction
+        n_held = max(1, round(fraction * len(counting)))
+        if n_held >= len(counting):
+            raise ValueError(
+                f"early_stopping with validation_fraction={fraction} leaves no sequence to learn "
+                f"from: {len(counting)} in all. Use more sequences or a smaller fraction."
+            )
+        order = counting[random_state.permutation(len(counting))]
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        self.validation_set = training_set.take(held)
+        return training_set.take(kept)
+
+    def renumber_features(self, rank):
+        """Give feature ``f`` of the held-out set the number ``rank[f]``."""
+        data = self.validation_set
+        if data is not None:
+            rows = data.rows._replace(indices=rank[data.rows.indices])
+            self.validation_set = data._replace(rows=rows)
+
+    def visit(self, chain, history, merit=None):
+        """Score the weights after an epoch, and decide whether to stop.
+
+        Parameters
+        ----------
+        chain : callable
+            Returns the weights; called if there is a held-out set.
+        history : History
+            Gets the score as ``"validation_score"``.
+        merit : float, default=None
+            Figure that is to grow, for solvers that stop without a held-out set. Early stopping
+            takes the score in its place.
+
+        Returns
+        -------
+        stop : bool
+            True if learning is to stop after this epoch.
+        """
+        weights = None
+        if self.validation_set is not None:
+            weights = chain()
+            score = token_accuracy(
+                weights, self.validation_set, self._stopping.n_jobs, self._on_prediction
+            )
+            history.amend(validation_score=score)
+            merit = score if self._stopping.early_stopping else merit
+        if merit is None:
+            return False
+        if self._patience.is_best(merit) and self._stopping.early_stopping:
+            self.best, self.best_entry = weights, len(history["epoch"]) - 1
+        return self._patience.is_over
+
+
+class Patience:
+    """Count the epochs since a figure improved by more than a tolerance.
+
+    Parameters
+    ----------
+    tol : float or None
+        Least improvement that counts. With None, patience never ends.
+    n_iter_no_change : int
+        Epochs to wait for an improvement.
+    """
+
+    def __init__(self, tol, n_iter_no_change):
+        self._tol = tol
+        self._n_iter_no_change = n_iter_no_change
+        self._best = -np.inf
+        self._since = 0
+
+    def is_best(self, merit):
+        """Take note of an epoch; return True if it is the best one so far."""
+        best = merit > self._best
+        self._since = 0 if merit > self._best + (self._tol or 0.0) else self._since + 1
+        self._best = max(self._best, merit)
+        return best
+
+    @property
+    def is_over(self):
+        """True when it is time to stop."""
+        return self._tol is not None and self._since >= self._n_iter_no_change
+
+
+def token_accuracy(chain, data, n_jobs, on_prediction=None):
+    """Weighted share of the labelled tokens that a chain labels correctly.
+
+    Parameters
+    ----------
+    chain : Chain
+        Weights.
+    data : TrainingSet
+        Sequences and their gold labels.
+    n_jobs : int or None
+        Number of threads.
+    on_prediction : callable, default=None
+        Called with the predicted labels, ndarray of shape (n_rows,).
+
+    Returns
+    -------
+    accuracy : float
+    """
+    predicted = np.empty(len(data.labels), np.int32)
+    with range_runner(data.offsets, n_jobs) as run:
+        run(
+            lambda _, first, last: decode_best(
+                data.rows, data.offsets, first, last, chain, predicted
+            )
+        )
+    if on_prediction is not None:
+        on_prediction(predicted)
+    weight = np.repeat(data.sample_weight, np.diff(data.offsets)) * (data.labels != _UNKNOWN)
+    return float(np.average(predicted == data.labels, weights=weight))

@@ -1,0 +1,145 @@
+"""`partial_fit`: one pass over some more sequences, with weights that change in place."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+
+from skstruct.input.class_weight import refuse_balanced
+from skstruct.input.constraints import forbid
+from skstruct.kernels.chain.scores import Chain, TransitionChain
+from skstruct.kernels.online.loop import N_PROGRESS, OnlineState
+from skstruct.online.state import averaged, check_finite
+from skstruct.taggers.base import LEARNT
+from skstruct.taggers.stored import check_learner
+from skstruct.utils.history import History
+from skstruct.utils.transaction import unchanged_on_error
+
+__all__ = ["PartialFitMixin"]
+
+
+class _Deferred:
+    """A learned attribute that is computed when it is asked for.
+
+    Instances come first: once the attribute is set, this descriptor is out of the way.
+    """
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def __get__(self, tagger, owner=None):
+        if tagger is None:
+            return self
+        tagger._compute_weights()
+        try:
+            return vars(tagger)[self._name]
+        except KeyError:
+            message = f"{type(tagger).__name__!r} object has no attribute {self._name!r}"
+            raise AttributeError(message) from None
+
+
+class PartialFitMixin:
+    """Mixin, before `BaseTagger`, of taggers that learn in portions.
+
+    A subclass defines ``_learner(model)``, which returns an `OnlineLearner`. After `partial_fit`
+    the weights are in ``_state``, and the attributes that users read are computed on demand: that
+    takes a pass over all weights, which is long compared with a small portion.
+    """
+
+    _state = None
+    _records = (OnlineState, Chain, TransitionChain)
+    # Attributes that no longer hold after `partial_fit`.
+    _learnt = LEARNT
+    coef_ = _Deferred()
+    transition_ = _Deferred()
+    intercept_ = _Deferred()
+    start_ = _Deferred()
+    end_ = _Deferred()
+    transition_coef_ = _Deferred()
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Make one pass over some more sequences.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `fit`. Feature dicts and attribute strings are turned into numbers with what the
+            first call has seen; features that first occur in a later call are ignored.
+        y : sequences of labels
+            As in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur in any call. Needed in the first call, unless that has them
+            all.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Factor of the change that each sequence makes.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; and if `classes` are not those of the first call.
+        """
+        with unchanged_on_error(self) as undo:
+            self._check_params()
+            refuse_balanced(self.class_weight)
+            first_call = self._state is None and not hasattr(self, "coef_")
+            classes = self._check_classes(classes, first_call)
+            training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
+            model = self._model()
+            learner = self._learner(model)
+            state = self._state
+            if state is None:
+                state = learner.new_state(None if first_call else self._chain())
+            state = state._replace(chain=forbid(state.chain, model.possible))
+            state = learner.protect(state, training_set, undo)
+            n_epochs = 1 if first_call else self.n_iter_ + 1
+            history = History(learner.settings.verbose)
+            random_state = check_random_state(learner.settings.random_state)
+            learner.run_epoch(training_set, state, random_state, history, n_epochs)
+            # The norm has shown that the weights of features are finite.
+            no_features = np.empty((0, len(self.classes_)))
+            others = Chain(no_features, *state.chain[1 : len(Chain._fields)])
+            check_finite(others, model.possible, n_epochs)
+            self._forget(*self._learnt)
+            self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+        return self
+
+    def _keep(self, solution):
+        self._forget("_state")
+        super()._keep(solution)
+
+    def _compute_weights(self):
+        """Set the learned attributes that `partial_fit` has left open."""
+        if self._state is None:
+            return
+        known = vars(self).copy()
+        self._set_chain(averaged(self._state))
+        vars(self).update(known)
+
+    def _check_state(self):
+        super()._check_state()
+        if self._state is not None:
+            check_learner(self, self._state, N_PROGRESS)
+
+    def _restore_state(self):
+        # A tagger that this one is a copy of may change the arrays in place.
+        if self._state is not None:
+            self._state = self._state.copy()
+
+    def _check_classes(self, classes, first_call):
+        """Return the classes known before y is read, None if there are none."""
+        known = None if first_call else self.classes_
+        if classes is None:
+            return known
+        classes = np.unique(classes)
+        if known is not None and not np.array_equal(classes, known):
+            raise ValueError(
+                f"classes={classes!r} is not the same as in the first call of partial_fit, "
+                f"{known!r}."
+            )
+        return classes
