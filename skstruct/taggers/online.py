@@ -29,8 +29,8 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
       before the pass. Empty.
     - ``_merit(history)``: the figure that is to grow by more than `tol`. Called after each epoch.
       Minus the logarithm of the loss.
-    - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each shard.
-      Called after each epoch. None.
+    - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each
+      shard. Called after each epoch. None.
 
     The loop reads the parameters that `skstruct.online.learner.Settings` and
     `skstruct.solvers.watcher.Stopping` list, as far as a subclass has them. So a perceptron with
