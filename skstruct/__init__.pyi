@@ -8,10 +8,10 @@ from .rerankers.stacking import NBestReranker
 from .rerankers.truncated_gradient import TruncatedGradientReranker
 from .rerankers.vrda import VRDAReranker
 from .sequences import SequenceBatch
-from .taggers.base import Labelling
 from .taggers.crf import CRFTagger
 from .taggers.mira import MIRATagger
 from .taggers.perceptron import PerceptronTagger
+from .taggers.prediction import Labelling
 from .taggers.sapo import SAPOTagger
 from .taggers.sdca import SDCACRF
 from .templates.hashing import HashingTemplateVectorizer

@@ -102,7 +102,7 @@ def test_weights_of_sequences_repeat_them(data):
 def test_features_of_transitions_are_refused(data):
     training_set, classes, n_features = pack(*data)
     rows = TransitionRows(*training_set.rows, transitions=training_set.rows)
-    with pytest.raises(ValueError, match="knows no features of transitions"):
+    with pytest.raises(ValueError, match="does not support transition features"):
         train_with_crfsuite(training_set._replace(rows=rows), n_features, len(classes))
 
 

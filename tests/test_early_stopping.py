@@ -251,8 +251,8 @@ def test_features_of_transitions(learner, noisy):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y_val": None}, "X_val and y_val are needed both"),
-        ({"X_val": None}, "X_val and y_val are needed both"),
+        ({"y_val": None}, "Pass both X_val and y_val"),
+        ({"X_val": None}, "Pass both X_val and y_val"),
         ({"X_val": None, "y_val": None, "sample_weight_val": [1]}, "sample_weight_val is given"),
         ({"y_val": [[7], [7, 8]]}, r"X_val, y_val: none of the labels \[7, 8\] occurs"),
         ({"y_val": [["0"], ["1", "0"]]}, "none of the labels"),

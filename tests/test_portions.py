@@ -16,7 +16,7 @@ from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, Sequen
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.online.loop import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
 from skstruct.online.rollback import may_rescale
-from skstruct.taggers.base import LEARNT
+from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.history import History
 
 LEARNERS = [

@@ -104,13 +104,13 @@ def settings_of(kind, estimator):
     return kind(**{name: params[name] for name in kind._fields if name in params})
 
 
-def not_converged(n_iter, unit, bound, value, tol):
+def not_converged(n_iter, max_iter, unit, bound, value, tol):
     """Text of the warning of a solver that ended before it had converged.
 
     Parameters
     ----------
-    n_iter : int
-        Number of epochs or iterations.
+    n_iter, max_iter : int
+        Number of epochs or iterations made, and allowed.
     unit : str
         Name of them.
     bound, value : float
@@ -118,7 +118,7 @@ def not_converged(n_iter, unit, bound, value, tol):
     tol : float
         Share of the objective that the bound was to reach.
     """
-    after = f"Did not converge after {n_iter} {unit}"
+    after = f"Did not converge after {n_iter} {unit} (max_iter={max_iter})"
     if not np.isfinite(bound):
         return f"{after}, and the distance from the minimum is unknown. Increase max_iter or l2."
     return f"{after}: bound {bound / value:.2g} > tol {tol:.2g}. Increase max_iter, tol or l2."

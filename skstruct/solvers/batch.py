@@ -84,7 +84,8 @@ def _minimize(objective, settings, start, watcher):
                 break
     complaint = None
     if not (converged or stopped):
-        complaint = not_converged(iteration, "iterations", bound, point.value, settings.tol)
+        limits = settings.max_iter, "iterations"
+        complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
     chain = watcher.best or objective.unpack(point.x)
     return Solution(
         chain,

@@ -129,7 +129,7 @@ def _maximize(dual, settings, run, watcher, history):
             break
     else:
         complaint = (
-            f"Did not converge after {epoch} epochs: duality gap "
+            f"Did not converge after max_iter={epoch} epochs: duality gap "
             f"{relative_gap(certificate):.2g} of the objective > tol {settings.tol:.2g}. "
             "Increase max_iter, tol or l2."
         )

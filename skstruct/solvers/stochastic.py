@@ -88,7 +88,7 @@ def run_epochs(learner, training_set, model, settings):
                 break
     complaint = None
     if not converged:
-        complaint = not_converged(epoch, "epochs", bound, value, tol)
+        complaint = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
     return Solution(
         learner.chain(),
         history.arrays(),

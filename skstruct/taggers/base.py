@@ -1,14 +1,11 @@
-"""What all taggers share: reading X and y, prediction, and that a failed fit changes nothing."""
+"""Base of the taggers: read X and y, learn, keep the weights; a failed fit changes nothing."""
 
 from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
@@ -16,57 +13,20 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skstruct.features.mixin import FeatureInput
-from skstruct.input.class_weight import weigh_sequences
-from skstruct.input.constraints import SCHEMES, check_labelling, minus_infinite, read_constraint
-from skstruct.input.formats import Format, encode_labels, read_format, shape_predictions
-from skstruct.input.known_labels import (
-    check_completable,
-    check_decoded,
-    check_partial,
-    clamp,
-    no_labelling,
-    without_unlabelled,
-)
+from skstruct.input.constraints import SCHEMES, read_constraint
+from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.kernels.chain.decode import decode_best, decode_marginals
-from skstruct.kernels.chain.forward_backward import prepare_transitions
-from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
-from skstruct.taggers.nbest import check_search, make_search, search_sequences
-from skstruct.taggers.stored import check_weights
-from skstruct.utils.parallel import range_runner
+from skstruct.taggers.prediction import LinearChainMixin
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import unchanged_on_error
 
-__all__ = ["LEARNT", "BaseTagger", "Labelling"]
-
-# Attributes that hold what was learnt; the last one only where transitions have features.
-LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
+__all__ = ["BaseTagger"]
 
 
-@set_module("skstruct")
-class Labelling(NamedTuple):
-    """One label sequence that `BaseTagger.predict_nbest` found.
-
-    Attributes
-    ----------
-    labels : list
-        One label a token.
-    score : float
-        What the model scores it: the weights of its labels and label pairs, summed.
-    probability : float
-        ``exp(score)`` over the sum of the same of all label sequences, or of those found.
-    """
-
-    labels: list
-    score: float
-    probability: float
-
-
-class BaseTagger(Persistent, FeatureInput, BaseEstimator):
+class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
     A subclass has the parameters `constraint`, `class_weight`, `n_jobs` and `warm_start`.
@@ -195,154 +155,6 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         self._set_chain(solution.chain)
         self.n_iter_, self.history_ = solution.n_iter, solution.history
 
-    def _forget(self, *names):
-        """Remove attributes of an earlier fit."""
-        for name in names:
-            vars(self).pop(name, None)
-
-    def predict(self, X, known=None):
-        """Best label sequences (Viterbi).
-
-        Parameters
-        ----------
-        X : sequences of tokens
-            In any format that `fit` takes, with the same features. Unknown features of dicts and
-            attribute strings are ignored.
-        known : sequences of labels, default=None
-            Labels that are known, in the shape of `y`, with None for tokens whose label is not.
-            The labelling is then the best one that agrees with them.
-
-        Returns
-        -------
-        y : ndarray
-            Object array of lists of labels, one for each sequence; 2-D for a 3-D X, 1-D for a 2-D
-            X. An empty sequence gives an empty list.
-
-        Raises
-        ------
-        ValueError
-            If `X` or `known` is invalid, or a sequence has no possible labelling because of the
-            `constraint` and what is known; the message names the sequence.
-        """
-        format, batch = self._read_X(X)
-        rows, chain, known, possible = self._condition(batch, known, format)
-        codes = np.empty(batch.n_rows, np.int32)
-        with range_runner(batch.offsets, self.n_jobs) as run:
-            run(lambda _, first, last: decode_best(rows, batch.offsets, first, last, chain, codes))
-        check_decoded(codes, known, batch.offsets, possible)
-        return self._shape_labels(codes, batch, format)
-
-    def predict_proba(self, X, known=None):
-        """Marginal probability of each label at each token (forward-backward).
-
-        The distribution is ``exp(score)`` over all label sequences. It is what a CRF was trained
-        for; the scores of a perceptron have no natural scale, so read its marginals as a ranking.
-
-        Parameters
-        ----------
-        X : sequences of tokens
-            As in `predict`.
-        known : sequences of labels, default=None
-            As in `predict`. The probabilities are then conditional on these labels.
-
-        Returns
-        -------
-        proba : ndarray
-            Object array of arrays of shape ``(length_i, n_classes)``, one for each sequence;
-            ``(n_sequences, length, n_classes)`` for a 3-D X, ``(n_rows, n_classes)`` for a 2-D X.
-            Columns in the order of ``classes_``.
-
-        Raises
-        ------
-        ValueError
-            As in `predict`.
-        """
-        format, batch = self._read_X(X)
-        marginals, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
-        return shape_predictions(marginals, batch.offsets, format)
-
-    def predict_nbest(
-        self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
-    ):
-        """Best label sequences, with scores and probabilities.
-
-        Parameters
-        ----------
-        X : sequences of tokens
-            As in `predict`.
-        n_best : int, default=5
-            How many are wanted. Where there are fewer possible label sequences, all are returned.
-        search : {"astar", "kbest", "beam"}, default="astar"
-            How they are found. "astar" and "kbest", k-best Viterbi, are exact and return the
-            same; "astar" is faster. "beam" keeps the `beam_width` best partial label sequences
-            from token to token: it may miss some, and may then end with worse ones.
-        beam_width : int, default=50
-            How many partial label sequences a beam keeps, at least `n_best`.
-        normalize : {"all", "n_best"}, default="all"
-            Over what the probabilities sum to one: all label sequences, or those returned (as
-            :class:`~skstruct.SAPOTagger` does when it learns).
-        known : sequences of labels, default=None
-            As in `predict`. Only labellings that agree with these labels are returned, and "all"
-            means all of those.
-
-        Returns
-        -------
-        labellings : ndarray of shape (n_sequences,), dtype object
-            For each sequence a list of `Labelling` ``(labels, score, probability)``, best first.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, and as in `predict`.
-        """
-        check_search(n_best, search, beam_width)
-        if normalize not in ("all", "n_best"):
-            raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
-        format, batch = self._read_X(X)
-        rows, chain, known, possible = self._condition(batch, known, format)
-        found = make_search(n_best, search, beam_width)
-        codes, scores, counts = search_sequences(rows, batch.offsets, chain, found, self.n_jobs)
-        impossible = np.flatnonzero(scores[:, 0] == -np.inf)
-        if len(impossible):
-            raise no_labelling(impossible[0], known, possible)
-        log_partition = None
-        if normalize == "all":
-            _, log_partition = self._marginals(batch.offsets, rows, chain, known, possible)
-        labels = self.classes_.astype(object)[codes]
-        result = np.empty(len(batch), dtype=object)
-        for i, n_found in enumerate(counts):
-            a, b = batch.offsets[i], batch.offsets[i + 1]
-            found = scores[i, :n_found]
-            log_z = logsumexp(found) if log_partition is None else log_partition[i]
-            probabilities = np.exp(found - log_z)
-            result[i] = [
-                Labelling(labels[m, a:b].tolist(), float(found[m]), float(probabilities[m]))
-                for m in range(n_found)
-            ]
-        return result
-
-    def score(self, X, y, sample_weight=None):
-        """Share of tokens that get the right label.
-
-        Parameters
-        ----------
-        X : sequences of tokens
-            As in `predict`.
-        y : sequences of labels
-            As in `fit`. Tokens whose label is None are left out.
-        sample_weight : array-like of shape (n_sequences,), default=None
-            Weight of the tokens of each sequence.
-
-        Returns
-        -------
-        score : float
-            Between 0 and 1.
-        """
-        # Here, because scorers need much of scikit-learn that nothing else does.
-        from skstruct.metrics.accuracy import token_accuracy_score
-
-        return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
-
     def _read_training_set(self, X, y, sample_weight, classes, reset):
         """Check X, y and the weights, and set ``classes_`` and what is known of the features.
 
@@ -359,44 +171,36 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         sample_weight = _check_sample_weight(
             sample_weight, batch, dtype=np.float64, ensure_non_negative=True
         )
-        sample_weight = weigh_sequences(
-            self.class_weight, self.classes_, labels, batch.offsets, sample_weight
-        )
+        if self.class_weight is not None:
+            # Imported where it is needed, as what follows: few fits weigh classes or lack labels.
+            from skstruct.input.class_weight import weigh_sequences
+
+            sample_weight = weigh_sequences(
+                self.class_weight, self.classes_, labels, batch.offsets, sample_weight
+            )
         if labels.min(initial=0) < 0:
+            from skstruct.input.known_labels import without_unlabelled
+
             sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")
         return TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
 
     def _check_labels(self, labels, offsets):
-        """Refuse training labels that the learner, or its `constraint`, can do nothing with."""
+        """Refuse labels that the learner does not support or that `constraint` rules out."""
         if labels.min(initial=0) < 0:
+            from skstruct.input.known_labels import check_partial
+
             check_partial(labels, offsets, learns=self._learns_partial_labels())
         possible = read_constraint(self.constraint, self.classes_)
         if possible is not None:
+            from skstruct.input.known_labels import check_completable
+
             check_completable(labels, offsets, self.classes_, possible)
 
     def _learns_partial_labels(self):
-        """Whether tokens may be without a label."""
+        """Return True if labels of tokens may be None."""
         return False
-
-    def _condition(self, batch, known, format):
-        """What to decode: rows, chain, codes of the known labels, and what is possible.
-
-        The last two are None where nothing is known, and nothing impossible.
-        """
-        rows, chain = batch_rows(batch), self._chain()
-        possible = minus_infinite(chain)
-        if possible is not None and isinstance(self.constraint, str):
-            possible = possible._replace(name=f"constraint={self.constraint!r}")
-        if known is not None:
-            _, known = encode_labels(
-                known, batch, format, self.classes_, name="known", partial=True
-            )
-            if possible is not None:
-                check_labelling(known, batch.offsets, self.classes_, possible)
-            rows, chain = clamp(rows, chain, known)
-        return rows, chain, known, possible
 
     def _read_X(self, X, *, reset=False):
         """Settle the format of X and bring it into a batch with the features of the model."""
@@ -419,63 +223,10 @@ class BaseTagger(Persistent, FeatureInput, BaseEstimator):
         self._check_transition_features(X, reset=reset)
         return format, X
 
-    def _shape_labels(self, codes, batch, format):
-        # As objects, the same few labels are shared by all tokens.
-        ragged = format in (Format.BATCH, Format.TOKENS)
-        classes = self.classes_.astype(object) if ragged else self.classes_
-        return shape_predictions(classes[codes], batch.offsets, format)
-
-    def _set_chain(self, chain):
-        """Keep weights; a feature's weights stay side by side, as the kernels read them."""
-        self.coef_ = chain.weights.T
-        self.transition_ = chain.transition
-        self.intercept_ = chain.intercept
-        self.start_ = chain.start
-        self.end_ = chain.end
-        self._forget("transition_coef_")
-        if isinstance(chain, TransitionChain):
-            k = len(chain.intercept)
-            self.transition_coef_ = chain.transition_weights.reshape(-1, k, k).transpose(1, 2, 0)
-
-    def _chain(self):
-        def kernel_array(a):
-            return np.ascontiguousarray(a, dtype=np.float64)
-
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        chain = Chain(
-            kernel_array(coef.T),
-            kernel_array(self.transition_),
-            kernel_array(self.intercept_),
-            kernel_array(self.start_),
-            kernel_array(self.end_),
-        )
-        if not hasattr(self, "transition_coef_"):
-            return chain
-        weights = self.transition_coef_.transpose(2, 0, 1)
-        return TransitionChain(
-            *chain, kernel_array(weights).reshape(len(weights), chain.transition.size)
-        )
-
-    def _marginals(self, offsets, rows, chain, known, possible):
-        """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
-        transitions = prepare_transitions(chain.transition)
-        forbids = known is not None or possible is not None
-        if forbids:
-            transitions = transitions._replace(forbids=True)
-        marginals = np.empty((offsets[-1], len(self.classes_)))
-        log_partition = np.empty(len(offsets) - 1)
-        with range_runner(offsets, self.n_jobs) as run:
-            run(
-                lambda _, first, last: decode_marginals(
-                    rows, offsets, first, last, chain, transitions, marginals, log_partition
-                )
-            )
-        impossible = np.flatnonzero(log_partition == -np.inf) if forbids else ()
-        if len(impossible):
-            raise no_labelling(impossible[0], known, possible)
-        return marginals, log_partition
-
     def _check_state(self):
+        # Imported where it is needed: only stored taggers are checked.
+        from skstruct.taggers.stored import check_weights
+
         check_weights(self)
 
     def __sklearn_tags__(self):

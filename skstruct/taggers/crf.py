@@ -10,8 +10,9 @@ from sklearn.utils.metaestimators import available_if
 
 from skstruct.solvers.base import settings_of
 from skstruct.solvers.registry import SOLVERS, check_parameters, load, require
-from skstruct.taggers.base import LEARNT, BaseTagger
+from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.partial_fit import PartialFitMixin
+from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["CRFTagger"]

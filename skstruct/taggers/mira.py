@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
-from skstruct.taggers.online import SearchTagger
+from skstruct.taggers.search import SearchTagger
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["MIRATagger"]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from skstruct.online.learner import OnlineLearner, Settings, UpdateRule, less_loss
 from skstruct.solvers.base import settings_of
 from skstruct.taggers.base import BaseTagger
-from skstruct.taggers.nbest import SEARCHES, make_search
 from skstruct.taggers.partial_fit import PartialFitMixin
 
-__all__ = ["OnlineTagger", "SearchTagger"]
+__all__ = ["OnlineTagger"]
 
 
 class OnlineTagger(PartialFitMixin, BaseTagger):
@@ -92,23 +91,3 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     def _notes(self, settings, n_visited):
         """More columns of the history."""
         return {}
-
-
-class SearchTagger(OnlineTagger):
-    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`."""
-
-    _parameter_constraints: dict = {
-        **OnlineTagger._parameter_constraints,
-        "n_best": [Interval(Integral, 1, None, closed="left")],
-        "search": [StrOptions(set(SEARCHES))],
-        "beam_width": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def _search(self):
-        return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
-
-    def _search_notes(self, searches, n_visited):
-        """The share of the samples whose best labelling a beam missed."""
-        if self.search != "beam":
-            return {}
-        return {"search_misses": sum(int(search.misses[0]) for search in searches) / n_visited}

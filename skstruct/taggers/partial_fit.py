@@ -6,13 +6,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
-from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.constraints import forbid
 from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.kernels.online.loop import N_PROGRESS, OnlineState
 from skstruct.online.state import averaged, check_finite
-from skstruct.taggers.base import LEARNT
-from skstruct.taggers.stored import check_learner
+from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.history import History
 from skstruct.utils.transaction import unchanged_on_error
 
@@ -86,7 +84,11 @@ class PartialFitMixin:
         """
         with unchanged_on_error(self) as undo:
             self._check_params()
-            refuse_balanced(self.class_weight)
+            if self.class_weight is not None:
+                # Imported where it is needed: few taggers weigh classes.
+                from skstruct.input.class_weight import refuse_balanced
+
+                refuse_balanced(self.class_weight)
             first_call = self._state is None and not hasattr(self, "coef_")
             classes = self._check_classes(classes, first_call)
             training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
@@ -124,6 +126,9 @@ class PartialFitMixin:
     def _check_state(self):
         super()._check_state()
         if self._state is not None:
+            # Imported where it is needed: only stored taggers are checked.
+            from skstruct.taggers.stored import check_learner
+
             check_learner(self, self._state, N_PROGRESS)
 
     def _restore_state(self):

@@ -1,0 +1,48 @@
+"""Loop over a range of sequences that computes marginals (forward-backward).
+
+Ranges may run in parallel: a call reads the whole batch and writes only the rows and sequences of
+its range.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.forward_backward import (
+    TokenTransitions,
+    forward_backward,
+    prepare_transitions,
+)
+from skstruct.kernels.chain.scores import (
+    N_PLAIN,
+    longest,
+    sequence_scores,
+    transition_buffer,
+    transition_scores,
+)
+
+
+@jit
+def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, log_partition):
+    """Write node marginals (n_rows, n_labels) and log-partitions (n_sequences,) of a range.
+
+    ``transitions`` are the prepared ``chain.transition``, which all sequences share.
+    """
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    if len(chain) > N_PLAIN:
+        room = prepare_transitions(transition_buffer(chain, length))
+        transitions = TokenTransitions(
+            room.log, room.shift, room.linear, room.linear_t, transitions.forbids
+        )
+    scores = np.empty((length, n_labels))
+    alpha = np.empty((length, n_labels))
+    scale = np.empty(length)
+    no_slabs = np.empty((0, n_labels, n_labels))
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        sequence_scores(rows, a, b, chain, scores)
+        if len(chain) > N_PLAIN:
+            transition_scores(rows, a, b, chain, transitions.log)
+        log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_slabs)
+        for t in range(b - a):
+            for j in range(n_labels):
+                marginals[a + t, j] = alpha[t, j]
