@@ -31,8 +31,8 @@ FLOORS = [
     {"input": 410},
     {"features": 400, "metrics": 400, "datasets": 400},
     {"templates": 400},
-    {"online": 400},
     {"solvers": 400},
+    {"online": 400},
     {"taggers": 400},
     {"rerankers": 400},
     {"crfsuite": 410},
@@ -44,15 +44,14 @@ MOST_FILES = 15
 MOST_LINES_OF_A_BODY = 50
 
 # Modules with code, packages not counted, that a program loads which imports one estimator.
-MOST_LOADED = {"PerceptronTagger": 45, "CRFTagger": 58, "VRDAReranker": 23}
+MOST_LOADED = {"PerceptronTagger": 36, "CRFTagger": 32, "VRDAReranker": 23}
 
 # What is still to be put in order. Whoever does so takes it off the list.
 ARROWS_TO_TURN = {
     ("kernels.online.partial", "kernels.likelihood.objective"),
     ("kernels.online.partial", "kernels.likelihood.parameters"),
-    ("taggers.crf", "crfsuite.solver"),
 }
-FILES_TO_SPLIT = {"solvers.objective", "taggers.base", "taggers.crf", "taggers.online"}
+FILES_TO_SPLIT = set()
 BODIES_TO_SPLIT = {"kernels.chain.astar.deviate", "kernels.vector.lanes.add_top_two"}
 
 

@@ -450,7 +450,7 @@ def test_early_stopping_needs_two_sequences():
         ([*X[:1], []], [*Y[:1], []], None),
         (X, Y, [0, 1, 0]),
     ]:
-        with pytest.raises(ValueError, match="early_stopping needs sequences to learn from"):
+        with pytest.raises(ValueError, match="leaves no sequence to learn from"):
             tagger.fit(data, labels, sample_weight=weight)
     assert vars(tagger) == vars(PerceptronTagger(early_stopping=True))
 

@@ -170,7 +170,7 @@ def test_without_penalty_on_labels_that_contradict_each_other():
 
 @every_solver
 def test_warns_when_max_iter_is_too_small(small, solver):
-    with pytest.warns(ConvergenceWarning, match="after 3 epochs, of max_iter=3") as record:
+    with pytest.warns(ConvergenceWarning, match="after 3 epochs .max_iter=3.") as record:
         tagger = CRFTagger(solver=solver, max_iter=3, random_state=0).fit(*small)
     assert [warning.filename for warning in record] == [__file__]
     assert tagger.n_iter_ == 3
@@ -304,7 +304,7 @@ def test_features_of_transitions_are_refused(small, solver):
     lengths = np.diff(X.offsets)
     batch = SequenceBatch.from_lengths(X.X, lengths, transition_X=np.ones((X.n_rows, 2)))
     tagger = CRFTagger(solver=solver)
-    with pytest.raises(ValueError, match=f"solver='{solver}' does not learn features of trans"):
+    with pytest.raises(ValueError, match=f"transition features .* not '{solver}'"):
         tagger.fit(batch, y)
     assert not hasattr(tagger, "classes_")
 
@@ -323,7 +323,7 @@ def test_solvers_may_take_turns(small):
             tagger.partial_fit(X, y)
         assert hasattr(tagger, "suboptimality_bound_") == (solver != "sgd")
         assert hasattr(tagger, "n_weights_") == (solver != "sgd")
-        assert hasattr(tagger, "_state") == (solver == "sgd")
+        assert ("_state" in vars(tagger)) == (solver == "sgd")
         assert ("dual" in tagger.history_) == (solver == "oeg")
 
 

@@ -7,22 +7,25 @@ from itertools import islice
 import numpy as np
 
 from skstruct.input.constraints import WEIGHTS, forbid
-from skstruct.input.training_set import take_rows, zero_transition_weights
+from skstruct.input.training_set import zero_transition_weights
 from skstruct.kernels.chain.scores import Chain, Rows, TransitionChain, TransitionRows
 from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
 from skstruct.kernels.likelihood.lbfgs import dot
 from skstruct.kernels.likelihood.objective import nll_gradient
 from skstruct.kernels.likelihood.parameters import (
     LAST,
-    StateFeatures,
     TransitionStateFeatures,
-    group_by_feature,
-    lay_out,
     pack_rows,
-    point_to_rows,
     unpack_rows,
 )
 from skstruct.kernels.online.partial import partial_nll_gradient
+from skstruct.solvers.layout import (
+    lay_out_rows,
+    squared,
+    sum_of_squares,
+    transition_frequency,
+    without_first_tokens,
+)
 
 __all__ = ["CRFObjective", "draw_order"]
 
@@ -107,10 +110,10 @@ class CRFObjective:
         # Token by token: how often each counts.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
         rows = Rows(*training_set.rows[: len(Rows._fields)])
-        self._features, self._place, pinned, n_state = _lay_out(
+        self._features, self._place, pinned, n_state = lay_out_rows(
             rows, self.labels, weight, n_features, n_labels, min_freq, all_possible_states
         )
-        unseen = _transition_frequency(training_set, n_labels)
+        unseen = transition_frequency(training_set, n_labels)
         free = (unseen > 0) | all_possible_transitions
         transition = free & (unseen >= min_freq)
         biases = np.full((3, n_labels), fit_intercept)
@@ -148,8 +151,8 @@ class CRFObjective:
         pairs = np.zeros_like(labels)
         pairs[1:] = labels[:-1] * self.n_labels + labels[1:]
         pairs[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
-        rows = _without_first_tokens(rows, self.offsets)
-        features, self._transition_place, pinned, n_transition_places = _lay_out(
+        rows = without_first_tokens(rows, self.offsets)
+        features, self._transition_place, pinned, n_transition_places = lay_out_rows(
             rows, pairs, weight, n_features, n_pairs, min_freq, every_pair
         )
         self._features = TransitionStateFeatures(*self._features, features)
@@ -190,7 +193,7 @@ class CRFObjective:
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
         chain = self._constrained(theta)
-        features, squares = self._features, _squared(self._features)
+        features, squares = self._features, squared(self._features)
         labels, weight = self.labels, self.sample_weight
 
         def nll(first, last, out):
@@ -301,9 +304,9 @@ class CRFObjective:
     @property
     def _mean_square(self):
         """Mean over the tokens of the squared norm of their features."""
-        total = _sum_of_squares(self._features)
+        total = sum_of_squares(self._features)
         if self._transition_place is not None:
-            total += _sum_of_squares(self._features.transitions)
+            total += sum_of_squares(self._features.transitions)
         return max(total, 1.0) / len(self.labels)
 
     def suboptimality_bound(self, gradient):
@@ -367,87 +370,12 @@ class CRFObjective:
         return TransitionChain(*chain, *transition_weights) if transition_weights else chain
 
 
-def _lay_out(rows, labels, weight, n_features, n_labels, min_freq, every_label):
-    """Decide where the weights of features stand.
-
-    Returns the tokens with pointers to them, the place of each feature, the places that are no
-    weights, and the number of places.
-    """
-    counted = rows if weight is None else _weighted_rows(rows, weight)
-    observed = group_by_feature(*_labelled(counted, labels), n_features)
-    if np.any(labels < 0):
-        # Features that no labelled token has may still have weights for all labels.
-        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features)
-        observed = (*observed[:-1], order)
-    place, width, short_labels, pinned, n_places = lay_out(
-        *observed, n_labels, float(min_freq), every_label
-    )
-    if n_places > np.iinfo(np.int32).max:
-        raise ValueError(
-            f"{n_places} weights are more than the 2,147,483,647 that are supported; "
-            "use fewer features or a larger min_freq."
-        )
-    pointers = point_to_rows(rows, place, width)
-    return StateFeatures(*pointers, short_labels, len(short_labels)), place, pinned, n_places
-
-
-def _labelled(rows, labels):
-    """The rows with a label, and their labels."""
-    kept = np.flatnonzero(labels >= 0)
-    return (rows, labels) if len(kept) == len(labels) else (take_rows(rows, kept), labels[kept])
-
-
-def _weighted_rows(rows, weight):
-    """Rows whose values are multiplied by the weight of their token."""
-    if np.all(weight == 1):
-        return rows
-    weight = np.repeat(weight, np.diff(rows.indptr))
-    return Rows(rows.indptr, rows.indices, weight * rows.data if rows.data.size else weight)
-
-
-def _without_first_tokens(rows, offsets):
-    """Rows in which the first tokens of sequences, which no transition leads to, have nothing."""
-    counts = np.diff(rows.indptr)
-    reached = np.ones(len(counts), bool)
-    reached[offsets[:-1][np.diff(offsets) > 0]] = False
-    if not counts[~reached].any():
-        return rows
-    kept = np.repeat(reached, counts)
-    indptr = np.concatenate([[0], np.cumsum(counts * reached)])
-    return Rows(indptr, rows.indices[kept], rows.data[kept] if rows.data.size else rows.data)
-
-
 def draw_order(priority, random_state):
-    """As many sequences as there are, in random order, most of them by their priorities."""
+    """Draw as many sequences as there are, most of them in proportion to their priorities."""
     n = len(priority)
     total = priority.sum()
-    # Where nothing is known of any, or what is known is no number, all are alike.
+    # Without a finite priority all sequences are alike.
     share = priority / total if 0 < total < np.inf else np.full(n, 1 / n)
     bounds = np.cumsum(_UNIFORM / n + (1 - _UNIFORM) * share)
     places = (np.arange(n) + random_state.random_sample()) / n
     return random_state.permutation(np.minimum(np.searchsorted(bounds, places), n - 1))
-
-
-def _squared(features):
-    """Features with the squares of their values."""
-    squares = features._replace(data=np.square(features.data))
-    if isinstance(features, TransitionStateFeatures):
-        squares = squares._replace(transitions=_squared(features.transitions))
-    return squares
-
-
-def _sum_of_squares(features):
-    return np.square(features.data).sum() if features.data.size else len(features.places)
-
-
-def _transition_frequency(training_set, n_labels):
-    """How often each label follows each other, ndarray of shape (n_labels, n_labels)."""
-    labels, offsets = training_set.labels.astype(np.int64), training_set.offsets
-    follows = np.ones(len(labels), bool)
-    follows[offsets[:-1][offsets[:-1] < len(labels)]] = False
-    follows &= labels >= 0
-    follows[1:] &= labels[:-1] >= 0
-    later = np.flatnonzero(follows)
-    weight = np.repeat(training_set.sample_weight, np.diff(offsets))[later]
-    pair = labels[later - 1] * n_labels + labels[later]
-    return np.bincount(pair, weight, n_labels**2).reshape(n_labels, n_labels)
