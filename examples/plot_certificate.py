@@ -81,8 +81,8 @@ plt.show()
 # %%
 # Choice of the penalty
 # ---------------------
-# The optimum does not depend on the sampling scheme. So in a grid search ``l2`` should affect only
-# the score, and ``sampling`` mainly the time.
+# The optimum does not depend on the sampling scheme. So in a grid search only ``l2`` should affect
+# the score; ``sampling`` affects the time.
 
 search = GridSearchCV(
     SDCACRF(random_state=0),
