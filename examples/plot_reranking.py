@@ -84,12 +84,12 @@ for n_best in (1, 2, 5, 10):
 def labelling_features(tokens, labels):
     chunks = extract_chunks(labels)
     kinds = [kind for _, _, kind in chunks]
-    features = Counter(f"{kind} again" for kind, n in Counter(kinds).items() if n > 1)
-    features.update(f"{a} with {b}" for a in set(kinds) for b in set(kinds) if a < b)
+    features = Counter(f"{kind} repeated" for kind, n in Counter(kinds).items() if n > 1)
+    features.update(f"{a} and {b}" for a in set(kinds) for b in set(kinds) if a < b)
     bounded = ["start", *kinds, "end"]
     features.update(f"{a}, {b}" for a, b in pairwise(bounded))
     features.update(", ".join(bounded[i : i + 3]) for i in range(len(kinds)))
-    features.update(f"{kind} of {b - a}" for a, b, kind in chunks)
+    features.update(f"{kind} of length {b - a}" for a, b, kind in chunks)
     return features
 
 
