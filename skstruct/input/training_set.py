@@ -24,6 +24,11 @@ class TrainingSet(NamedTuple):
         """Numbers of the sequences that have tokens and a weight."""
         return np.flatnonzero((self.sample_weight > 0) & (np.diff(self.offsets) > 0))
 
+    def effective(self):
+        """Return the part that can be learned from: sequences with tokens and a weight."""
+        counting = self.counting()
+        return self if len(counting) == len(self.sample_weight) else self.take(counting)
+
     def take(self, sequences):
         """Select sequences by their numbers."""
         lengths = np.diff(self.offsets)[sequences]

@@ -9,7 +9,7 @@ from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
-from skstruct.solvers.stochastic import Settings, run_epochs, visited
+from skstruct.solvers.stochastic import Settings, run_epochs
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
 
@@ -136,7 +136,7 @@ class ExponentiatedGradient:
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
-    training_set = visited(training_set)
+    training_set = training_set.effective()
     learner = ExponentiatedGradient(
         training_set,
         model.n_features,

@@ -10,7 +10,7 @@ from skstruct.kernels.dual.sag import N_PROGRESS, SCALE, AverageGradient, sag_st
 from skstruct.kernels.dual.sampling import build_tree
 from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
-from skstruct.solvers.stochastic import Settings, run_epochs, visited
+from skstruct.solvers.stochastic import Settings, run_epochs
 
 __all__ = ["Settings", "StochasticAverageGradient", "solve"]
 
@@ -144,7 +144,7 @@ class StochasticAverageGradient:
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
-    training_set = visited(training_set)
+    training_set = training_set.effective()
     learner = StochasticAverageGradient(
         training_set,
         model.n_features,

@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from skstruct.solvers.base import Solution
 from skstruct.solvers.dual import CRFDual, marginals_nbytes
-from skstruct.solvers.stochastic import visited
 from skstruct.utils.history import History
 from skstruct.utils.parallel import range_runner
 
@@ -49,7 +48,7 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says; the bound is the verified duality gap."""
-    training_set = visited(training_set)
+    training_set = training_set.effective()
     _check_memory(training_set, model, settings)
     dual = CRFDual(
         training_set,

@@ -13,7 +13,7 @@ from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.history import History
 from skstruct.utils.parallel import range_runner
 
-__all__ = ["Settings", "run_epochs", "visited"]
+__all__ = ["Settings", "run_epochs"]
 
 # The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
 # computed after every tenth epoch, and before that where the estimate promises convergence, but not
@@ -34,14 +34,6 @@ class Settings(NamedTuple):
     random_state: object
     n_jobs: int | None
     verbose: int
-
-
-def visited(training_set):
-    """Part of a training set that is learned from: sequences with tokens and a weight."""
-    counting = training_set.counting()
-    if len(counting) == len(training_set.sample_weight):
-        return training_set
-    return training_set.take(counting)
 
 
 def run_epochs(learner, training_set, model, settings):

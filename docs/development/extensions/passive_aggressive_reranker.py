@@ -1,0 +1,78 @@
+"""A new reranker: passive-aggressive updates (Crammer et al., 2006)."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from skstruct.kernels.rerank.learn import Tally, candidate_scores, judge, scatter
+from skstruct.rerankers.base import BaseReranker
+
+
+# reranker: begin
+class PassiveAggressiveReranker(BaseReranker):
+    """Smallest change of the weights that ranks the oracle above the prediction by its cost.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Largest step.
+
+    All others are those of :class:`~skstruct.PerceptronReranker`.
+    """
+
+    _parameter_constraints: dict = {
+        **BaseReranker._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        baseline=None,
+        baseline_weight=1.0,
+        max_iter=10,
+        shuffle=True,
+        random_state=None,
+        verbose=0,
+    ):
+        self.C = C
+        super().__init__(
+            baseline=baseline,
+            baseline_weight=baseline_weight,
+            max_iter=max_iter,
+            shuffle=shuffle,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def _start(self, n_features, n_groups):
+        return np.zeros(n_features)
+
+    def _epoch(self, groups, order, weights):
+        mistakes, total_loss, total_cost = 0, 0.0, 0.0
+        for number in order[groups.sample_weight[order] > 0]:
+            first, last = groups.offsets[number], groups.offsets[number + 1]
+            costs = groups.costs[first:last]
+            scores, change = np.zeros((2, last - first))
+            candidate_scores(groups.rows, first, last, groups.base, weights, scores)
+            predicted, oracle, _ = judge(scores, costs)
+            if predicted == oracle:
+                continue
+            change[oracle], change[predicted] = 1.0, -1.0
+            difference = np.zeros_like(weights)
+            scatter(groups.rows, first, change, 1.0, difference)
+            cost = costs[predicted] - costs[oracle]
+            loss = cost + scores[predicted] - scores[oracle]
+            square = difference @ difference
+            step = min(self.C * groups.sample_weight[number], loss / square) if square else 0.0
+            weights += step * difference
+            mistakes, total_loss, total_cost = mistakes + 1, total_loss + loss, total_cost + cost
+        return Tally(mistakes, total_loss, total_cost), np.count_nonzero(weights)
+
+    def _finish(self, groups, weights):
+        self.coef_ = weights
+
+
+# reranker: end

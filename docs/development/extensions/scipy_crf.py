@@ -1,0 +1,109 @@
+"""A new solver: the objective of a CRF by scipy's L-BFGS-B."""
+
+from functools import partial
+from itertools import count
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.utils._param_validation import Interval
+
+from skstruct.solvers.base import Solution, not_converged, settings_of
+from skstruct.solvers.objective import CRFObjective
+from skstruct.taggers.base import BaseTagger
+from skstruct.utils.history import History
+from skstruct.utils.parallel import range_runner
+
+
+# solver: begin
+class Settings(NamedTuple):
+    """Parameters of the estimator that the solver reads."""
+
+    l2: float
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+    verbose: int
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.solvers.base` says."""
+    size = model.n_features, model.n_labels
+    objective = CRFObjective(
+        training_set.effective(), *size, l2=settings.l2, possible=model.possible
+    )
+    theta = np.zeros(objective.size) if start is None else objective.pack(start)
+    history, numbers = History(settings.verbose), count(1)
+    with range_runner(objective.offsets, settings.n_jobs) as run:
+
+        def value_and_gradient(theta):
+            gradient = np.empty_like(theta)
+            return objective.value_and_gradient(theta, gradient, run), gradient
+
+        def note(intermediate_result):
+            history.add(epoch=next(numbers), objective=intermediate_result.fun)
+            if watcher.visit(lambda: objective.unpack(intermediate_result.x), history):
+                raise StopIteration
+
+        options = {"maxiter": settings.max_iter, "ftol": settings.tol / 100, "gtol": 0.0}
+        found = minimize(
+            value_and_gradient, theta, jac=True, method="L-BFGS-B", callback=note, options=options
+        )
+    bound = objective.suboptimality_bound(found.jac)
+    complaint = None
+    if found.nit >= settings.max_iter:
+        limits = settings.max_iter, "iterations"
+        complaint = not_converged(found.nit, *limits, bound, found.fun, settings.tol)
+    return Solution(
+        watcher.best or objective.unpack(found.x),
+        history.arrays(),
+        found.nit,
+        bound=bound,
+        n_weights=objective.n_weights,
+        complaint=complaint,
+    )
+
+
+# solver: end
+
+
+# tagger: begin
+class ScipyCRF(BaseTagger):
+    """Conditional random field by L-BFGS-B; parameters as of :class:`~skstruct.CRFTagger`."""
+
+    _parameter_constraints: dict = {
+        **BaseTagger._parameter_constraints,
+        "l2": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        l2=1.0,
+        constraint=None,
+        max_iter=1000,
+        tol=1e-6,
+        class_weight=None,
+        n_jobs=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.l2 = l2
+        self.constraint = constraint
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _solver(self):
+        return partial(solve, settings=settings_of(Settings, self))
+
+
+# tagger: end
