@@ -100,7 +100,7 @@ for (name, values), marker in zip(scores.items(), "oDs^", strict=True):
     ax.plot(shares, values, marker=marker, label=names[name])
 ax.axhline(everything, color="0.5", linestyle="--", label="all labels")
 ax.set(xlabel="share of known labels", ylabel="chunk F1 on the test set", ylim=(0, 1))
-ax.legend(frameon=False, loc="lower right")
+fig.legend(loc="outside upper center", ncols=2, frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
