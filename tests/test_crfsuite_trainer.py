@@ -95,7 +95,7 @@ def test_weights_of_sequences_repeat_them(data):
     )
     assert_allclose(a.chain.weights, b.chain.weights, atol=1e-3)
     half, _, _ = pack(X, y, sample_weight=[0.5] * 20)
-    with pytest.raises(ValueError, match=r"the weight 0\.5; solver='crfsuite' takes whole"):
+    with pytest.raises(ValueError, match=r"the weight 0\.5; solver='crfsuite' supports only whole"):
         train_with_crfsuite(half, n_features, len(classes))
 
 

@@ -16,7 +16,7 @@ from skstruct.solvers.base import Solution
 
 __all__ = ["Settings", "solve", "train_with_crfsuite"]
 
-# Attributes that stand for the biases of all, first and last tokens; others are column numbers.
+# Attributes for the biases of all, first and last tokens. The others are column numbers.
 _BIASES = ("all", "first", "last")
 
 
@@ -60,24 +60,23 @@ def train_with_crfsuite(
     Parameters
     ----------
     training_set : TrainingSet
-        Sequences and codes of labels. The weight of a sequence is how often CRFsuite is given it,
-        and so a whole number.
+        Sequences and codes of labels. Weights of sequences must be whole numbers: CRFsuite gets
+        a sequence as many times as its weight says.
     n_features, n_labels : int
-        Size of the model.
+        Numbers of features and labels.
     l1, l2 : float
-        Strengths of the penalties, ours: CRFsuite's ``c2`` is half of `l2`.
+        Strengths of the penalties, as in `CRFTagger`. CRFsuite's ``c2`` is half of `l2`.
     min_freq, all_possible_states, all_possible_transitions : object
-        As of `CRFTagger`.
+        As in `CRFTagger`.
     fit_intercept : bool, default=False
-        Whether there are biases, of which CRFsuite has those that occur: it is given an
-        attribute for each.
+        If True, learn biases, by an attribute for each. CRFsuite has only those that occur.
     max_iter : int, default=1000
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-4
-        CRFsuite stops when ten iterations brought the objective down by less than a third of this
-        share; that is about where it is within this share of its minimum.
+        Stop when the last ten iterations improved the objective by less than a third of this share.
+        The objective is then about within this share of its minimum.
     verbose : int, default=0
-        Whether CRFsuite prints its messages.
+        If positive, CRFsuite prints its messages.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def train_with_crfsuite(
     ImportError
         If python-crfsuite is not installed.
     ValueError
-        If the weight of a sequence is no whole number, or transitions have features.
+        If the weight of a sequence is not a whole number, or X has transition features.
     """
     if isinstance(training_set.rows, TransitionRows):
         raise ValueError("solver='crfsuite' does not support transition features.")
@@ -113,7 +112,7 @@ def train_with_crfsuite(
     )
     _append(trainer, training_set, n_features, fit_intercept)
     with tempfile.TemporaryDirectory() as folder:
-        # CRFsuite writes models to files and nowhere else.
+        # CRFsuite can write a model only to a file.
         path = Path(folder) / "model.crfsuite"
         trainer.train(str(path))
         data = path.read_bytes()
@@ -127,17 +126,18 @@ def train_with_crfsuite(
 
 
 def _append(trainer, training_set, n_features, fit_intercept):
-    """Give CRFsuite the sequences, with columns and codes for names."""
+    """Append the sequences to the trainer, with columns and codes as names."""
     rows, offsets, labels = training_set.rows, training_set.offsets, training_set.labels
     names = [str(column) for column in range(n_features)]
     values = rows.data.tolist() if rows.data.size else [1.0] * len(rows.indices)
     columns, ends = rows.indices.tolist(), rows.indptr.tolist()
-    for (first, last), weight in zip(
-        pairwise(offsets.tolist()), training_set.sample_weight.tolist(), strict=True
-    ):
+    weights = training_set.sample_weight.tolist()
+    for i, (first, last) in enumerate(pairwise(offsets.tolist())):
+        weight = weights[i]
         if weight != int(weight):
             raise ValueError(
-                f"A sequence has the weight {weight}; solver='crfsuite' takes whole numbers only."
+                f"Sequence {i} has the weight {weight}; solver='crfsuite' supports only whole "
+                "numbers. Use another solver, or round the weights."
             )
         if last == first or weight == 0:
             continue
@@ -154,7 +154,7 @@ def _append(trainer, training_set, n_features, fit_intercept):
 
 
 def _read_chain(data, n_features, n_labels):
-    """The weights in a model whose names are columns and codes."""
+    """Weights of a model in which columns and codes are the names."""
     model = decode_model(data)
     number_of = {name: n_features + k for k, name in enumerate(_BIASES)}
     columns = [number_of[name] if name in number_of else int(name) for name in model.attributes]
@@ -166,7 +166,7 @@ def _read_chain(data, n_features, n_labels):
         (n_features + len(_BIASES), n_labels),
         max_bytes=np.inf,
     )
-    # Copies, so that the large array does not stay alive for the sake of the small ones.
+    # Copies, because views would keep the large array alive.
     biases = chain.weights[n_features:].copy()
     return Chain(chain.weights[:n_features], chain.transition, *biases)
 

@@ -73,7 +73,7 @@ def learn(params, X, y, X_dev=None, y_dev=None):
 
 
 def _fit(estimator, X, y, X_dev, y_dev, labels):
-    """Fit, and score the held out sequences at every iteration, if there are some."""
+    """Fit; if there are held-out sequences, score them at every iteration."""
     if X_dev is None:
         estimator.fit(X, y)
         return None
