@@ -1,4 +1,4 @@
-"""For users of CRF++: the models that ``crf_learn -t`` writes as text."""
+"""Models of CRF++: reads the text files that ``crf_learn -t`` writes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ __all__ = ["read_model"]
 
 
 class _TextModel(NamedTuple):
-    """What a file holds."""
+    """Content of a model file."""
 
-    factor: float  # of all weights
+    factor: float  # for all weights
     n_columns: int
     labels: list
     lines: list  # of the template
-    places: dict  # of each feature's first weight
+    places: dict  # position of each feature's first weight
     weights: np.ndarray
 
 
 def read_model(source, *, encoding="utf-8"):
-    """Read a text model of CRF++ into a pipeline that predicts what CRF++ predicts.
+    """Read a text model of CRF++ into a pipeline with the same predictions.
 
-    Such models are written by ``crf_learn -t`` beside the binary ones, with the suffix ``.txt``.
+    ``crf_learn -t`` writes such models next to the binary ones, with the suffix ``.txt``.
 
     Parameters
     ----------
     source : str, path-like or bytes
         The file, or its content.
     encoding : str, default="utf-8"
-        Encoding of the file: that of the data it was trained on.
+        Encoding of the file, which is that of the training data.
 
     Returns
     -------
@@ -50,7 +50,8 @@ def read_model(source, *, encoding="utf-8"):
     Raises
     ------
     ValueError
-        If it is no such file, or is cut short or inconsistent; or if it has no features of tokens.
+        If the file is not a text model, is truncated or inconsistent, or has no features of
+        tokens.
 
     See Also
     --------
@@ -90,7 +91,9 @@ def read_model(source, *, encoding="utf-8"):
     try:
         text = read_bytes(source).decode(encoding)
     except UnicodeDecodeError:
-        raise ValueError(f"This is no CRF++ model in the encoding {encoding!r}.") from None
+        raise ValueError(
+            f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
+        ) from None
     model = _parse(text)
     templates = parse_template(model.lines)
     unigrams, observed = _sorts_of_features(model, templates)
@@ -102,7 +105,7 @@ def read_model(source, *, encoding="utf-8"):
 
 
 def _sorts_of_features(model, templates):
-    """Names of the features of tokens, and of those of transitions that depend on tokens."""
+    """Names of the features of tokens, and of those of transitions."""
     unigrams = [name for name in model.places if name[0] == "U"]
     _check(unigrams, "it has no features of tokens")
     pairs = {t.literals[0] for t in templates if t.kind == "B" and not t.macros}
@@ -111,7 +114,8 @@ def _sorts_of_features(model, templates):
         name
         for name in model.places
         if name[0] == "B"
-        # A line without a macro may have the name of what another line makes of an empty value.
+        # The name of a line without a macro may also be the feature of another line, made of an
+        # empty value.
         and (name not in pairs or any(split_name(name, literals) for literals in conditioned))
     ]
     return unigrams, observed
@@ -134,8 +138,8 @@ def _damaged(complaint):
 
 
 def _parse(text):
-    """Split a file into its sections, which end with a blank line."""
-    # Not splitlines, for names may hold characters that it takes for the end of a line.
+    """Split a file into its sections, which end with blank lines."""
+    # Not splitlines: names may contain characters that it takes as the end of a line.
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     sections, start = [], 0
     for what in ("header", "labels", "template", "features"):
@@ -147,14 +151,14 @@ def _parse(text):
     values = dict(line.partition(": ")[::2] for line in header)
     n_weights = _number(values.get("maxid"), int, "maxid")
     found = len(lines) - start
-    _check(found == n_weights, f"it has {found} weights, and its header says {n_weights}")
+    _check(found == n_weights, f"it has {found} weights, but maxid in its header is {n_weights}")
     weights = np.array([_number(line, float, "a weight") for line in lines[start:]], np.float64)
     factor = _number(values.get("cost-factor"), float, "cost-factor")
     n_columns = _number(values.get("xsize"), int, "xsize")
     finite = np.isfinite(weights).all() and np.isfinite(factor)
-    _check(finite, "a weight is infinite or no number")
-    _check(labels and len(set(labels)) == len(labels), "it has no labels, or one of them twice")
-    _check(n_columns >= 1, f"xsize is {n_columns}")
+    _check(finite, "a weight or the cost-factor is NaN or infinite")
+    _check(labels and len(set(labels)) == len(labels), "it has no labels, or lists a label twice")
+    _check(n_columns >= 1, f"xsize in its header is {n_columns}, but must be at least 1")
     places = _read_features(features, len(labels), n_weights)
     return _TextModel(factor, n_columns, labels, template, places, weights)
 
@@ -163,37 +167,37 @@ def _number(text, kind, what):
     try:
         return kind(text)
     except (TypeError, ValueError):
-        _check(False, f"{what} is {text!r}")
+        _check(False, f"{what} is {text!r}, which is not a valid {kind.__name__}")
 
 
 def _read_features(lines, n_labels, n_weights):
-    """Where the weights of each feature start; together they are all weights there are."""
+    """Position of each feature's first weight, checked to account for all weights."""
     places, end = {}, 0
     for line in lines:
         place, _, name = line.partition(" ")
         _check(name not in places, f"the feature {name!r} is listed twice")
-        _check(name[:1] in ("U", "B"), f"{line!r} is no feature")
+        _check(name[:1] in ("U", "B"), f"{line!r} is not a feature of the kind U or B")
         places[name] = _number(place, int, f"the place of {name!r}")
     for name, place in sorted(places.items(), key=lambda item: item[1]):
-        _check(place == end, f"the weights of {name!r} start at {place} and not at {end}")
+        _check(place == end, f"the weights of {name!r} start at {place} instead of {end}")
         end += n_labels if name[0] == "U" else n_labels**2
-    _check(end == n_weights, f"the features have {end} weights, and there are {n_weights}")
+    _check(end == n_weights, f"the features have {end} weights, but the file has {n_weights}")
     return places
 
 
 def _make_tagger(model, templates, unigrams, observed):
-    """Fitted tagger with the weights of features of these names."""
+    """Make a fitted tagger with the weights of these features."""
     n_labels = len(model.labels)
     order = np.argsort(np.array(model.labels, dtype=object))
     scaled = model.factor * model.weights
-    # Pairs of labels in the order of the classes, among those in the order of the file.
+    # Positions in the file of the label pairs, in the order of the classes.
     pairs = (order[:, None] * n_labels + order).ravel()
 
     def weights_of(names, columns):
         starts = np.array([model.places[name] for name in names], np.int64)
         return scaled[starts[:, None] + columns]
 
-    # A line that stands twice counts twice.
+    # A line that occurs twice counts twice.
     lines = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
     known = [name for name in lines if name in model.places]
     transition = weights_of(known, pairs).sum(axis=0).reshape(n_labels, n_labels)

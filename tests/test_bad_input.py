@@ -112,11 +112,11 @@ def assert_refuses(learner, message, X, y, **params):
         ([np.empty((0, 2))] * 3, "Sequence 0 has 0 tokens, but 2 labels"),
         (X[2], "Sequence 0 is {'w': 'c'}; expected a list of tokens"),
         (["the", "cat", "sat"], "Sequence 0 is 'the'; expected a list of tokens"),
-        ([["the", "cat"], ["sat"]], "Sequence 0, token 0: 'the' is no token"),
-        ([X[0], ["a"], X[2]], "Sequence 1, token 0: 'a' is no token"),
+        ([["the", "cat"], ["sat"]], "Sequence 0, token 0: 'the' is not a valid token"),
+        ([X[0], ["a"], X[2]], "Sequence 1, token 0: 'a' is not a valid token"),
         ([X[0], None, X[2]], "Sequence 1 is None; expected a list of tokens"),
-        ([X[0], [None], X[2]], "Sequence 1, token 0: None is no token"),
-        ([X[0], [5], X[2]], "Sequence 1, token 0: 5 is no token"),
+        ([X[0], [None], X[2]], "Sequence 1, token 0: None is not a valid token"),
+        ([X[0], [5], X[2]], "Sequence 1, token 0: 5 is not a valid token"),
         (lambda: iter("abc"), "Sequence 0 is 'a'; expected a list of tokens"),
         (lambda: (matrix[0] for matrix in MATRICES), "y has labels|y should be a 1d array|shape"),
         (lambda: iter([X[0], 3]), "Sequence 1 is 3; expected a list of tokens"),
@@ -125,7 +125,7 @@ def assert_refuses(learner, message, X, y, **params):
         ([X[0], [{"w": None}], X[2]], "Sequence 1, token 0: feature 'w' is None"),
         ([X[0], [{"w": float("nan")}], X[2]], "Sequence 1, token 0: feature 'w' is nan"),
         ([X[0], X[1], [{"w": 1}, {"w": -np.inf}]], "Sequence 2, token 1: feature 'w' is -inf"),
-        ([X, X, X], "Sequence 0, token 0: .* is no token"),
+        ([X, X, X], "Sequence 0, token 0: .* is not a valid token"),
         (np.ones(3), "Expected 2D array, got 1D array instead"),
         (np.ones((3, 1, 1, 1)), "X has 4 dimensions"),
         ([[1.0, 2.0], [3.0]], r"X\[0\] has 2 numbers, but X\[1\] is \[3.0\]"),
@@ -178,7 +178,7 @@ def test_X_is_refused_at_prediction_as_well(tagger):
             ("text", "X is 'text'"),
             ([], "Found an empty batch"),
             (X[0], "Sequence 0 is {'w': 'a'}; expected a list of tokens"),
-            ([["a"]], "Sequence 0, token 0: 'a' is no token"),
+            ([["a"]], "Sequence 0, token 0: 'a' is not a valid token"),
             ([[{"w": np.nan}]], "Sequence 0, token 0: feature 'w' is nan"),
             ([[{2: 1}]], "Sequence 0, token 0: feature name 2 is not a string"),
             (MATRICES, r"X has 2 features, but \w+ is expecting 3 features as input"),
@@ -209,7 +209,7 @@ def test_other_feature_names(tagger):
     batch = SequenceBatch.from_sequences(MATRICES, feature_names=["p", "q"])
     renamed = SequenceBatch.from_sequences(MATRICES, feature_names=["q", "p"])
     tagger.fit(batch, Y)
-    with pytest.raises(ValueError, match=r"feature names of X are not those that this \w+ was"):
+    with pytest.raises(ValueError, match=r"feature names of X differ from those that this \w+ was"):
         tagger.predict(renamed)
     assert tagger.predict(MATRICES).tolist() == tagger.predict(batch).tolist()
 
@@ -223,7 +223,7 @@ def test_unknown_features_are_ignored(tagger):
 
 def test_feature_dicts_for_a_tagger_fitted_on_numbers(tagger):
     tagger.fit(MATRICES, Y)
-    message = "X holds feature dicts or attribute strings, but this .* was fitted on numbers"
+    message = "X has feature dicts or attribute strings, but this .* was fitted on numbers"
     with pytest.raises(ValueError, match=message):
         tagger.predict(X)
 

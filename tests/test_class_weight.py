@@ -169,9 +169,9 @@ def test_balanced_is_for_whole_training_sets(ragged):
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({0: 1.0, 7: 2.0}, r"class_weight has weights of \[7\], which are not among the classes"),
-        ({"0": 1.0}, r"weights of \['0'\]"),
-        ({0: -1.0}, "class_weight has -1.0 for 0; weights must be finite numbers"),
+        ({0: 1.0, 7: 2.0}, r"class_weight has weights for \[7\], which are not among the classes"),
+        ({"0": 1.0}, r"weights for \['0'\]"),
+        ({0: -1.0}, "class_weight has -1.0 for 0; weights must be finite and not negative"),
         ({0: np.nan}, "class_weight has nan for 0"),
         ({0: np.inf}, "class_weight has inf for 0"),
         ({0: "heavy"}, "class_weight has 'heavy' for 0"),

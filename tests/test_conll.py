@@ -111,7 +111,9 @@ def test_members_of_a_gzipped_file():
     for piece in (1, 3, 1 << 16):
         with patch.object(text_lines, "_PIECE", piece):
             assert together(iter_conll(io.BytesIO(whole), comment="#")) == EXPECTED
-            with pytest.raises(ValueError, match="<file object>: the gzip data is cut off or dam"):
+            with pytest.raises(
+                ValueError, match="<file object>: the gzip data is truncated or dam"
+            ):
                 list(iter_conll(io.BytesIO(whole + b"rest"), comment="#"))
             with pytest.raises(ValueError, match="its end is missing"):
                 list(iter_conll(io.BytesIO(whole[:-20]), comment="#"))
@@ -129,7 +131,7 @@ def test_errors_name_the_line_and_come_when_it_is_read(piece):
         assert next(sequences) == (["a"], ["x"])
         with pytest.raises(ValueError, match="line 3: 3 columns, but line 1 has 2"):
             next(sequences)
-    with pytest.raises(ValueError, match="<lines>: there is no token"):
+    with pytest.raises(ValueError, match="<lines>: the file has no tokens"):
         list(iter_conll([]))
     for size in (0, -1, 1.5, "2"):
         with pytest.raises(ValueError, match="batch_size must be None or a positive integer"):

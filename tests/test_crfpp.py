@@ -131,7 +131,7 @@ def test_paths_and_encodings(tmp_path):
     assert crfpp.read_model(windows).predict(SENTENCES).tolist() == expected
     wide = text.encode("utf-16")
     assert crfpp.read_model(wide, encoding="utf-16").predict(SENTENCES).tolist() == expected
-    with pytest.raises(ValueError, match="no CRF\\+\\+ model in the encoding 'utf-8'"):
+    with pytest.raises(ValueError, match="not a text model of CRF\\+\\+ in the encoding 'utf-8'"):
         crfpp.read_model(text.encode("latin-1", "replace") + b"\xff")
 
 
@@ -195,14 +195,14 @@ TEXTS = [TEXT, text_model(TEMPLATES["pairs of both sorts"], SENTENCES, LABELS)]
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("maxid: ", "maxid: 1", "weights, and its header says 1"),
+        ("maxid: ", "maxid: 1", "weights, but maxid in its header is 1"),
         ("maxid: ", "maxid: x", "maxid is 'x"),
-        ("cost-factor: 1", "cost-factor: inf", "a weight is infinite"),
-        ("xsize: 2", "xsize: 0", "xsize is 0"),
+        ("cost-factor: 1", "cost-factor: inf", "a weight or the cost-factor is NaN or infinite"),
+        ("xsize: 2", "xsize: 0", "xsize in its header is 0"),
         ("xsize: 2\n", "", "xsize is None"),
-        ("B-X\n", "O\n", "it has no labels, or one of them twice"),
+        ("B-X\n", "O\n", "it has no labels, or lists a label twice"),
         ("U:%x[0,0]\n", "", "comes from no line"),
-        (" U:a\n", " Q:a\n", "Q:a' is no feature"),
+        (" U:a\n", " Q:a\n", "Q:a' is not a feature"),
         (" U:b\n", " U:a\n", "'U:a' is listed twice"),
         ("U:%x[0,0]\n", "U:%x[0,\n", "cannot read"),
     ],

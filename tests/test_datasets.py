@@ -175,9 +175,9 @@ def test_read_conll_encoding(column_file):
         (b"\na x\n\nb y z\n", {}, 4, "3 columns, but line 2 has 2"),
         (b"a x\nb\n", {"columns": 0}, 2, "1 column, but line 1 has 2"),
         (b"a\nb\n", {}, 1, "the token or the label is missing"),
-        (b"a x\n", {"label": 2}, 1, "2 columns, none for label=2"),
-        (b"a x\n", {"label": -3}, 1, "2 columns, none for label=-3"),
-        (b"a x\n", {"columns": [0, 5]}, 1, "2 columns, none for columns=5"),
+        (b"a x\n", {"label": 2}, 1, "2 columns, so label=2 does not exist"),
+        (b"a x\n", {"label": -3}, 1, "2 columns, so label=-3 does not exist"),
+        (b"a x\n", {"columns": [0, 5]}, 1, "2 columns, so columns=5 does not exist"),
         (b"a\tx\nb\t\n", {"separator": "\t"}, 2, "the label is empty"),
         (b"a x\n\nb \xe9 y\n", {}, 3, "not utf-8 text (byte 0xe9"),
         (b"", {}, None, "no token"),
@@ -185,7 +185,7 @@ def test_read_conll_encoding(column_file):
         (b"-DOCSTART- -X- O\n\n", {}, None, "no token"),
         (b"# only\n", {"comment": "#"}, None, "no token"),
         (gzip.compress(b"", mtime=0), {}, None, "no token"),
-        (gzip.compress(SMALL, mtime=0)[:-9], {}, None, "cut off or damaged"),
+        (gzip.compress(SMALL, mtime=0)[:-9], {}, None, "truncated or damaged"),
         (
             gzip.compress(SMALL, mtime=0)[:12] + b"?" + gzip.compress(SMALL, mtime=0)[13:],
             {},
@@ -502,7 +502,7 @@ def test_fetch_tries_the_next_address(server, home, register):
         (Reply(b""), "wrong checksum"),
         (Reply(SMALL[:9]), "wrong checksum"),
         (Reply(SMALL[:9], missing=20), ""),  # the message is urllib3's
-        (Reply(gzip.compress(SMALL, mtime=0)[:-5]), "cut off or damaged"),
+        (Reply(gzip.compress(SMALL, mtime=0)[:-5]), "truncated or damaged"),
         (Reply(gzip.compress(SMALL, mtime=0), missing=20), ""),
         (Reply(SMALL, encoding="gzip"), ""),
         (Reply(b"no", status=404), "404"),
@@ -705,8 +705,8 @@ def test_ocr_letters_checksum_is_of_the_words(words):
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda lines: [], "the last word is not complete"),
-        (lambda lines: lines[:4], "the last word is not complete"),
+        (lambda lines: [], "the last word is incomplete"),
+        (lambda lines: lines[:4], "the last word is incomplete"),
         (lambda lines: [*lines[:3], lines[3][:100]], "line 4: not a line of letter.data"),
         (lambda lines: [lines[0] + b"0\t", *lines[1:]], "line 1: not a line of letter.data"),
         (lambda lines: [lines[0][:-2] + b"7\t", *lines[1:]], "line 1: not a line of letter.data"),

@@ -261,7 +261,7 @@ def test_features_of_transitions(learner, noisy):
         ({"y_val": [[0], [1, None]]}, "X_val, y_val: Sequence 1, token 1: label None"),
         ({"X_val": [np.eye(1, 3), np.eye(2, 3)]}, "X_val, y_val: X has 3 features"),
         ({"X_val": [np.full((1, 12), np.nan), np.eye(2, 12)]}, "Sequence 0, token 0"),
-        ({"X_val": [[["a"]], [["b"], ["c"]]]}, "X_val, y_val: X holds feature dicts"),
+        ({"X_val": [[["a"]], [["b"], ["c"]]]}, "X_val, y_val: X has feature dicts"),
         ({"sample_weight_val": [-1, 1]}, "X_val, y_val: Negative values"),
         ({"sample_weight_val": [0, 0]}, "X_val, y_val: Sample weights must contain"),
         ({"sample_weight_val": [1, 1, 1]}, "X_val, y_val: "),

@@ -115,7 +115,7 @@ def test_unseen_arrays_are_ignored():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.ones(3), "Sequence 1, token 1: feature 'v' is an array of 3 numbers, and elsewhere"),
+        (np.ones(3), "Sequence 1, token 1: feature 'v' is an array of 3 numbers, but of"),
         (np.ones((1, 2)), r"Sequence 1, token 1: feature 'v' is an array of shape \(1, 2\)"),
         (np.array([1, np.nan]), "Sequence 1, token 1: feature 'v' has the value nan"),
         (np.array([np.inf, 1]), "Sequence 1, token 1: feature 'v' has the value inf"),
@@ -297,12 +297,12 @@ def test_each_distinct_word_is_looked_up_once():
 @pytest.mark.parametrize(
     ("params", "X", "message"),
     [
-        ({}, [["axolotl"]], "None of the words has a vector"),
-        ({"vectors": {"the": [1.0], "cat": [1.0, 2.0]}}, TOKENS, "'cat' has 2 numbers, and others"),
-        ({"vectors": {"the": [np.nan]}}, TOKENS, "'the' has a value that is not finite"),
-        ({"vectors": {"the": ["a"]}}, TOKENS, "'the' is no array of numbers"),
-        ({"vectors": {"the": 3.0}}, TOKENS, "'the' is no array of numbers"),
-        ({"vectors": {"the": []}}, TOKENS, "'the' is no array of numbers"),
+        ({}, [["axolotl"]], "No word of X has a vector"),
+        ({"vectors": {"the": [1.0], "cat": [1.0, 2.0]}}, TOKENS, "'cat' has 2 numbers, but others"),
+        ({"vectors": {"the": [np.nan]}}, TOKENS, "'the' has NaN or infinite values"),
+        ({"vectors": {"the": ["a"]}}, TOKENS, "'the' is not a 1-D array of numbers"),
+        ({"vectors": {"the": 3.0}}, TOKENS, "'the' is not a 1-D array of numbers"),
+        ({"vectors": {"the": []}}, TOKENS, "'the' is not a 1-D array of numbers"),
         ({"vectors": 3}, TOKENS, "The 'vectors' parameter"),
         ({"column": 1}, TOKENS, r"column=1, but tokens have 1 column\(s\)"),
         (
@@ -310,10 +310,10 @@ def test_each_distinct_word_is_looked_up_once():
             [[{"word": "a"}, {"word": 3}]],
             "Sequence 0, token 1: {'word': 3}",
         ),
-        ({"column": "word"}, TOKENS, "Sequence 0, token 0: 'the' has no string as its 'word'"),
+        ({"column": "word"}, TOKENS, "Sequence 0, token 0: 'the' has no string for the key 'word'"),
         ({"column": "word"}, "the", "expected a list of sequences"),
-        ({"offsets": []}, TOKENS, "offsets must be integers"),
-        ({"offsets": [0.5]}, TOKENS, "offsets must be integers"),
+        ({"offsets": []}, TOKENS, "offsets must be one or more integers"),
+        ({"offsets": [0.5]}, TOKENS, "offsets must be one or more integers"),
         ({"normalize": "lower"}, TOKENS, "The 'normalize' parameter"),
         ({"dtype": int}, TOKENS, "dtype must be np.float64 or np.float32"),
         ({}, [], "Found an empty batch"),
@@ -328,7 +328,7 @@ def test_bad_input(params, X, message):
 
 def test_vectors_of_another_length_later():
     vectorizer = EmbeddingVectorizer(VECTORS).fit(TOKENS).set_params(vectors={"the": [1.0]})
-    with pytest.raises(ValueError, match="'the' has 1 numbers, and others have 2"):
+    with pytest.raises(ValueError, match="'the' has 1 numbers, but others have 2"):
         vectorizer.transform(TOKENS)
 
 

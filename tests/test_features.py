@@ -386,7 +386,7 @@ def test_memory_is_proportional_to_the_result():
 
 # Bad input.
 
-NUMBER = "values must be finite numbers"
+NUMBER = "values must be finite and at most"
 SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 
@@ -413,7 +413,7 @@ BAD_TOKENS = {
     "array of objects": ({"x": np.array([1, "a"], object)}, "feature 'x' is array([1, 'a'], dtyp"),
     "matrix": (
         {"x": np.ones((1, 2))},
-        "feature 'x' is an array of shape (1, 2); expected one axis",
+        "feature 'x' is an array of shape (1, 2); expected a 1-D array",
     ),
     "array with nan": ({"x": np.array([1, math.nan])}, "feature 'x' has the value nan; " + NUMBER),
     "list of lists": ({"x": [["y"]]}, "feature 'x' is [['y']]; expected"),
@@ -423,15 +423,15 @@ BAD_TOKENS = {
     "bytes key": ({b"x": "y"}, "feature name b'x' is not a string."),
     "deep None": ({"x": {"y": {"z": None}}}, "feature 'x:y:z' is None; expected"),
     "nested key": ({"x": {None: "y"}}, "feature name None is not a string."),
-    "string": ("word=the", "'word=the' is no token; expected a dict of features"),
-    "number": (3.5, "3.5 is no token; expected a dict of features"),
-    "None token": (None, "None is no token; expected a dict of features"),
-    "numbers": ([0.5, 1.5], "[0.5, 1.5] is no token; expected a dict of features"),
-    "mixed strings": (["a", 1], "['a', 1] is no token; expected a dict of features"),
-    "pairs": ([("a", 1.0)], "[('a', 1.0)] is no token; expected a dict of features"),
-    "dicts": ([{"a": 1.0}], "[{'a': 1.0}] is no token; expected a dict of features"),
-    "bytes token": (b"abc", "b'abc' is no token; expected a dict of features"),
-    "generator": (iter("ab"), "is no token; expected a dict of features"),
+    "string": ("word=the", "'word=the' is not a valid token; expected a dict of features"),
+    "number": (3.5, "3.5 is not a valid token; expected a dict of features"),
+    "None token": (None, "None is not a valid token; expected a dict of features"),
+    "numbers": ([0.5, 1.5], "[0.5, 1.5] is not a valid token; expected a dict of features"),
+    "mixed strings": (["a", 1], "['a', 1] is not a valid token; expected a dict of features"),
+    "pairs": ([("a", 1.0)], "[('a', 1.0)] is not a valid token; expected a dict of features"),
+    "dicts": ([{"a": 1.0}], "[{'a': 1.0}] is not a valid token; expected a dict of features"),
+    "bytes token": (b"abc", "b'abc' is not a valid token; expected a dict of features"),
+    "generator": (iter("ab"), "is not a valid token; expected a dict of features"),
 }
 
 
@@ -452,15 +452,15 @@ def test_bad_tokens_are_named(token, message, form, good):
     ("X", "message"),
     [
         ([{"a": "b"}, {"a": "c"}], "Sequence 0 is {'a': 'b'}; expected a list of tokens. " + SHAPE),
-        ([["a", "b"], ["c"]], "Sequence 0, token 0: 'a' is no token"),
+        ([["a", "b"], ["c"]], "Sequence 0, token 0: 'a' is not a valid token"),
         (["ab"], "Sequence 0 is 'ab'; expected a list of tokens. " + SHAPE),
         ([[["a"]], 3], "Sequence 1 is 3; expected a list of tokens. " + SHAPE),
         ([[["a"]], None], "Sequence 1 is None; expected a list of tokens. " + SHAPE),
         ("ab", "X is 'ab'; expected a list of sequences. " + SHAPE),
         ({"a": "b"}, "X is {'a': 'b'}; expected a list of sequences. " + SHAPE),
         (None, "X is None; expected a list of sequences. " + SHAPE),
-        (np.ones((2, 3)), "Sequence 0, token 0: np.float64(1.0) is no token"),
-        (SequenceBatch(np.ones((2, 3)), [0, 2]), "Sequence 0, token 0: array([1., 1., 1.]) is no"),
+        (np.ones((2, 3)), "Sequence 0, token 0: np.float64(1.0) is not a valid token"),
+        (SequenceBatch(np.ones((2, 3)), [0, 2]), "Sequence 0, token 0: array([1., 1., 1.]) is not"),
         ([], "Found an empty batch: at least one sequence is required."),
         (iter([]), "Found an empty batch: at least one sequence is required."),
     ],
@@ -482,7 +482,7 @@ def test_no_attribute_left(X, min_freq):
 def test_values_must_fit_the_dtype():
     X = [[{"a": 1e300}]]
     assert SequenceVectorizer().fit_transform(X).X[0, 0] == 1e300
-    message = r"Sequence 0, token 0: feature 'a' is 1e\+300; .*, 3.4e\+38 at most"
+    message = r"Sequence 0, token 0: feature 'a' is 1e\+300; .* at most 3.4e\+38"
     with pytest.raises(ValueError, match=message):
         SequenceVectorizer(dtype=np.float32).fit(X)
 
@@ -509,7 +509,7 @@ def test_an_error_of_the_users_generator_comes_through():
 def test_a_failed_fit_changes_nothing(X):
     vectorizer = SequenceVectorizer().fit(X_SMALL)
     before = joblib.hash(vectorizer)
-    with pytest.raises(ValueError, match=r"no token|empty batch|No attribute"):
+    with pytest.raises(ValueError, match=r"not a valid token|empty batch|No attribute"):
         vectorizer.fit(X)
     assert joblib.hash(vectorizer) == before
 

@@ -554,8 +554,8 @@ AVERAGED_SCORES = ALL_SCORES[:4]
             [["O"], ["O"]],
             "y_true mixes labels and sequences of labels: y_true[0] is a list, y_true[1] a str",
         ),
-        ([["O"], [], [["O"]]], [["O"], [], ["O"]], "y_true[2] holds ['O']: "),
-        ([["O"], ["O"]], [["O"], [None]], "y_pred[1] holds None: "),
+        ([["O"], [], [["O"]]], [["O"], [], ["O"]], "y_true[2] has the label ['O']: "),
+        ([["O"], ["O"]], [["O"], [None]], "y_pred[1] has the label None: "),
     ],
 )
 def test_errors_name_the_sequence(score, y_true, y_pred, message):
@@ -567,17 +567,25 @@ def test_errors_name_the_sequence(score, y_true, y_pred, message):
 @pytest.mark.parametrize(
     ("label", "scheme", "message"),
     [
-        (7, "conlleval", "y_pred[2] holds 7: chunk labels must be str"),
-        ("NP", "conlleval", "y_pred[2] holds 'NP': scheme='conlleval' knows 'O' or one of"),
-        ("X-NP", "conlleval", "y_pred[2] holds 'X-NP': "),
-        ("BI-NP", "conlleval", "y_pred[2] holds 'BI-NP': "),
-        ("b-NP", "conlleval", "y_pred[2] holds 'b-NP': "),
-        ("-NP", "conlleval", "y_pred[2] holds '-NP': "),
-        ("", "conlleval", "y_pred[2] holds '': "),
-        ("E-NP", "IOB1", "y_pred[2] holds 'E-NP': scheme='IOB1' knows 'O' or one of B, I, "),
-        ("S-NP", "IOB2", "y_pred[2] holds 'S-NP': "),
-        ("L-NP", "IOBES", "y_pred[2] holds 'L-NP': "),
-        ("S-NP", "BILOU", "y_pred[2] holds 'S-NP': "),
+        (7, "conlleval", "y_pred[2] has the label 7: chunk labels must be str"),
+        (
+            "NP",
+            "conlleval",
+            "y_pred[2] has the label 'NP': the labels of scheme='conlleval' are 'O' or one of",
+        ),
+        ("X-NP", "conlleval", "y_pred[2] has the label 'X-NP': "),
+        ("BI-NP", "conlleval", "y_pred[2] has the label 'BI-NP': "),
+        ("b-NP", "conlleval", "y_pred[2] has the label 'b-NP': "),
+        ("-NP", "conlleval", "y_pred[2] has the label '-NP': "),
+        ("", "conlleval", "y_pred[2] has the label '': "),
+        (
+            "E-NP",
+            "IOB1",
+            "y_pred[2] has the label 'E-NP': the labels of scheme='IOB1' are 'O' or one of B, I, ",
+        ),
+        ("S-NP", "IOB2", "y_pred[2] has the label 'S-NP': "),
+        ("L-NP", "IOBES", "y_pred[2] has the label 'L-NP': "),
+        ("S-NP", "BILOU", "y_pred[2] has the label 'S-NP': "),
     ],
 )
 def test_errors_name_the_label(score, label, scheme, message):

@@ -540,10 +540,10 @@ def test_scores_leave_out_what_is_not_known():
 
 def test_other_metrics_need_all_labels():
     y_true, y_pred = [["O", None]], [["O", "O"]]
-    with pytest.raises(ValueError, match="y_true has no label that is known"):
+    with pytest.raises(ValueError, match="y_true has no known labels"):
         token_accuracy_score([[None, None]], y_pred)
-    with pytest.raises(ValueError, match=r"y_pred\[0\] holds None"):
+    with pytest.raises(ValueError, match=r"y_pred\[0\] has the label None"):
         token_accuracy_score(y_pred, y_true)
     for score in (chunk_f1_score, sequence_accuracy_score):
-        with pytest.raises(ValueError, match=r"y_true\[0\] holds None"):
+        with pytest.raises(ValueError, match=r"y_true\[0\] has the label None"):
             score(y_true, y_pred)

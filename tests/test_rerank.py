@@ -836,7 +836,7 @@ def test_features_of_transitions_are_refused():
     """Candidates do not follow each other, so nothing could be learnt from them."""
     plain = SequenceBatch(np.eye(4), [0, 2, 4])
     edges = SequenceBatch(np.eye(4), [0, 2, 4], transition_X=np.ones((4, 1)))
-    with pytest.raises(ValueError, match="VRDAReranker has no weights for the transition features"):
+    with pytest.raises(ValueError, match="VRDAReranker does not support transition features"):
         VRDAReranker().fit(edges, [0, 1])
     reranker = VRDAReranker(random_state=0).fit(plain, [0, 1])
     with pytest.raises(ValueError, match="X has 1 transition features, but VRDAReranker"):

@@ -750,7 +750,7 @@ def test_bad_parameters(small, name, value):
     [
         ([], [], None, "Found an empty batch"),
         ([[], []], [[], []], None, "Found no token"),
-        ([["a", "b"]], [["x", "y"]], None, "'a' is no token"),
+        ([["a", "b"]], [["x", "y"]], None, "'a' is not a valid token"),
         ([[["a"], ["b"]]], [["x"]], None, "Sequence 0 has 2 tokens, but 1 labels"),
         ([[["a"]]], [[1.5]], None, "is neither a string nor an integer"),
         ([[["a"]]], [[None]], None, "Sequence 0, token 0 has no label; only CRFTagger"),
@@ -777,7 +777,7 @@ def test_features_of_transitions_are_refused(small):
     lengths = [len(x) for x in small[0]]
     X = np.concatenate(small[0])
     batch = SequenceBatch.from_lengths(X, lengths, transition_X=np.ones((len(X), 2)))
-    with pytest.raises(ValueError, match="SDCACRF has no weights for the transition features"):
+    with pytest.raises(ValueError, match="SDCACRF does not support transition features"):
         SDCACRF().fit(batch, small[1])
 
 

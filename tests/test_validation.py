@@ -224,7 +224,7 @@ def test_floats_keep_their_width(dtype):
 
 @pytest.mark.parametrize("X", [None, "text", b"text", 5, 1.5, {"a": 1}, {"a"}, object(), len])
 def test_what_is_no_batch_at_all(X):
-    with pytest.raises(ValueError, match=r"X is .*; expected a batch, which is a list"):
+    with pytest.raises(ValueError, match=r"X is .*; expected a batch: a list"):
         read_format(X)
 
 
@@ -454,7 +454,7 @@ def test_messages_say_what_is_wrong_with_y(y, message):
 @pytest.mark.parametrize("classes", [np.array(["a", "b"]), np.array([0, 1])])
 @pytest.mark.parametrize("y", [[["a", 0], ["a"]], [["a", [0]], ["a"]], [["a", None], ["a"]]])
 def test_types_are_checked_where_classes_are_known(y, classes):
-    with pytest.raises(ValueError, match=r"Sequence 0, token 1: label .* (neither|as the first)"):
+    with pytest.raises(ValueError, match=r"Sequence 0, token 1: label .* (neither|like the first)"):
         encode_labels(y, batch_of([2, 1]), Format.BATCH, classes)
 
 

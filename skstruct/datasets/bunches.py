@@ -8,7 +8,10 @@ __all__ = ["description", "text_bunch"]
 
 
 def text_bunch(tokens, labels, source, return_X_y):
-    """Bunch of tokens and labels, described by the docstring of its source; or the two alone."""
+    """Make a Bunch of tokens and labels, or just return them if `return_X_y`.
+
+    Its description is the docstring of `source`.
+    """
     if return_X_y:
         return tokens, labels
     names = sorted({label for sequence in labels for label in sequence})

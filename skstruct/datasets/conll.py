@@ -1,4 +1,4 @@
-"""Reader for column files, one token a line: the CoNLL formats and their many relatives."""
+"""Reader for column files with one token per line: the CoNLL formats and similar ones."""
 
 import gzip
 import re
@@ -14,9 +14,9 @@ from skstruct.utils.public_paths import set_module
 
 __all__ = ["iter_conll", "read_conll"]
 
-# Not str.split: that also splits at no-break spaces and the like, which occur inside tokens.
+# Not str.split, which also splits at no-break spaces; these occur inside tokens.
 _split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
-# Different lines whose meanings a stream keeps: of text, most are among the first ones.
+# Distinct lines whose tokens a stream caches: in text, most lines repeat early ones.
 _REMEMBERED = 1 << 16
 
 
@@ -31,33 +31,33 @@ def read_conll(
     comment=None,
     skip_docstart=True,
 ):
-    r"""Read a column file: one token a line, a blank line after each sequence.
+    r"""Read a column file: one token per line, a blank line after each sequence.
 
-    Plain and gzipped files are told apart by their content. Line ends of any kind, blanks at the
-    end of a line, several blank lines in a row, a missing newline at the end of the file and a
-    byte order mark are all fine.
+    Gzipped files are recognised by their content. Line ends of any kind, trailing blanks, several
+    blank lines in a row, a missing newline at the end of the file and a byte order mark are
+    accepted.
 
     Parameters
     ----------
     path_or_file : str, path-like, file object or iterable of lines
         The file; a file object may be open in binary or in text mode, and is not closed.
     columns : int or sequence of int, default=None
-        The columns that make up a token, counted from 0, or from the end if negative. None stands
-        for all columns but the label. With an int, or with None and only one such column, tokens
-        are str; otherwise they are tuples of str. Equal tokens are one object.
+        The columns of a token, counted from 0, or from the end if negative. By default, all columns
+        but the label. With an int, or by default if only one column is left, tokens are str;
+        otherwise tuples of str. Equal tokens are the same object.
     label : int or None, default=-1
-        The column of the label. None if the file has none.
+        The column of the label; None for files without labels.
     encoding : str, default="utf-8"
-        Encoding of the file; not used for a file object open in text mode.
+        Encoding of the file; ignored for a file object in text mode.
     separator : str, default=None
-        What separates the columns. None stands for any run of spaces and tabs. With a separator
-        such as ``"\t"`` a token may contain spaces, or be empty.
+        Separator of the columns, by default any run of spaces and tabs. With a separator such as
+        ``"\t"``, a token may contain spaces or be empty.
     comment : str, default=None
-        Lines that start with this are left out, such as ``"#"`` in CoNLL-U files. None if the
-        file has no comments.
+        Prefix of lines to skip, such as ``"#"`` in CoNLL-U files. By default, there are no
+        comments.
     skip_docstart : bool, default=True
-        Whether to take a line whose first column is ``-DOCSTART-`` for what it is in the CoNLL
-        files, a boundary between documents, and not for a token.
+        Read a line whose first column is ``-DOCSTART-`` as a boundary between documents, as in the
+        CoNLL files, instead of as a token.
 
     Returns
     -------
@@ -69,15 +69,15 @@ def read_conll(
     Raises
     ------
     ValueError
-        If lines differ in their number of columns, lack a column that is asked for, or have an
-        empty label; if the file is not in the encoding, is a damaged gzip file or has no token.
-        The message names the file and, where there is one, the line.
+        If lines differ in their number of columns, lack a requested column, or have an empty
+        label; if the file is not in the encoding, is a damaged gzip file or has no token. The
+        message names the file and, if possible, the line.
     OSError
         If the file cannot be opened.
 
     See Also
     --------
-    iter_conll : The same one sequence after the other.
+    iter_conll : Read sequence by sequence.
 
     Examples
     --------
@@ -113,29 +113,29 @@ def iter_conll(
     comment=None,
     skip_docstart=True,
 ):
-    r"""Read a column file sequence by sequence, or in batches, as they are asked for.
+    r"""Iterate over the sequences of a column file, one by one or in batches.
 
-    Reads what `read_conll` reads, and never holds more than one batch: for files that are larger
-    than the memory, and for streams without an end.
+    Accepts the same files as `read_conll`, but keeps only one batch in memory. This suits files
+    that are larger than the memory and endless streams.
 
     Parameters
     ----------
     path_or_file : str, path-like, file object or iterable of lines
         The file; a file object may be open in binary or in text mode, and is not closed.
     batch_size : int, default=None
-        Sequences in a batch; the last one may have fewer. By default, sequences come one by one.
+        Sequences in a batch; the last one may have fewer. By default, yield single sequences.
     columns : int or sequence of int, default=None
-        The columns that make up a token, as in `read_conll`.
+        The columns of a token, as in `read_conll`.
     label : int or None, default=-1
-        The column of the label. None if the file has none.
+        The column of the label; None for files without labels.
     encoding : str, default="utf-8"
-        Encoding of the file; not used for text.
+        Encoding of the file; ignored for text.
     separator : str, default=None
-        What separates the columns. None stands for any run of spaces and tabs.
+        Separator of the columns, by default any run of spaces and tabs.
     comment : str, default=None
-        Lines that start with this are left out.
+        Prefix of lines to skip.
     skip_docstart : bool, default=True
-        Whether a line whose first column is ``-DOCSTART-`` is a boundary and no token.
+        Read a line whose first column is ``-DOCSTART-`` as a boundary between documents.
 
     Yields
     ------
@@ -147,13 +147,14 @@ def iter_conll(
     Raises
     ------
     ValueError
-        As `read_conll`, when the reading has come there; if `batch_size` is no positive integer.
+        As in `read_conll`, once the iterator reaches the error; or if `batch_size` is not a
+        positive integer.
     OSError
         If the file cannot be opened.
 
     See Also
     --------
-    read_conll : All at once.
+    read_conll : Read the whole file.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def _batched(sequences, batch_size, labelled):
 def _parsed(
     source, columns, label, encoding, separator, comment, skip_docstart, remembered=float("inf")
 ):
-    """Tokens and labels of each sequence; not many more lines than that are remembered."""
+    """Yield tokens and labels of each sequence, caching about `remembered` distinct lines."""
     name, blocks = open_line_blocks(source, encoding)
     tokens = _Tokens(name, columns, label, separator, skip_docstart)
     before, labels_before = [], []
@@ -213,14 +214,14 @@ def _parsed(
         if error is not None:
             raise error
     if tokens.width is None:
-        raise ValueError(f"{name}: there is no token in this file")
+        raise ValueError(f"{name}: the file has no tokens")
 
 
 class _Tokens(dict):
-    """The token of each line, None where a sequence ends; the labels are in `labels`.
+    """Cache of the token of each line, None for the end of a sequence; labels are in `labels`.
 
-    Most lines occur many times: they are parsed when they are first asked for. Equal tokens and
-    equal fields are one object.
+    Most lines occur many times, and are parsed at the first look-up. Equal tokens and equal fields
+    are the same object.
     """
 
     def __init__(self, name, columns, label, separator, skip_docstart):
@@ -236,12 +237,12 @@ class _Tokens(dict):
         self._block, self._n_lines = [], 0
 
     def enter(self, block):
-        """Go on to other lines of the file."""
+        """Move on to the next block of lines."""
         self._n_lines += len(self._block)
         self._block = block
 
     def forget(self):
-        """Forget the lines seen before."""
+        """Clear the cache."""
         self.clear()
         self.labels.clear()
         self._same.clear()
@@ -285,27 +286,27 @@ class _Tokens(dict):
 
 
 def unpacked(content, name):
-    """Return bytes gunzipped if they are gzipped, as they are otherwise."""
+    """Decompress bytes if they are gzipped."""
     if not content.startswith(GZIP_MAGIC):
         return content
     try:
         return gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{name}: the gzip data is cut off or damaged ({error})") from error
+        raise ValueError(f"{name}: the gzip data is truncated or damaged ({error})") from error
 
 
 def _split_at(separator, line):
-    # Blanks at the end of a line are noise, but a separator there announces an empty column.
+    # Trailing blanks are noise, but a trailing separator precedes an empty column.
     stripped = line.rstrip(" ") if separator.strip(" ") else line
     return stripped.split(separator) if stripped.strip() else []
 
 
 def _resolved(columns, label, width, where):
-    """Turn `label` and `columns` into column numbers from 0, for files of this many columns."""
+    """Resolve `label` and `columns` to column numbers from 0, in files with `width` columns."""
 
     def resolve(column, parameter):
         if not -width <= column < width:
-            raise ValueError(f"{where}: {_columns(width)}, none for {parameter}={column}")
+            raise ValueError(f"{where}: {_columns(width)}, so {parameter}={column} does not exist")
         return column % width
 
     label_column = None if label is None else resolve(label, "label")
@@ -313,7 +314,7 @@ def _resolved(columns, label, width, where):
         token_columns = [column for column in range(width) if column != label_column]
         if not token_columns:
             raise ValueError(
-                f"{where}: one column, so either the token or the label is missing; "
+                f"{where}: 1 column, so either the token or the label is missing; "
                 f"pass label=None to read tokens without labels"
             )
         return label_column, token_columns[0] if len(token_columns) == 1 else token_columns
@@ -321,7 +322,7 @@ def _resolved(columns, label, width, where):
     token_columns = [resolve(column, "columns") for column in ([columns] if single else columns)]
     if not token_columns or label_column in token_columns:
         raise ValueError(
-            f"columns={columns} must name at least one column, and not the label's ({label})"
+            f"columns={columns} must have at least one column, and not that of the label ({label})"
         )
     return label_column, token_columns[0] if single else token_columns
 

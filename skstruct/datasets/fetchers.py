@@ -1,4 +1,4 @@
-"""Fetchers of public corpora: read from disk, or downloaded once."""
+"""Fetchers of public corpora, which are downloaded once and then read from disk."""
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -32,13 +32,13 @@ def fetch_conll2000(*, subset="train", data_home=None, download_if_missing=True,
     subset : {"train", "test"}, default="train"
         Sections 15-18 of the Wall Street Journal corpus, or section 20.
     data_home : str or path-like, default=None
-        Folder for downloads. None stands for the folder named by the environment variable
-        ``SKSTRUCT_DATA`` if that is set and can be written to, else for ``~/skstruct_data``. The
-        folder named by ``SKSTRUCT_DATA`` is searched first in any case.
+        Folder for downloads. By default, the folder in the environment variable
+        ``SKSTRUCT_DATA`` if that is set and writable, else ``~/skstruct_data``. The folder in
+        ``SKSTRUCT_DATA`` is always searched first.
     download_if_missing : bool, default=True
-        Whether to download the corpus if it is not there, or to raise an OSError.
+        Download the corpus if it is missing, instead of raising an OSError.
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
+        Return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -57,10 +57,10 @@ def fetch_conll2000(*, subset="train", data_home=None, download_if_missing=True,
     Raises
     ------
     ValueError
-        If there is no such subset, or a file found on this machine cannot be parsed.
+        If `subset` is unknown, or a local file cannot be parsed.
     OSError
-        If the corpus is missing and may not or cannot be downloaded, if what was downloaded has
-        the wrong checksum, or if it cannot be stored. The message says what to do.
+        If the corpus is missing and `download_if_missing` is False, if the download fails or has
+        a wrong checksum, or if the file cannot be written. The message says what to do.
 
     References
     ----------
@@ -94,8 +94,8 @@ def fetch_conll2002(
     ned         testb    5,195      68,875
     ==========  =======  =========  =======
 
-    The marks between the documents of the Dutch files, which some count as tokens, are left out.
-    Each of the Spanish files has one label that breaks the scheme, an ``I-`` after an ``O``.
+    The document marks of the Dutch files, which some papers count as tokens, are left out. Each
+    of the Spanish files has one label that breaks the scheme, an ``I-`` after an ``O``.
 
     Parameters
     ----------
@@ -104,13 +104,13 @@ def fetch_conll2002(
     subset : {"train", "testa", "testb"}, default="train"
         Training, development or test data.
     data_home : str or path-like, default=None
-        Folder for downloads. None stands for the folder named by the environment variable
-        ``SKSTRUCT_DATA`` if that is set and can be written to, else for ``~/skstruct_data``. The
-        folder named by ``SKSTRUCT_DATA`` is searched first in any case.
+        Folder for downloads. By default, the folder in the environment variable
+        ``SKSTRUCT_DATA`` if that is set and writable, else ``~/skstruct_data``. The folder in
+        ``SKSTRUCT_DATA`` is always searched first.
     download_if_missing : bool, default=True
-        Whether to download the corpus if it is not there, or to raise an OSError.
+        Download the corpus if it is missing, instead of raising an OSError.
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
+        Return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -129,10 +129,10 @@ def fetch_conll2002(
     Raises
     ------
     ValueError
-        If there is no such language or subset, or a file found on this machine cannot be parsed.
+        If `language` or `subset` is unknown, or a local file cannot be parsed.
     OSError
-        If the corpus is missing and may not or cannot be downloaded, if what was downloaded has
-        the wrong checksum, or if it cannot be stored. The message says what to do.
+        If the corpus is missing and `download_if_missing` is False, if the download fails or has
+        a wrong checksum, or if the file cannot be written. The message says what to do.
 
     References
     ----------
@@ -152,8 +152,8 @@ def fetch_ocr_letters(
     """Fetch the handwritten words of the OCR task of Taskar et al.
 
     Words written by 150 people, cut into letters of 16 x 8 black and white pixels. The first
-    letter of each word, a capital, was left out. "test" is the first of the
-    ten folds, "train" the other nine.
+    letter of each word, a capital, is left out. "test" is the first of the ten folds, "train" the
+    other nine.
 
     =======  =====  =======
     Subset   Words  Letters
@@ -167,13 +167,13 @@ def fetch_ocr_letters(
     subset : {"train", "test"}, default="train"
         Folds 1 to 9, or fold 0.
     data_home : str or path-like, default=None
-        Folder for downloads. None stands for the folder named by the environment variable
-        ``SKSTRUCT_DATA`` if that is set and can be written to, else for ``~/skstruct_data``. The
-        folder named by ``SKSTRUCT_DATA`` is searched first in any case.
+        Folder for downloads. By default, the folder in the environment variable
+        ``SKSTRUCT_DATA`` if that is set and writable, else ``~/skstruct_data``. The folder in
+        ``SKSTRUCT_DATA`` is always searched first.
     download_if_missing : bool, default=True
-        Whether to download the data if they are not there, or to raise an OSError.
+        Download the data if they are missing, instead of raising an OSError.
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
+        Return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -192,10 +192,10 @@ def fetch_ocr_letters(
     Raises
     ------
     ValueError
-        If there is no such subset, or a file found on this machine cannot be parsed.
+        If `subset` is unknown, or a local file cannot be parsed.
     OSError
-        If the data are missing and may not or cannot be downloaded, if what was downloaded has
-        the wrong checksum, or if it cannot be stored. The message says what to do.
+        If the data are missing and `download_if_missing` is False, if the download fails or has a
+        wrong checksum, or if the file cannot be written. The message says what to do.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Loaders of the data that come with the package or with scikit-learn."""
+"""Loaders of data sets that come with this package or with scikit-learn."""
 
 from importlib import resources
 
@@ -20,10 +20,11 @@ _AREA_CODES = ("201", "212", "305", "415", "512", "617", "702", "808")
 def load_addresses(*, return_X_y=False):
     """Load postal addresses, labelled with their components.
 
-    538 addresses in the formats of more than twenty countries, two thirds of them from the
-    English-speaking ones, written for this library: people and house numbers are invented, and no
-    address is meant to exist. Small enough to learn from in seconds, and hard enough to tell
-    models apart: lower case, capitals, misspellings, missing commas and missing parts.
+    538 addresses in the formats of more than twenty countries, two thirds of them from
+    English-speaking ones. They were written for this library: people and house numbers are
+    invented, and no address is meant to exist. The data set is small enough to learn from in
+    seconds, and hard enough to distinguish models: it has lower case, capitals, misspellings,
+    missing commas and missing parts.
 
     ==========  ==========================================================================
     Component   Covers
@@ -34,7 +35,7 @@ def load_addresses(*, return_X_y=False):
     POBOX       post office boxes, rural routes, poste restante
     NUMBER      house numbers, with their letters, fractions and "bis"
     STREET      streets with their type and direction
-    DISTRICT    what lies between street and city: villages, quarters, postal stations
+    DISTRICT    parts of the address between street and city: villages, quarters
     CITY        cities and, in Australia, suburbs; with "Cedex" or "Dublin 2"
     REGION      states, provinces, counties
     POSTCODE    postal codes, with a country prefix such as "D-"
@@ -48,7 +49,7 @@ def load_addresses(*, return_X_y=False):
     Parameters
     ----------
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
+        Return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -95,8 +96,8 @@ def load_digit_sequences(
 ):
     """Compose handwritten numbers from scikit-learn's images of digits.
 
-    A sequence is a number as people write them, and each of its digits is an image. What the
-    images leave open, the neighbours often settle. The kinds of numbers:
+    A sequence is a number of an everyday kind, and each of its digits is an image. Where an image
+    is ambiguous, the digits next to it often help. The kinds of numbers:
 
     =====  =========================================================================
     Kind   Digits
@@ -112,18 +113,18 @@ def load_digit_sequences(
     Parameters
     ----------
     n_sequences : int, default=500
-        How many numbers to compose.
+        Number of sequences to compose.
     subset : {"all", "train", "test"}, default="all"
-        Which images to draw from. The first 1198 of the 1797 images are "train", the others
-        "test", whatever the `random_state`: no image occurs in both subsets. The same
-        `random_state` gives different numbers for different subsets.
+        Images to draw from. The first 1198 of the 1797 images are "train" and the others "test",
+        for any `random_state`: no image occurs in both subsets. The same `random_state` gives
+        different numbers for different subsets.
     noise : float, default=0.0
-        Standard deviation of the Gaussian noise added to the pixels, which stay within 0 to 16.
-        The more noise, the more depends on the neighbours.
+        Standard deviation of the Gaussian noise added to the pixels, which are clipped to 0 to 16.
+        The more noise, the more important are neighbouring digits.
     random_state : int, RandomState instance or None, default=0
         Determines the numbers, the images and the noise.
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` and not a Bunch.
+        Return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def load_digit_sequences(
     Raises
     ------
     ValueError
-        If `subset` is none of the three, `n_sequences` less than 1, or `noise` negative.
+        If `subset` is unknown, `n_sequences` less than 1, or `noise` negative.
 
     Examples
     --------
@@ -162,11 +163,11 @@ def load_digit_sequences(
         raise ValueError(f"n_sequences must be at least 1, got {n_sequences}")
     if not noise >= 0:
         raise ValueError(f"noise must not be negative, got {noise}")
-    # A stream of its own for each subset: else the test numbers would be the training numbers.
+    # A seed for each subset, or the test numbers would equal the training numbers.
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(subsets))
     rng = np.random.RandomState(seeds[subsets.index(subset)])
 
-    # Here, because of all that sklearn.datasets imports.
+    # Imported here, because sklearn.datasets takes long to import.
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)

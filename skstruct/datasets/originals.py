@@ -1,4 +1,4 @@
-"""Public originals of the corpora: where they are, how to recognise them, how to get them."""
+"""Public originals of the corpora: addresses, checksums and downloads."""
 
 import hashlib
 import io
@@ -18,25 +18,25 @@ N_PIXELS = 128
 
 
 class Original(NamedTuple):
-    """A public file, and the prepared file that may stand in for it."""
+    """A public file, and the prepared file that may replace it."""
 
     prepared: str  # path below a data folder, as is `kept`
-    kept: str  # where the download goes, unchanged
-    urls: tuple[str, ...]  # tried in this order; the same content from each
+    kept: str  # path of the unchanged download
+    urls: tuple[str, ...]  # of the same content, tried in this order
     fingerprint: Callable[[bytes], str]
-    expected: str  # the fingerprint of the right content
+    expected: str  # fingerprint of the correct content
 
 
 def content_sha256(content):
-    """Return the SHA-256 of a file's content, unpacked.
+    """Return the SHA-256 of a file's decompressed content.
 
-    Not of the file: a server may send a gzip file as it is, or let the client unpack it on the way.
+    The compressed file would not do: some servers let the client decompress it on the way.
     """
     return hashlib.sha256(unpacked(content, "download")).hexdigest()
 
 
 def words_sha256(content):
-    """Return the SHA-256 of all handwritten words in a letter.data file, in whatever order."""
+    """Return the SHA-256 of the handwritten words in a letter.data file, in any order."""
     keys = (
         f"{'test' if fold == 0 else 'train'}:{letters}:".encode() + np.packbits(pixels).tobytes()
         for fold, letters, pixels in parsed_words(content, "download")
@@ -45,10 +45,10 @@ def words_sha256(content):
 
 
 def parsed_words(content, name):
-    """Parse the letter.data format: a line a letter, of seven fields separated by tabs.
+    """Parse the letter.data format: one letter per line, in seven fields separated by tabs.
 
-    The fields are the letter's id, the letter, the id of the next letter of the word (-1 if there
-    is none), the word's id, the position in the word, the word's cross-validation fold, and 128
+    The fields are the letter's id, the letter, the id of the next letter of the word (-1 for the
+    last), the word's id, the position in the word, the word's cross-validation fold, and 128
     pixels, each 0 or 1, again separated by tabs.
 
     Parameters
@@ -76,7 +76,7 @@ def parsed_words(content, name):
             words.append((int(fields[5]), "".join(letters), flat.reshape(-1, N_PIXELS)))
             letters, images = [], []
     if letters or not words:
-        raise ValueError(f"{name}: the last word is not complete")
+        raise ValueError(f"{name}: the last word is incomplete; the file may be truncated")
     return words
 
 
@@ -151,31 +151,31 @@ ORIGINALS = {
 
 
 def obtained(key, data_home, download_if_missing):
-    """Return the path of a corpus file on this machine, after downloading it if need be.
+    """Return the path of a local corpus file, downloaded if it is missing.
 
-    The folder named by the environment variable SKSTRUCT_DATA is searched first, then `data_home`.
-    Files found there are taken as they are; only a download is verified.
+    The folder in the environment variable SKSTRUCT_DATA is searched first, then `data_home`. Files
+    found there are not verified, but downloads are.
 
     Parameters
     ----------
     key : str
         Key of `ORIGINALS`.
     data_home : str, path-like or None
-        Folder for downloads. None stands for the folder named by SKSTRUCT_DATA if it can be
-        written to, else for ~/skstruct_data.
+        Folder for downloads. By default, the folder in SKSTRUCT_DATA if it is writable, else
+        ~/skstruct_data.
     download_if_missing : bool
-        Whether to download a missing file, or to raise.
+        Download a missing file, instead of raising an error.
 
     Returns
     -------
     path : Path
-        The prepared file or the original.
+        Path of the prepared file or the original.
 
     Raises
     ------
     OSError
-        If the file is missing and may not or cannot be downloaded, is not what it should be, or
-        cannot be stored.
+        If the file is missing and `download_if_missing` is False, or the download fails, has a
+        wrong checksum, or cannot be written.
     """
     original = ORIGINALS[key]
     shared = os.environ.get(DATA_VARIABLE)
@@ -203,7 +203,7 @@ def obtained(key, data_home, download_if_missing):
 
 
 def _downloaded(original, advice):
-    # Here, because hardly any process downloads, and pooch loads all that speaks HTTP.
+    # Imported here, because pooch loads HTTP libraries and few processes download.
     import pooch
 
     failures = []

@@ -1,4 +1,4 @@
-"""Lines of text from files and streams, read and kept a piece at a time."""
+"""Lines of text from files and streams, read piece by piece."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ __all__ = ["GZIP_MAGIC", "open_line_blocks"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 _PIECE = 1 << 16
-# What tells zlib to expect the header of gzip.
+# Window bits of zlib for data with a gzip header.
 _GZIP_WINDOW = 31
 
 
 def open_line_blocks(source, encoding):
-    """Name of a source of text for messages, and an iterator over lists of its lines.
+    """Open a source of text, and iterate over lists of its lines.
 
     Parameters
     ----------
     source : str, path-like, file object or iterable of lines
         Plain or gzipped; lines may be str or bytes.
     encoding : str
-        Of bytes.
+        Encoding of bytes.
 
     Returns
     -------
     name : str
+        Name of the source, for messages.
     blocks : iterator of list of str
-        As many lines as are read at a time; of an iterable of lines, one. Without line ends, which
-        may be of any kind, and without a byte order mark. A file that is given by its path is open
-        until the iterator ends. Raises ValueError where bytes are not in the encoding, or gzipped
-        data is damaged.
+        Lines read at a time; a single one from an iterable of lines. Line ends of any kind and a
+        byte order mark are stripped. A file given by its path is open until the iterator ends.
+        Raises ValueError for bytes that are not in the encoding, and for damaged gzip data.
     """
     if hasattr(source, "read"):
         name = str(getattr(source, "name", "<file object>"))
@@ -52,13 +52,13 @@ def _pieces_of_file(file):
 
 
 def _ended(line):
-    """A line with its end."""
+    """Append the newline that a line may lack."""
     end = "\n" if isinstance(line, str) else b"\n"
     return line if line.endswith(end) else line + end
 
 
 def _texts(pieces, encoding, name):
-    """The text in pieces, with newlines for all line ends."""
+    """Decode pieces of a source, with newlines for line ends of any kind."""
     first = next(pieces, "")
     pieces = chain([first], pieces)
     if isinstance(first, str):
@@ -85,7 +85,7 @@ def _texts(pieces, encoding, name):
 
 
 def _unpacked(pieces, name):
-    """Bytes gunzipped if they are gzipped, as they are otherwise."""
+    """Decompress pieces of bytes if they are gzipped."""
     head = b""
     for piece in pieces:
         head += piece
@@ -101,7 +101,7 @@ def _gunzipped(pieces, name):
         for piece in pieces:
             while piece:
                 if unpack.eof:
-                    # Another member, or the zeros that fill up a tape.
+                    # Another gzip member, or the padding zeros of a tape.
                     piece = piece.lstrip(b"\0")
                     if not piece:
                         break
@@ -109,9 +109,9 @@ def _gunzipped(pieces, name):
                 yield unpack.decompress(piece)
                 piece = unpack.unused_data
     except zlib.error as error:
-        raise ValueError(f"{name}: the gzip data is cut off or damaged ({error})") from error
+        raise ValueError(f"{name}: the gzip data is truncated or damaged ({error})") from error
     if not unpack.eof:
-        raise ValueError(f"{name}: the gzip data is cut off or damaged (its end is missing)")
+        raise ValueError(f"{name}: the gzip data is truncated or damaged (its end is missing)")
 
 
 def _line_blocks(texts):

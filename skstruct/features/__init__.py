@@ -1,4 +1,9 @@
-"""Vectorisers: from feature dicts, attribute strings and vectors of words to a batch."""
+"""Vectorisers of feature dicts, attribute strings and word vectors.
+
+`dicts` is the entry: `SequenceVectorizer` makes a batch of feature dicts. `embeddings` has that of
+word vectors, `union` combines the outputs of several vectorisers, and `mixin` checks the features
+of the estimators' input. `attributes`, `arrays` and `columns` read the tokens.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Features whose values are arrays of numbers, such as embeddings: a column for each place."""
+"""Features whose values are arrays of numbers, such as embeddings: one column per position."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["ArrayValues", "is_vector"]
 
 
 def is_vector(value):
-    """Whether a feature's value is an array of numbers."""
+    """Return True if the value of a feature is an array of numbers."""
     return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim > 0
 
 
 class ArrayValues:
-    """The arrays of the tokens of a batch, kept as bytes until all are read.
+    """Array-valued features of a batch, collected as bytes until all tokens are read.
 
     Parameters
     ----------
     lengths : dict of str to int
-        Length of the arrays of each feature, as far as it is known; new features are added.
+        Length of the arrays of each known feature; new features are added.
     limit : float
-        Largest absolute value that is accepted.
+        Largest absolute value allowed.
     """
 
     def __init__(self, lengths, limit):
@@ -35,37 +35,37 @@ class ArrayValues:
         return bool(self._rows)
 
     def add(self, row, name, vector):
-        """Take the array of a token, which is number `row` of all."""
+        """Add the array of a token; `row` is the number of the token in the batch."""
         if vector.ndim != 1:
             raise ValueError(
-                f"feature {name!r} is an array of shape {vector.shape}; expected one axis."
+                f"feature {name!r} is an array of shape {vector.shape}; expected a 1-D array."
             )
         length = self.lengths.setdefault(name, len(vector))
         if len(vector) != length:
             raise ValueError(
-                f"feature {name!r} is an array of {len(vector)} numbers, and elsewhere one of "
-                f"{length}."
+                f"feature {name!r} is an array of {len(vector)} numbers, but of {length} in the "
+                "tokens before."
             )
         self._rows.setdefault(name, array("q")).append(row)
-        # Bytes, because only they grow in place.
+        # A bytearray grows in place.
         self._values.setdefault(name, bytearray()).extend(
             np.ascontiguousarray(vector, np.float64).data.cast("B")
         )
 
     def blocks(self, n_rows, find):
-        """Arrays of CSR matrices, one for each feature.
+        """Yield the arrays of CSR matrices, one for each feature.
 
         Parameters
         ----------
         n_rows : int
             Number of tokens.
         find : callable
-            Iterates over the columns of names.
+            Function from names to an iterator over their columns.
 
         Yields
         ------
         data, indices, indptr, shift
-            As `skstruct.utils.sparse.merge_rows` takes them.
+            In the format of `skstruct.utils.sparse.merge_rows`.
         """
         for name, rows in self._rows.items():
             length, rows = self.lengths[name], np.frombuffer(rows, np.int64)
@@ -76,7 +76,7 @@ class ArrayValues:
             yield values, np.tile(columns, len(rows)), np.concatenate([[0], np.cumsum(counts)]), 0
 
     def first_too_large(self):
-        """Row, name and value of the first one that is not finite or too large, or None."""
+        """Row, feature and value of the first NaN or value above the limit; None without one."""
         for name, rows in self._rows.items():
             values = np.frombuffer(self._values[name], np.float64)
             wrong = np.flatnonzero(~(np.abs(values) <= self._limit))

@@ -14,14 +14,14 @@ from skstruct.features.arrays import is_vector
 
 __all__ = ["iterate_level", "read_tokens"]
 
-# Accepted types that most data consists of, and that need no second look.
+# The types that most data consists of, which need no further check.
 _PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
 _PLAIN_NUMBERS = {bool, int, float}
 _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 
 def iterate_level(value, what, content):
-    """Iterate over `value`, unless it cannot be a collection of `content`."""
+    """Iterate over `value`, or raise an error if it cannot be a collection of `content`."""
     try:
         if not isinstance(value, (str, bytes, Mapping)):
             return iter(value)
@@ -31,10 +31,26 @@ def iterate_level(value, what, content):
 
 
 def read_tokens(tokens, limit, i, add_array):
-    """Read the tokens of sequence `i`, feature dicts or lists of attribute strings.
+    """Read the tokens of a sequence: feature dicts or collections of attribute strings.
 
-    Returns the attribute names of all tokens together, the number of attributes of each token,
-    and positions and values of those attributes that are not 1. Arrays are given to `add_array`.
+    Parameters
+    ----------
+    tokens : list
+    limit : float
+        Largest absolute value allowed.
+    i : int
+        Number of the sequence, for messages.
+    add_array : callable
+        Called as ``add_array(t, name, array)`` for each feature whose value is an array.
+
+    Returns
+    -------
+    names : list of str
+        Attributes of all tokens.
+    lengths : list of int
+        Number of attributes of each token.
+    positions, values : list
+        Positions in `names` of the attributes with a value other than 1, and these values.
     """
     if set(map(type, tokens)) <= _PLAIN_COLLECTIONS:
         names = list(chain.from_iterable(tokens))
@@ -45,7 +61,7 @@ def read_tokens(tokens, limit, i, add_array):
         start = len(names)
         try:
             for key, value in _features(token):
-                # Most features need no call to know what `_attributes` would answer.
+                # Strings and plain numbers, which are most features, need no call.
                 if type(value) is str and type(key) is str:
                     names.append(f"{key}:{value}")
                     continue
@@ -68,20 +84,20 @@ def read_tokens(tokens, limit, i, add_array):
 
 
 def _features(token):
-    """Pairs of key and value in a token; an attribute string is a feature that is True."""
+    """Pairs of key and value in a token; an attribute string is a feature with the value True."""
     if isinstance(token, Mapping):
         return token.items()
     strings = _strings(token)
     if strings is None:
         raise ValueError(
-            f"{short_repr(token)} is no token; expected a dict of features, or a list, tuple or "
-            f"set of strings. {_SHAPE}"
+            f"{short_repr(token)} is not a valid token; expected a dict of features, or a list, "
+            f"tuple or set of strings. {_SHAPE}"
         )
     return zip(strings, repeat(True))
 
 
 def _attributes(key, value, limit, prefix=""):
-    """Pairs of name and number of the attributes that one feature stands for."""
+    """Pairs of name and value of the attributes of one feature."""
     if not isinstance(key, str):
         raise ValueError(f"feature name {short_repr(key)} is not a string.")
     name = prefix + str.__str__(key)
@@ -101,7 +117,7 @@ def _attributes(key, value, limit, prefix=""):
     number = _as_float(value)
     if not abs(number) <= limit:
         raise ValueError(
-            f"feature {name!r} is {number}; values must be finite numbers, {limit:.2g} at most."
+            f"feature {name!r} is {number}; values must be finite and at most {limit:.2g}."
         )
     return [(name, number)]
 
@@ -116,7 +132,7 @@ def _as_float(value):
 
 
 def _strings(value):
-    """Strings in a list, tuple, set or the like; None if `value` is something else."""
+    """Strings in a list, tuple, set or other collection; None if `value` is something else."""
     if type(value) in _PLAIN_COLLECTIONS and set(map(type, value)) <= {str}:
         return value
     if isinstance(value, np.ndarray):
@@ -125,5 +141,5 @@ def _strings(value):
         return None
     if not all(isinstance(text, str) for text in value):
         return None
-    # What str makes of itself: of an enumeration's member its value, not its name.
+    # str.__str__ gives the value of a member of a string enumeration, not its name.
     return [str.__str__(text) for text in value]

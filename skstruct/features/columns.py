@@ -1,4 +1,4 @@
-"""From sequences of tokens to integer codes of their columns."""
+"""Columns of tokens as integer codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["TokenColumns"]
 
-# Sequences that are in memory as lists of strings at a time.
+# Sequences that are in memory at the same time.
 _CHUNK = 4096
 _SHAPE = (
     "A batch is a list of sequences, a sequence a list of tokens (or a data frame), and a token "
@@ -21,25 +21,25 @@ _SHAPE = (
 
 
 class TokenColumns:
-    """Columns of the tokens of a batch, each value a number.
+    """Columns of the tokens of a batch as integer codes.
 
     Parameters
     ----------
     X : iterable of sequences
-        Read once; only the distinct tokens are kept meanwhile.
+        Read once, keeping only the distinct tokens.
     wanted : callable
-        Called with the number of columns, once it is known; returns the columns to number.
+        Function from the number of columns, once it is known, to the columns to encode.
 
     Attributes
     ----------
     values : dict of int to list of str
-        For each column wanted, its distinct values in the order of first occurrence.
+        Distinct values of each wanted column, in the order of first occurrence.
     codes : dict of int to ndarray of shape (n_rows,), dtype int32
-        For each column wanted, which of them each token has.
+        Position of each token's value among them, for each wanted column.
     offsets : ndarray of shape (n_sequences + 1,), dtype int64
         Token at which each sequence starts.
     n_columns : int or None
-        Columns of a token. None if there is no token.
+        Number of columns of a token. None if all sequences are empty.
     """
 
     def __init__(self, X, wanted):
@@ -58,7 +58,7 @@ class TokenColumns:
         self.values, self.codes = {}, {}
         distinct = list(self._number)
         for c in self._columns:
-            # Not by zip, whose iterator for each token would set the garbage collector going.
+            # Not by zip, whose many iterators would trigger the garbage collector.
             column = list(map(itemgetter(c), distinct)) if self.n_columns > 1 else distinct
             number = defaultdict(count().__next__)
             self.codes[c] = _look_up(number, column)[which]
@@ -66,11 +66,11 @@ class TokenColumns:
         del self._number
 
     def _read(self, chunk, lengths):
-        """Which of the distinct tokens each token of some sequences is.
+        """Numbers of the tokens of a chunk of sequences among the distinct tokens.
 
-        Most tokens occur again and again, and nothing but this look-up is done for all. Where some
-        are not plain strings or tuples of strings, each one needs a closer look, as 1 and True are
-        equal, but not the same.
+        Most tokens occur many times, so only this look-up is done for each. If some tokens are not
+        strings or tuples of strings, all are converted first: 1 and True are equal as keys, but
+        different as values.
         """
         first = len(lengths)
         if not set(map(type, chunk)) <= {list, tuple}:
@@ -81,7 +81,7 @@ class TokenColumns:
         number, n_known = self._number, len(self._number)
         try:
             which = _look_up(number, tokens)
-        except TypeError:  # lists cannot be looked up
+        except TypeError:  # a list is not hashable
             which = None
         new = list(islice(reversed(number), len(number) - n_known))
         if which is None or not self._are_plain(new):
@@ -92,7 +92,7 @@ class TokenColumns:
         return which
 
     def _are_plain(self, tokens):
-        """Whether tokens are strings, or tuples of them, with the right number of columns."""
+        """Return True for strings, or tuples of strings, with the right number of columns."""
         if not tokens:
             return True
         types = set(map(type, tokens))
@@ -112,7 +112,7 @@ class TokenColumns:
         )
 
     def _as_plain(self, tokens, lengths, first):
-        """Tokens as strings or tuples of strings; None for the columns that are not wanted."""
+        """Convert tokens to strings or tuples of strings, with None in columns not wanted."""
         if not tokens:
             return tokens
         columns = self._split(tokens, lengths, first)
@@ -123,7 +123,7 @@ class TokenColumns:
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def _split(self, tokens, lengths, first):
-        """Lists of values, one for each column."""
+        """Split tokens into lists of values, one for each column."""
         types = set(map(type, tokens))
         if types == {str}:
             self._check_width(1, tokens[0], 0, lengths, first)
@@ -142,15 +142,15 @@ class TokenColumns:
         self._columns = sorted(self._wanted(width))
 
     def _check_width(self, width, token, i, lengths, first):
-        """Check that a token has as many columns as the first of all."""
+        """Check that a token has as many columns as the first token of the batch."""
         if self.n_columns is None:
             if width == 0:
-                raise ValueError(f"{_place(0, lengths, first)}: the token has no column. {_SHAPE}")
+                raise ValueError(f"{_place(0, lengths, first)}: the token has no columns. {_SHAPE}")
             self._set_width(width)
         if width != self.n_columns:
             raise ValueError(
                 f"{_place(i, lengths, first)}: the token {short_repr(token)} has {width} "
-                f"column(s), but the first token of all has {self.n_columns}."
+                f"column(s), but the first token has {self.n_columns}."
             )
 
 
@@ -168,7 +168,7 @@ def _iterate(X):
 
 
 def _as_tokens(sequence, i):
-    """The tokens of a sequence that is neither a list nor a tuple."""
+    """Tokens of a sequence that is neither a list nor a tuple."""
     if hasattr(sequence, "to_numpy"):
         return sequence.to_numpy().tolist()
     if isinstance(sequence, np.ndarray) and sequence.ndim in (1, 2):
@@ -189,13 +189,13 @@ def _as_columns(token, i, lengths, first):
     if isinstance(token, (list, tuple)):
         return token
     raise ValueError(
-        f"{_place(i, lengths, first)}: {short_repr(token)} is no token; expected a string or a "
-        f"tuple of columns. {_SHAPE}"
+        f"{_place(i, lengths, first)}: {short_repr(token)} is not a valid token; expected a "
+        f"string or a tuple of columns. {_SHAPE}"
     )
 
 
 def _as_strings(values, column, lengths, first):
-    """Values of a column as strings; those that are not need a closer look."""
+    """Convert the values of a column to strings."""
     if set(map(type, values)) == {str}:
         return values
     return [_as_string(value, i, column, lengths, first) for i, value in enumerate(values)]
@@ -203,7 +203,7 @@ def _as_strings(values, column, lengths, first):
 
 def _as_string(value, i, column, lengths, first):
     if isinstance(value, str):
-        # What str makes of itself: of an enumeration's member its value, not its name.
+        # str.__str__ gives the value of a member of a string enumeration, not its name.
         return str.__str__(value)
     if isinstance(value, (int, np.integer, np.bool_)):
         return str(value)
@@ -214,6 +214,6 @@ def _as_string(value, i, column, lengths, first):
 
 
 def _place(i, lengths, first):
-    """Where token `i` of a chunk is, for messages."""
+    """Sequence and token of token `i` of a chunk, for messages."""
     sequence = int(np.searchsorted(np.cumsum(lengths), i, side="right"))
     return f"Sequence {first + sequence}, token {i - sum(lengths[:sequence])}"

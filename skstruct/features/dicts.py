@@ -1,4 +1,4 @@
-"""From feature dicts and attribute strings to the batch that every kernel reads."""
+"""`SequenceVectorizer`: feature dicts and attribute strings to a sequence batch."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from skstruct.utils.sparse import merge_rows
 
 __all__ = ["SequenceVectorizer"]
 
-# Stands for an attribute that has no column, until its entry is dropped.
+# Column of attributes without a column, whose entries are dropped later.
 _NO_COLUMN = -1
 
 
-# None, because a batch is no table that could be wrapped in a data frame.
+# No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
 class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Turn sequences of feature dicts or attribute strings into a sequence batch.
 
-    Takes everything that sklearn-crfsuite takes, and names the attributes as python-crfsuite
-    does, so that models are comparable:
+    Accepts the same input as sklearn-crfsuite, and names attributes like python-crfsuite, so that
+    models are comparable:
 
     ====================================  =========================================
-    in a token                            attribute and value
+    In a token                            Attribute and value
     ====================================  =========================================
     ``{"word": "the"}``                   ``word:the`` 1.0
     ``{"title": True, "digit": False}``   ``title`` 1.0, ``digit`` 0.0
@@ -49,15 +49,14 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
     ``["word=the", "title"]``             ``word=the`` 1.0, ``title`` 1.0
     ====================================  =========================================
 
-    Columns are sorted by name, so they do not depend on the order of the data. Sequences are
-    read one at a time and not kept: a generator is vectorised in memory proportional to the
-    result.
+    Columns are sorted by name, and so do not depend on the order of the data. Sequences are read
+    one at a time and not kept: vectorising a generator takes memory proportional to the result.
 
     Parameters
     ----------
     min_freq : int, default=1
-        Least number of tokens of the training data that an attribute must occur in to get a
-        column, with whatever value.
+        Minimum number of training tokens with an attribute, whatever its value, for it to get a
+        column.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
 
@@ -70,19 +69,19 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
 
     See Also
     --------
-    SequenceBatch : What the vectoriser returns.
-    sklearn.feature_extraction.DictVectorizer : The same for samples that are no sequences.
+    SequenceBatch : The output.
+    sklearn.feature_extraction.DictVectorizer : The counterpart for single samples.
 
     Notes
     -----
-    The values of an attribute that a token repeats are summed. So does CRFsuite in training,
+    If a token repeats an attribute, its values are summed. CRFsuite does the same in training,
     although python-crfsuite's ``ItemSequence.items``, a dict, shows only one of them. Zeros, such
-    as features that are False, are stored: they say which features occur with which labels, and
-    so which weights a CRF has.
+    as features that are False, are stored: a CRF has weights for the features and labels that
+    occur together, even with the value zero.
 
-    Unlike python-crfsuite, this refuses tokens that are a bare string (which it splits into
-    characters), bytes, NaN and infinities; it takes any mapping for a dict and a tuple for a
-    list, and does not cut names at a NUL character.
+    Unlike python-crfsuite, the vectoriser raises an error for bytes, NaN, infinities and tokens
+    that are a bare string, which python-crfsuite splits into characters. It accepts any mapping
+    as a dict and a tuple as a list, and does not cut names at a NUL character.
 
     CRFsuite's ``feature.minfreq`` counts an attribute together with a label; `min_freq`
     counts attributes alone.
@@ -131,16 +130,16 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         Raises
         ------
         ValueError
-            If there is no sequence, if a token or value is of no accepted form (the message
-            names the sequence and the token, counted from 0), or if no attribute occurs in
-            `min_freq` tokens.
+            If there is no sequence, if a token or value is invalid (the message names the
+            sequence and the token, counted from 0), or if no attribute occurs in `min_freq`
+            tokens.
         """
         self.fit_transform(X)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
-        """Learn the attributes, and return the batch; reads `X` once.
+        """Learn the attributes and return the batch, reading `X` once.
 
         Parameters
         ----------
@@ -168,7 +167,10 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= self.min_freq
         names = sorted(compress(first_seen, occurs.tolist()))
         if not names:
-            raise ValueError(f"No attribute occurs in at least {self.min_freq} token(s).")
+            raise ValueError(
+                f"No attribute occurs in at least {self.min_freq} token(s): lower min_freq, or "
+                "pass tokens with attributes."
+            )
         vocabulary = dict(zip(names, range(len(names)), strict=True))
         new_column = np.fromiter(
             map(vocabulary.get, first_seen, repeat(_NO_COLUMN)),
@@ -180,13 +182,13 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         self._array_lengths = stream.arrays.lengths
         self.vocabulary_ = vocabulary
         self.feature_names_ = np.array(names, dtype=object)
-        # In place; "clip" is the mode that does not buffer the output.
+        # In place: mode "clip" does not buffer the output.
         columns = np.take(new_column, matrix.indices, out=matrix.indices, mode="clip")
         matrix = _canonical(matrix.data, columns, matrix.indptr, len(names), stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def transform(self, X):
-        """Vectorise with the attributes learnt; others are ignored.
+        """Vectorise; attributes that were not learnt are ignored.
 
         Parameters
         ----------
@@ -201,11 +203,11 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         Raises
         ------
         ValueError
-            If there is no sequence, or a token or value is of no accepted form.
+            If there is no sequence, or a token or value is invalid.
         """
         check_is_fitted(self)
         get = self.vocabulary_.get
-        # A copy, because arrays that did not occur in training are noted there as well.
+        # A copy, because reading adds the lengths of arrays that were not in the training data.
         stream = _Stream(self.dtype, dict(self._array_lengths))
         stream.read(X, lambda names: map(get, names, repeat(_NO_COLUMN)))
         return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
@@ -221,13 +223,13 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         Returns
         -------
         X : list of lists of dicts
-            For each token of each sequence, the attributes that are stored and their values.
-            Fit to be vectorised again, with the same result.
+            For each token of each sequence, the stored attributes and their values. Vectorising
+            them gives the same batch.
 
         Raises
         ------
         ValueError
-            If `batch` is no sequence batch or has another number of columns.
+            If `batch` is not a `SequenceBatch` or has a different number of columns.
         """
         check_is_fitted(self)
         n_features = len(self.feature_names_)
@@ -253,9 +255,9 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         check_is_fitted(self)
         return self.feature_names_.copy()
 
-    # Lengths of features that are arrays; of none in states of earlier versions.
+    # Lengths of array-valued features. Models stored by the first versions do not have it.
     _array_lengths: ClassVar[dict] = {}
-    # The same as the names, in another shape.
+    # Made of the names.
     _derived_state = ("vocabulary_",)
 
     def _restore_state(self):
@@ -275,16 +277,15 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
 
 
 class _Stream:
-    """Sequences on their way to a CSR matrix.
+    """Sequences being read into a CSR matrix.
 
-    Keeps four bytes an attribute while it reads, and the few values that are not 1.
+    Takes four bytes for each attribute while reading, and sixteen for each value that is not 1.
     """
 
     def __init__(self, dtype, array_lengths=None):
         self.dtype = check_float_dtype(dtype)
         self.limit = float(np.finfo(self.dtype).max)
-        # Buffers of int32, int64 and float64: bytes, because only they grow in place and take
-        # whole arrays.
+        # Buffers of int32, int64 and float64. A bytearray grows in place, by whole arrays.
         self.columns = bytearray()
         self.positions = bytearray()
         self.values = bytearray()
@@ -293,7 +294,7 @@ class _Stream:
         self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
 
     def read(self, X, find):
-        """Read all sequences of `X`, once; `find` iterates over the columns of names."""
+        """Read all sequences of `X`; `find` maps names to an iterator over their columns."""
         for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
             tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
             names, lengths, positions, values = read_tokens(tokens, self.limit, i, self._add_array)
@@ -322,13 +323,13 @@ class _Stream:
             t = row - (ends[i] - self.sequence_lengths[i])
             raise ValueError(
                 f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
-                f"finite numbers, {self.limit:.2g} at most."
+                f"finite and at most {self.limit:.2g}."
             )
 
     def to_matrix(self, count_columns):
-        """Canonical matrix of all that was read; of type int8 if every value is 1.
+        """Canonical matrix of all tokens, of dtype int8 if every value is 1.
 
-        The number of columns is asked for after those of arrays have been looked up.
+        `count_columns` is called after the columns of arrays have been looked up.
         """
         columns = np.frombuffer(self.columns, np.int32)
         if self.values:
@@ -344,14 +345,14 @@ class _Stream:
         return _canonical(data, columns, indptr, count_columns(), self.dtype)
 
     def to_batch(self, matrix, feature_names):
-        """Batch of the sequences read, of which `matrix` holds the tokens."""
+        """Batch of the sequences, with the matrix of their tokens."""
         matrix.data = matrix.data.astype(self.dtype, copy=False)
         offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
         return SequenceBatch(matrix, offsets, feature_names=feature_names)
 
 
 def _canonical(data, columns, indptr, n_columns, dtype):
-    """CSR matrix without what has no column, duplicates summed; works in the arrays given."""
+    """CSR matrix without entries that have no column, duplicates summed; works in place."""
     kept = columns != _NO_COLUMN
     if not kept.all():
         indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]

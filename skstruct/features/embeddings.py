@@ -1,4 +1,4 @@
-"""Vectors of words as features."""
+"""`EmbeddingVectorizer`: word vectors as features."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["EmbeddingVectorizer"]
 
 @set_module("skstruct")
 class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
-    """Turn sequences of tokens into a batch of the vectors of their words.
+    """Turn sequences of tokens into a batch of their word vectors.
 
-    Each distinct word is looked up once. Words without a vector have one of zeros.
+    Each distinct word is looked up once. Words without a vector get zeros.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         ``vectors[word]``, such as gensim's ``KeyedVectors``. It is never changed, and clones of
         the estimator share it.
     column : int or str, default=0
-        Where a token has its word: the column of a tuple or list, counted from 0, or the key of a
-        dict. A token that is a string is a word itself.
+        Position of the word in a token: the column of a tuple or list, counted from 0, or the key
+        of a dict. A token that is a string is a word itself.
     normalize : callable, default=None
-        What is looked up in place of a word, such as ``str.lower``. By default, the word.
+        Function applied to a word before it is looked up, such as ``str.lower``.
     offsets : sequence of int, default=(0,)
-        Whose vectors a token gets, relative to it: ``(-1, 0, 1)`` are also those of its
-        neighbours. Outside of the sequence there are zeros.
+        Positions, relative to the token, of the words whose vectors it gets: ``(-1, 0, 1)``
+        includes both neighbours. Positions outside of the sequence get zeros.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
 
@@ -51,8 +51,8 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
 
     See Also
     --------
-    SequenceUnion : Puts them beside other features.
-    SequenceVectorizer : Takes vectors as values of feature dicts.
+    SequenceUnion : Combine them with other features.
+    SequenceVectorizer : Accept vectors as values in feature dicts.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         self.dtype = dtype
 
     def fit(self, X, y=None):
-        """Learn how long the vectors are.
+        """Learn the length of the vectors.
 
         Parameters
         ----------
@@ -100,15 +100,15 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         Raises
         ------
         ValueError
-            If no word of X has a vector, if vectors are no finite numbers or differ in length
-            (the message names the word), or a token is of no accepted form.
+            If no word of X has a vector, if a vector is not finite or differs in length from the
+            others (the message names the word), or if a token is invalid.
         """
         self.fit_transform(X)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
-        """Learn how long the vectors are, and return the batch; reads `X` once.
+        """Learn the length of the vectors and return the batch, reading `X` once.
 
         Parameters
         ----------
@@ -147,8 +147,8 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         Raises
         ------
         ValueError
-            If a vector is no finite numbers or has another length than in `fit`, or a token is of
-            no accepted form.
+            If a vector is not finite or differs in length from those in `fit`, or if a token is
+            invalid.
         """
         check_is_fitted(self)
         rows, bounds = self._vectorize(X, self.n_dimensions_)
@@ -175,7 +175,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         return np.array(names, dtype=object)
 
     def _vectorize(self, X, n_dimensions):
-        """Matrix of the vectors of all tokens, and where sequences start."""
+        """Matrix of the vectors of all tokens, and the offsets of the sequences."""
         offsets, dtype = self._checked_offsets(), check_float_dtype(self.dtype)
         words, codes, bounds = self._read(X)
         table = self._look_up(words, n_dimensions, dtype)
@@ -190,7 +190,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         return vectors, bounds
 
     def _read(self, X):
-        """Distinct words, the number of the word of each token, and where sequences start."""
+        """Distinct words, the number of each token's word, and the offsets of the sequences."""
         column = 0 if isinstance(self.column, str) else self.column
         if isinstance(self.column, str) and not isinstance(X, (str, bytes, Mapping)):
             X = (_words(sequence, i, self.column) for i, sequence in enumerate(X))
@@ -205,7 +205,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         return next(iter(columns.values.values()), []), codes, columns.offsets
 
     def _look_up(self, words, n_dimensions, dtype):
-        """Matrix of the vectors of words; zeros for those that have none."""
+        """Matrix of the vectors of words, with zeros for words without a vector."""
         table = None
         for number, word in enumerate(
             words if self.normalize is None else map(self.normalize, words)
@@ -214,30 +214,32 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
                 continue
             vector = np.asarray(self.vectors[word])
             if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
-                raise ValueError(f"The vector of {word!r} is no array of numbers of one axis.")
+                raise ValueError(f"The vector of {word!r} is not a 1-D array of numbers.")
             n_dimensions = n_dimensions or len(vector)
             if len(vector) != n_dimensions:
                 raise ValueError(
-                    f"The vector of {word!r} has {len(vector)} numbers, and others have "
+                    f"The vector of {word!r} has {len(vector)} numbers, but others have "
                     f"{n_dimensions}."
                 )
             if not np.isfinite(vector).all():
-                raise ValueError(f"The vector of {word!r} has a value that is not finite.")
+                raise ValueError(f"The vector of {word!r} has NaN or infinite values.")
             if table is None:
                 table = np.zeros((len(words), n_dimensions), dtype)
             table[number] = vector
         if n_dimensions is None:
-            raise ValueError("None of the words has a vector.")
+            raise ValueError(
+                "No word of X has a vector: check the parameters vectors, column and normalize."
+            )
         return np.zeros((len(words), n_dimensions), dtype) if table is None else table
 
     def _checked_offsets(self):
         offsets = list(self.offsets)
         if not offsets or not all(isinstance(offset, Integral) for offset in offsets):
-            raise ValueError(f"offsets must be integers, at least one; got {self.offsets!r}.")
+            raise ValueError(f"offsets must be one or more integers, got {self.offsets!r}.")
         return offsets
 
     def __sklearn_clone__(self):
-        # The vectors of a language take as much memory as there is, and nothing changes them.
+        # Clones share the vectors, which may take gigabytes and are never changed.
         return type(self)(**self.get_params(deep=False))
 
     def __sklearn_tags__(self):
@@ -253,7 +255,7 @@ def _words(sequence, i, key):
     for t, token in enumerate(sequence):
         if not isinstance(token, Mapping) or not isinstance(token.get(key), str):
             raise ValueError(
-                f"Sequence {i}, token {t}: {short_repr(token)} has no string as its {key!r}."
+                f"Sequence {i}, token {t}: {short_repr(token)} has no string for the key {key!r}."
             )
         words.append(token[key])
     return words

@@ -1,4 +1,4 @@
-"""What taggers and rerankers share: which features X has, and that they stay the same."""
+"""Features of the input of taggers and rerankers: recorded in `fit`, checked afterwards."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["FeatureInput"]
 
 
 class FeatureInput:
-    """Mixin of estimators that are given feature dicts, attribute strings or numbers.
+    """Mixin for estimators that accept feature dicts, attribute strings or numbers.
 
-    With ``reset``, as in `fit`, the features are those of X and are noted down in
-    ``vectorizer_``, ``n_features_in_`` and ``feature_names_in_``; without it, a ValueError says
-    how those of X differ from them.
+    With ``reset=True``, as in `fit`, the features of X are recorded in ``vectorizer_``,
+    ``n_features_in_`` and ``feature_names_in_``. Otherwise, X must have the same features, or a
+    ValueError names the difference.
     """
 
-    # Whether `_fit` learns the weights of transition features.
+    # True if `_fit` learns weights of transition features.
     _learns_transition_features = False
 
     def _vectorize(self, X, *, reset):
@@ -27,8 +27,8 @@ class FeatureInput:
             return self.vectorizer_.fit_transform(X)
         if not hasattr(self, "vectorizer_"):
             raise ValueError(
-                f"X holds feature dicts or attribute strings, but this {type(self).__name__} was "
-                f"fitted on numbers: give it a SequenceBatch or matrices with "
+                f"X has feature dicts or attribute strings, but this {type(self).__name__} was "
+                f"fitted on numbers: pass a SequenceBatch or matrices with "
                 f"{self.n_features_in_} features."
             )
         return self.vectorizer_.transform(X)
@@ -50,7 +50,7 @@ class FeatureInput:
             same = names is batch.feature_names or np.array_equal(names, batch.feature_names)
             if not same:
                 raise ValueError(
-                    f"The feature names of X are not those that this {type(self).__name__} was "
+                    f"The feature names of X differ from those that this {type(self).__name__} was "
                     "fitted with."
                 )
 
@@ -60,8 +60,8 @@ class FeatureInput:
             if batch.transition_X is not None:
                 if not self._learns_transition_features:
                     raise ValueError(
-                        f"{type(self).__name__} has no weights for the transition features of X; "
-                        "leave out the transition_X of the SequenceBatch."
+                        f"{type(self).__name__} does not support transition features: pass a "
+                        "SequenceBatch without transition_X."
                     )
                 self.n_transition_features_in_ = batch.n_transition_features
             return

@@ -1,4 +1,4 @@
-"""Features from several sources for the same tokens."""
+"""`SequenceUnion`: features from several sources for the same tokens."""
 
 from __future__ import annotations
 
@@ -11,42 +11,41 @@ from skstruct.utils.public_paths import set_module
 __all__ = ["SequenceUnion"]
 
 
-# None, because a batch is no table that could be wrapped in a data frame.
+# No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
 class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
-    """scikit-learn's `FeatureUnion` for transformers that make sequence batches.
+    """Combine the outputs of several transformers of sequences, as `FeatureUnion` does.
 
-    Every transformer is given the same sequences, and the columns of what they make are put side
-    by side: features by templates and embeddings, dicts of features and a matrix that comes from
-    elsewhere. The parameters of the transformers are set, and searched, as those of the steps of
-    a pipeline: ``union__embeddings__column``.
+    Every transformer gets the same sequences, and their columns are stacked horizontally: for
+    example features by templates and word vectors. Parameters of the transformers are set and
+    searched like those of the steps of a pipeline: ``union__embeddings__column``.
 
     Parameters
     ----------
     transformer_list : list of (str, transformer) tuples
         Transformers of sequences, each with a name; "drop" leaves one out, and "passthrough"
-        stands for X itself, where that is a batch or a list of matrices. A transformer returns a
+        passes X itself, if it is a batch or a list of matrices. A transformer returns a
         `SequenceBatch` or a list of matrices, one for each sequence.
     n_jobs : int, default=None
         Number of jobs to run in parallel.
     transformer_weights : dict, default=None
-        What to multiply the values of each transformer with, by its name. The penalty of a
-        tagger bears the less on the weights of features the larger their values are.
+        Factor for the values of each transformer, by its name. The larger the values of features,
+        the weaker the penalty of a tagger on their weights.
     verbose : bool, default=False
-        Whether to print the time that each transformer takes.
+        Print the time that each transformer takes.
     verbose_feature_names_out : bool, default=True
-        Whether `get_feature_names_out` puts the name of the transformer before those of its
-        features.
+        Prefix the names of features with the name of their transformer in
+        `get_feature_names_out`.
 
     See Also
     --------
-    SequenceBatch.hstack : What it does to the batches.
-    EmbeddingVectorizer : Vectors of words, to be put beside other features.
+    SequenceBatch.hstack : Stack the columns of batches.
+    EmbeddingVectorizer : Word vectors, to be combined with other features.
 
     Notes
     -----
-    The batch carries no names; ``get_feature_names_out`` makes them. It is sparse unless all of
-    its parts are dense.
+    The batch has no feature names; ``get_feature_names_out`` makes them. It is sparse unless all
+    of its parts are dense.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
 
 
 def _as_batch(X, name):
-    """What a transformer made of the sequences, as a batch."""
+    """Convert the output of a transformer to a batch."""
     format, batch = read_format(X)
     if format not in (Format.BATCH, Format.GRID):
         raise ValueError(

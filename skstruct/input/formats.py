@@ -141,10 +141,8 @@ def _read_empty(X, n_features, n_transition_features):
         return Format.TOKENS, X
     transition_X = None if n_transition_features is None else np.empty((0, n_transition_features))
     lengths = np.zeros(len(X), np.int64)
-    nothing = SequenceBatch.from_lengths(
-        np.empty((0, n_features)), lengths, transition_X=transition_X
-    )
-    return Format.BATCH, nothing
+    X = np.empty((0, n_features))
+    return Format.BATCH, SequenceBatch.from_lengths(X, lengths, transition_X=transition_X)
 
 
 def _rectangular(X):
@@ -164,8 +162,7 @@ def _stack(X):
     """Stack one matrix for each sequence; an empty list is a sequence without rows."""
     names = _column_names(X)
     matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
-    first = next(m for m in matrices if m.ndim == 2)
-    nothing = first[:0]
+    nothing = next(m for m in matrices if m.ndim == 2)[:0]
     matrices = [nothing if m.ndim == 1 and m.shape[0] == 0 else m for m in matrices]
     return _finite(SequenceBatch.from_sequences(matrices, feature_names=names))
 

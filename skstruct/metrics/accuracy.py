@@ -15,10 +15,10 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     Parameters
     ----------
     y_true, y_pred : label sequences, n_sequences of them
-        Correct and predicted labels, str or numbers, in any form that the module takes. Tokens
-        whose correct label is None, because it is not known, are left out.
+        Correct and predicted labels, str or numbers, in any form that the module accepts. Tokens
+        whose correct label is None, for unknown, are left out.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A token weighs what its sequence weighs.
+        Weights of the sequences, which apply to each of their tokens.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     ------
     ValueError
         If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
-        is neither a str nor a number, or no correct label is known.
+        is neither a str nor a number, or all correct labels are unknown.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     if not known.all():
         weights = known * (1.0 if weights is None else weights)
         if not known.any():
-            raise ValueError("y_true has no label that is known")
+            raise ValueError("y_true has no known labels: all are None")
     return float(np.average(hit, weights=weights))
 
 
@@ -52,9 +52,9 @@ def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
     Parameters
     ----------
     y_true, y_pred : label sequences, n_sequences of them
-        Correct and predicted labels, str or numbers, in any form that the module takes.
+        Correct and predicted labels, str or numbers, in any form that the module accepts.
     sample_weight : array-like of shape (n_sequences,), default=None
-        What a sequence weighs.
+        Weights of the sequences.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Chunks in label sequences: found in every scheme, and counted against each other."""
+"""Chunks in label sequences: found in every scheme, matched and counted."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ class _Chunks(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """Chunks per type; with sample weights, their weights."""
+    """Number of chunks of each type, or their total weight."""
 
     types: list
     correct: np.ndarray
@@ -45,10 +45,10 @@ class _Counts(NamedTuple):
 
 
 def chunks_of(labels, scheme):
-    """Chunks of one sequence as tuples (start, stop, type)."""
+    """Find the chunks of one sequence; return tuples (start, stop, type)."""
     check_choice("scheme", scheme, tuple(_PREFIXES))
     labels = as_list(labels)
-    # An offset for every label makes an error name the position in the sequence.
+    # With an offset for every label, errors name the position in the sequence.
     tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
     check_types(tokens, str, "chunk labels must be str")
     types, (coded,) = _encode([tokens], scheme)
@@ -69,7 +69,9 @@ def _encode(batch, scheme):
             if prefix != "O" and (len(prefix) != 1 or prefix not in _PREFIXES[scheme]):
                 letters = ", ".join(_PREFIXES[scheme])
                 expected = f"'O' or one of {letters}, alone or before '-' and a type"
-                tokens.fail(tokens.labels.index(label), f"scheme={scheme!r} knows {expected}")
+                tokens.fail(
+                    tokens.labels.index(label), f"the labels of scheme={scheme!r} are {expected}"
+                )
             parsed[label] = _ROLES[prefix], "" if prefix == "O" else kind or "_"
     types = sorted({kind for _, kind in parsed.values()})
     numbers = {kind: number for number, kind in enumerate(types)}
@@ -85,10 +87,10 @@ def _encode(batch, scheme):
 
 
 def _find_chunks(roles, kinds, is_first, scheme):
-    """Find the chunks of the tokens with these roles and types (O has a type of its own).
+    """Find the chunks of tokens with these roles and types, where O has a type of its own.
 
-    Two neighbours are linked or not, by their roles and types alone. Maximal runs of linked tokens
-    part the batch, and the scheme says which of the runs are chunks.
+    Neighbours are linked or not, depending on their roles and types. Maximal runs of linked tokens
+    partition the batch, and the scheme determines which runs are chunks.
     """
     same = np.zeros(len(roles), dtype=bool)
     same[1:] = (kinds[1:] == kinds[:-1]) & ~is_first[1:]
@@ -109,7 +111,7 @@ def _find_chunks(roles, kinds, is_first, scheme):
 
 
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
-    """Count right, predicted and true chunks of each type."""
+    """Count the correct, predicted and true chunks of each type."""
     check_choice("scheme", scheme, tuple(_PREFIXES))
     if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
         raise ValueError(f"labels must be a list of distinct chunk types, got {labels!r}")
@@ -131,13 +133,13 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     if labels is None:
         rows = np.union1d(true.kinds, pred.kinds)
         return _Counts([types[row] for row in rows], *(column[rows] for column in counts))
-    # The extra row at the end counts nothing: it stands for types that occur nowhere.
+    # The extra row of zeros at the end serves types that do not occur.
     rows = [types.index(label) if label in types else len(types) for label in labels]
     return _Counts(list(labels), *(np.append(column, 0)[rows] for column in counts))
 
 
 def _match(true, pred, n_tokens):
-    """Select the predicted chunks that are true ones; no two chunks of a side share a start."""
+    """Select the correct chunks, using that the chunks of each side have distinct starts."""
     stop_at = np.zeros(n_tokens, dtype=np.intp)
     kind_at = np.zeros(n_tokens, dtype=np.intp)
     stop_at[true.starts], kind_at[true.starts] = true.stops, true.kinds

@@ -1,4 +1,4 @@
-"""Labels of a batch, stacked and compared token by token."""
+"""Labels of a batch: stacked, checked and compared token by token."""
 
 from itertools import chain
 from operator import eq
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class StackedLabels(NamedTuple):
-    """All labels of a batch, sequence after sequence; one sequence is one slice of ``offsets``."""
+    """All labels of a batch, concatenated, with the offsets of the sequences."""
 
     name: str
     labels: list
@@ -28,11 +28,11 @@ class StackedLabels(NamedTuple):
         """Raise a ValueError about the label at a position."""
         sequence = np.searchsorted(self.offsets, position, side="right") - 1
         label = self.labels[position]
-        raise ValueError(f"{self.name}[{sequence}] holds {label!r}: {complaint}")
+        raise ValueError(f"{self.name}[{sequence}] has the label {label!r}: {complaint}")
 
 
 def as_list(y):
-    """List of the elements of an array or a sequence."""
+    """Convert an array or a sequence to a list."""
     return y.tolist() if isinstance(y, np.ndarray) else list(y)
 
 
@@ -59,7 +59,7 @@ def _stack(y, name):
 
 
 def stack_pair(y_true, y_pred, allowed, complaint):
-    """Return both sides as tokens with equal offsets and labels of an allowed type."""
+    """Stack the labels of both sides, and check their lengths and types."""
     return _check_pair(_stack(y_true, "y_true"), _stack(y_pred, "y_pred"), allowed, complaint)
 
 
@@ -77,33 +77,42 @@ def _check_pair(y_true, y_pred, allowed, complaint):
 
 
 def check_types(tokens, allowed, complaint):
-    """Refuse labels that are of no allowed type."""
+    """Raise a ValueError unless all labels are of an allowed type."""
     if not all(issubclass(kind, allowed) for kind in set(map(type, tokens.labels))):
         valid = [isinstance(label, allowed) for label in tokens.labels]
         tokens.fail(valid.index(False), complaint)
 
 
 def check_sample_weight(sample_weight, n_sequences):
-    """Weights of the sequences as an array, None if there are none."""
+    """Weights of the sequences as an array; None if not given."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=float)
     if weights.shape != (n_sequences,):
         raise ValueError(
-            f"sample_weight must have shape ({n_sequences},), one weight a sequence, "
+            f"sample_weight must have shape ({n_sequences},), one weight for each sequence, "
             f"got {weights.shape}"
         )
     return weights
 
 
 def weigh_tokens(sample_weight, lengths):
-    """Weights of the tokens, None if there are none."""
+    """Weights of the tokens; None if not given."""
     weights = check_sample_weight(sample_weight, len(lengths))
     return None if weights is None else np.repeat(weights, lengths)
 
 
 def compare_tokens(y_true, y_pred, *, partial=False):
-    """Which tokens are right, the lengths of the sequences, and which correct labels are known."""
+    """Compare the labels of two sides.
+
+    Returns
+    -------
+    hit : ndarray of shape (n_tokens,), dtype bool
+        True where the labels are equal.
+    lengths : ndarray of shape (n_sequences,)
+    known : ndarray of shape (n_tokens,), dtype bool
+        False where `partial` and the correct label is None.
+    """
     numbers = (str, int, float, np.generic)
     pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
     n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)

@@ -23,16 +23,16 @@ def extract_chunks(labels, *, scheme="conlleval"):
     """Find the chunks in one sequence of labels.
 
     A label is ``"O"`` (outside), or one of the letters B (begin), I (inside), E or L (end), S or U
-    (single token), alone or followed by ``-`` and the type of the chunk. The type may itself
-    contain ``-``; the type of a letter alone is ``"_"``.
+    (single token), alone or followed by ``-`` and the type of the chunk. The type may contain
+    ``-``; a letter alone has the type ``"_"``.
 
     Parameters
     ----------
     labels : sequence of str, of shape (length,)
         The labels of one sequence.
     scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
-        How to read the labels; see Notes. "BIOES" is another name for "IOBES", and "BILOU" is the
-        same with L for E and U for S.
+        Scheme of the labels; see Notes. "BIOES" is another name for "IOBES", and "BILOU" uses L
+        for E and U for S.
 
     Returns
     -------
@@ -46,27 +46,26 @@ def extract_chunks(labels, *, scheme="conlleval"):
 
     Notes
     -----
-    "conlleval" is the lenient reading of the CoNLL shared tasks' ``conlleval`` script and of
-    seqeval's default mode. It needs no scheme to be named, since it reads valid labels of IOB1,
-    IOB2, IOE1, IOE2, IOBES and BILOU alike, and it makes the best of invalid ones: every token but
-    O belongs to a chunk. A chunk goes on from B or I to an I or E of the same type, and every
-    other pair of neighbours parts two chunks.
+    "conlleval" is the lenient mode of the CoNLL shared tasks' ``conlleval`` script and of
+    seqeval's default. It reads valid labels of IOB1, IOB2, IOE1, IOE2, IOBES and BILOU alike. With
+    invalid labels, every token but O still belongs to a chunk. A chunk continues from B or I to
+    an I or E of the same type; any other pair of neighbours separates two chunks.
 
-    The named schemes are strict, as in seqeval's ``mode="strict"``. What is not a valid chunk of
-    the scheme is no chunk:
+    The named schemes are strict, as in seqeval's ``mode="strict"``. Only valid chunks of the
+    scheme count:
 
     - "IOB2": B, then any number of I of the same type.
     - "IOBES": S, or B, then any number of I, then E, all of the same type.
     - "IOB1": a run of I of the same type. B is valid only directly after a token of its own type,
-      and then starts a new chunk that any number of I may follow. An invalid B reads as O.
+      where it starts a new chunk that any number of I may follow. An invalid B is read as O.
 
-    There are differences, all of them on labels that no scheme calls valid. A label with any other
-    prefix, or with none (``"NP"``), is an error here, as it is for strict seqeval; seqeval's
-    default mode takes the first letter for the prefix, and conlleval counts such tokens or not
-    depending on their neighbours. L and U are ends and single tokens in the lenient reading too.
-    In strict IOB1, seqeval drops a chunk of a single, valid B if an invalid B of another type
-    follows it; here it counts. The original conlleval knows no S, calls the type of a bare letter
-    empty (seqeval: ``"_"``), and does not part an E from a B of the same type.
+    Results differ from seqeval and conlleval only for labels that are invalid in every scheme. A
+    label with another prefix, or with none (``"NP"``), is an error here and for strict seqeval.
+    seqeval's default mode takes the first letter as the prefix, and conlleval counts such tokens
+    depending on their neighbours. L and U are ends and single tokens in the lenient mode, too. In
+    strict IOB1, seqeval drops a chunk of a single, valid B if an invalid B of another type follows
+    it; here it counts. The original conlleval does not support S, gives a bare letter an empty
+    type (seqeval: ``"_"``), and does not separate an E from a B of the same type.
 
     Examples
     --------
@@ -95,19 +94,19 @@ def chunk_precision_score(
     Parameters
     ----------
     y_true, y_pred : label sequences, n_sequences of them
-        Correct and predicted labels, in any form that the module takes.
+        Correct and predicted labels, in any form that the module accepts.
     average : {"micro", "macro", "weighted"} or None, default="micro"
-        "micro" counts chunks of all types together, "macro" is the mean over the types, "weighted"
-        the mean weighted by the number of true chunks, None gives one score a type.
+        "micro" pools the chunks of all types, "macro" is the mean over the types, "weighted" the
+        mean weighted by the number of true chunks, and None returns one score per type.
     labels : list of str, default=None
-        The chunk types that count, in this order. None: those that have a chunk in `y_true` or
+        The chunk types to score, in this order. By default, those of the chunks in `y_true` or
         `y_pred`, sorted.
     scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
-        How to read the labels, see :func:`extract_chunks`.
+        Scheme of the labels, see :func:`extract_chunks`.
     zero_division : float, default=0.0
-        The score where there is nothing to divide by. Scores that are nan are left out of means.
+        The score if the denominator is zero. Scores that are NaN are left out of means.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A chunk weighs what its sequence weighs.
+        Weights of the sequences, which apply to each of their chunks.
 
     Returns
     -------
@@ -227,14 +226,14 @@ def chunk_precision_recall_fscore_support(
     y_true, y_pred, labels, scheme, zero_division, sample_weight
         As in :func:`chunk_precision_score`.
     average : {"micro", "macro", "weighted"} or None, default=None
-        As in :func:`chunk_precision_score`, but by default one score a type.
+        As in :func:`chunk_precision_score`, but by default one score per type.
 
     Returns
     -------
     precision, recall, f1 : float, or ndarray of shape (n_types,) if ``average=None``
     support : int, or ndarray of shape (n_types,) if ``average=None``
-        The number of true chunks, with an average that of all types together; with
-        `sample_weight` their weight, a float.
+        The number of true chunks, in total if averaged; with `sample_weight` their weight, a
+        float.
 
     Raises
     ------
@@ -272,9 +271,9 @@ def chunk_report(
     y_true, y_pred, labels, scheme, zero_division, sample_weight
         As in :func:`chunk_precision_score`.
     digits : int, default=2
-        Digits after the decimal point; has no effect on a dict.
+        Digits after the decimal point; ignored for a dict.
     output_dict : bool, default=False
-        Return a dict in place of text.
+        Return a dict instead of text.
 
     Returns
     -------
@@ -318,7 +317,7 @@ def chunk_report(
 
 
 def _summarise(counts, average, zero_division):
-    """Return precision, recall, F1 and support: arrays over the types, or numbers if averaged."""
+    """Compute precision, recall, F1 and support: arrays over the types, or averages."""
     check_choice("average", average, (*_AVERAGES, None))
     correct, predicted, true = counts.correct, counts.predicted, counts.true
     if average == "micro":

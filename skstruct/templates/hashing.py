@@ -1,4 +1,4 @@
-"""Features of templates whose columns are hashes of their names."""
+"""`HashingTemplateVectorizer`: columns of tokens to a batch, by a template and a hash."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch by templates, without learning anything.
 
     Like `TemplateVectorizer`, but the column of a feature is a hash of its name. It needs no fit
-    and no memory beyond the batch, and batches that are made separately, of a stream, fit
-    together: for ``partial_fit``. Different features may share a column, and no column has a
-    name.
+    and no memory beyond the batch. All batches of a stream have the same columns, as
+    ``partial_fit`` requires. Different features may share a column, and columns have no names.
 
     Parameters
     ----------
@@ -39,23 +38,22 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer):
     n_features : int, default=2**20
         Number of columns, ``2**31 - 1`` at most.
     n_transition_features : int, default=2**12
-        The same of the batch's ``transition_X``, where the template has features of transitions.
-        Each takes a weight for every label pair.
+        Number of columns of the batch's ``transition_X``, if the template has features of
+        transitions. Each has a weight for every label pair.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
     n_jobs : int, default=None
-        Number of threads in which `transform` looks features up, -1 means all processors. The
-        result is the same for any number. None means 1 unless in a `joblib.parallel_config`
-        context.
+        Number of threads for `transform`; -1 means all processors. The result does not depend on
+        it. None means 1 unless in a `joblib.parallel_config` context.
 
     See Also
     --------
-    TemplateVectorizer : With a column for each feature.
+    TemplateVectorizer : The counterpart with a column for each feature.
 
     Notes
     -----
-    The hash depends on nothing but the name: not on the process, the machine, or the order of
-    the template's lines.
+    The hash depends on the name alone, and not on the process, the machine, or the order of the
+    template's lines.
 
     Examples
     --------
@@ -90,7 +88,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X=None, y=None):
-        """Check the parameters; there is nothing to learn.
+        """Check the parameters; nothing is learnt.
 
         Parameters
         ----------
@@ -110,7 +108,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer):
         return self
 
     def partial_fit(self, X=None, y=None):
-        """The same as `fit`.
+        """Check the parameters, like `fit`.
 
         Parameters
         ----------
@@ -137,12 +135,12 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer):
         Returns
         -------
         batch : SequenceBatch
-            Sparse, one row for each token. Features of a token that share a column are added up.
+            Sparse, one row for each token. Values of features that share a column are summed.
 
         Raises
         ------
         ValueError
-            If the template cannot be read, or a token is of no accepted form.
+            If the template cannot be read, or a token is invalid.
         """
         self.fit()
         reader = self._read(X, self._given_lines())

@@ -1,4 +1,4 @@
-"""The features that a template vectoriser has learnt: numbered, looked up, named."""
+"""Learnt features of templates: made from a batch or from names, looked up, named."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def learn_features(reader, min_freq, dtype):
     Returns
     -------
     learnt : LearntFeatures
-        Possibly without any feature.
+        Without features if none is frequent enough.
     matrix : csr_matrix of shape (n_rows, learnt.n_features_)
         The batch in these features.
     """
@@ -67,7 +67,7 @@ def learn_features(reader, min_freq, dtype):
 
 
 def _select(reader, features, chosen):
-    """Learnt features of these numbers, in this order, with the values that they use alone."""
+    """Keep the features with these numbers, in this order, and only the values they use."""
     codes, values = features.codes[chosen], reader.values
     used = np.zeros(len(values), bool)
     mark_used(codes, used)
@@ -83,7 +83,7 @@ def _select(reader, features, chosen):
 
 
 class LearntFeatures(Persistent):
-    """Features that have a column each, and the values that they are made of.
+    """Features with a column each, and the values that they combine.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ class LearntFeatures(Persistent):
         Results of functions of the training data's columns. By default, none.
     """
 
-    # Tables to look features up in, built at the first use, and what only serves to build them.
+    # Look-up tables, built at the first use, and the memory that only serves to build them.
     _derived_state = ("_lookup", "_memory")
-    # States written before there were features of transitions do not have it.
+    # Models stored by the first versions do not have it.
     _of_transitions = False
 
     def __init__(self, lines, values, codes, groups, hashes, *, of_transitions=False, memory=None):
@@ -120,7 +120,7 @@ class LearntFeatures(Persistent):
 
     @classmethod
     def from_names(cls, lines, names, *, of_transitions=False):
-        """Features with these names, in this order, as other programs store them.
+        """Make features from their names, in this order.
 
         Parameters
         ----------
@@ -137,29 +137,29 @@ class LearntFeatures(Persistent):
         Raises
         ------
         ValueError
-            If no line of the template makes a feature of such a name.
+            If no line of the template makes a feature with one of the names.
         """
         groups = group_literals(parse_template(lines), of_transitions=of_transitions)
         width = max((len(literals) - 1 for literals in groups), default=0)
         number_of, codes = {}, np.full((len(names), width), -1, np.int32)
         group_of, group = np.empty(len(names), np.int32), 0
         for feature, name in enumerate(names):
-            # Programs sort features by name, so the group of the name before is the likeliest.
+            # In sorted names, the group of the name before is the most likely one.
             group, parts = _split_by_any(name, groups, group)
             group_of[feature] = group
             codes[feature, : len(parts)] = [number_of.setdefault(p, len(number_of)) for p in parts]
-        # Features are found by the hash of their names and then compared by name, so any split
-        # of a name that can be split at several places will do.
+        # Features are found by the hash of their names and then compared by name. If a name can
+        # be split in several ways, any of them will do.
         hashes = hash_pieces(names).hashes
         return cls(lines, list(number_of), codes, group_of, hashes, of_transitions=of_transitions)
 
     @property
     def vocabulary(self):
-        """The values, as a `TemplateReader` takes them."""
+        """The values, for a `TemplateReader`."""
         return self._tables()[0]
 
     def find(self, reader, dtype, n_jobs):
-        """CSR matrix of these features in a batch."""
+        """Look the features up in a batch; return a CSR matrix."""
         vocabulary, features, tables = self._tables()
         shared = reader.vocabulary is vocabulary
         if shared:
@@ -182,7 +182,7 @@ class LearntFeatures(Persistent):
         return gather(reader, numbers, self.n_features_, dtype)
 
     def names(self, columns=None):
-        """Names of some columns, in any order; by default of all.
+        """Make the names of some columns, in any order; by default of all.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class LearntFeatures(Persistent):
         return names
 
     def _tables(self):
-        """Vocabulary, table of features and tables of values, rebuilt rather than stored."""
+        """Vocabulary, hash table of features, and tables of values."""
         if not hasattr(self, "_lookup"):
             vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", Memory({}, {})))
             features = Features(
@@ -212,7 +212,7 @@ class LearntFeatures(Persistent):
         return self._lookup
 
     def _features_of_values(self):
-        """For each group of templates with one macro, the feature of each value."""
+        """Feature of each value, for each group of templates with a single macro."""
         tables = {}
         for group, literals in enumerate(self._literals()):
             if len(literals) == 2:
@@ -226,7 +226,7 @@ class LearntFeatures(Persistent):
         return group_literals(templates, of_transitions=self._of_transitions)
 
     def _settle(self, reader, pattern, row):
-        """Compare names where a combination shares its hash with a feature of other values."""
+        """Look up by name the combinations whose hash belongs to a feature of other values."""
         rows = np.flatnonzero(row <= -2)
         combinations, which = np.unique(reader.codes_at(pattern, rows), axis=0, return_inverse=True)
         candidates = np.flatnonzero(np.isin(self._hashes, self._hashes[np.unique(-2 - row[rows])]))
@@ -237,7 +237,7 @@ class LearntFeatures(Persistent):
         row[rows] = found[which.ravel()]
 
     def check(self):
-        """Raise a ValueError if arrays that come from a file do not fit together."""
+        """Raise a ValueError if the arrays, read from a file, are inconsistent."""
         literals = self._literals()
         width, n = max(map(len, literals)) - 1, self.n_features_
         check_array_shape(self._codes, (n, width), "the codes of the features", kinds="i")
@@ -287,7 +287,7 @@ def split_name(name, literals):
 
 
 def _split_by_any(name, groups, first):
-    """Number of a group that makes this name, tried first where it is `first`, and the values."""
+    """Group whose templates make a name, and the values in it; tries the group `first` first."""
     for group in (first, *range(len(groups))) if groups else ():
         parts = split_name(name, groups[group])
         if parts is not None:

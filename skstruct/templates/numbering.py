@@ -1,4 +1,4 @@
-"""The features of templates: combinations of values numbered, ordered, named and gathered."""
+"""Features of templates: combinations of values numbered, ordered, named and gathered."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ __all__ = [
     "run_for_patterns",
 ]
 
-# With fewer tokens, it takes longer to start threads than to do without them.
+# For fewer tokens, starting threads takes longer than the work itself.
 _ROWS_FOR_THREADS = 5000
 
 
 def empty_slots(n_features):
-    """Slots for a table that gets at most half full."""
+    """Slots of a hash table that gets at most half full."""
     return np.full(1 << max(2 * n_features, 8).bit_length(), -1, np.int64)
 
 
 def number_all(reader):
-    """Number all combinations.
+    """Number all combinations of values in a batch.
 
     Returns
     -------
     features : Features
     sources : Sources
-        Where each template has its numbers.
+        Location of the numbers of each template.
     numbers : ndarray of shape (n_templates_with_rows, n_rows)
-        Of the templates that have them row by row.
+        Numbers at each row, for the templates without a table.
     doubtful : ndarray
-        Features that share their hash with others.
+        Features that share their hash with another one.
     """
     width = max(len(pattern.fields) for pattern in reader.patterns)
     features = Features(
@@ -60,8 +60,8 @@ def number_all(reader):
     doubtful = np.zeros(0, bool)
     n_values, n_features = len(reader.pieces.hashes), 0
     known = np.arange(n_values, dtype=np.int32)
-    # A table of values takes less room than a number for each row. But features of transitions
-    # are none at first tokens, whatever the value.
+    # A table of values is smaller than a number for each row. It cannot serve for transitions,
+    # which first tokens do not have whatever their values.
     tabular = [len(p.fields) == 1 and not reader.of_transitions for p in reader.patterns]
     sources = _sources(reader, tabular, n_values)
     numbers = np.empty((len(tabular) - sum(tabular), reader.n_rows), np.int32)
@@ -86,7 +86,7 @@ def number_all(reader):
 
 
 def _sources(reader, tabular, n_values):
-    """Sources of templates, some of which have tables, which are empty."""
+    """Sources of templates, with empty tables where `tabular`."""
     row, n_rows = [], [0, 0]
     for has_table in tabular:
         row.append(n_rows[has_table])
@@ -101,9 +101,9 @@ def _sources(reader, tabular, n_values):
 
 
 def _grown(features, n_features, capacity, width):
-    """Features with room for `capacity` of them."""
+    """Enlarge the arrays and slots to `capacity` features."""
     if len(features.hashes) < capacity:
-        # Room that is not needed is not touched, and then takes no memory.
+        # Pages that are never touched take no memory.
         size = max(capacity, 2 * len(features.hashes))
         grown = Features(
             np.empty(size, np.uint64),
@@ -121,7 +121,7 @@ def _grown(features, n_features, capacity, width):
 
 
 def order_features(features, literals, n_values):
-    """Numbers of the features by group, and within a group by values."""
+    """Order features by group, and within a group by values."""
     parts = []
     for group, (a, b) in enumerate(pairwise(_group_edges(features.groups, len(literals)))):
         n_parts = len(literals[group]) - 1
@@ -153,7 +153,7 @@ def merge_equal_names(features, literals, values, doubtful, order):
 
 
 def expand_names(literals, values, groups, codes):
-    """Names of features of several groups."""
+    """Make the names of features of several groups."""
     names = np.empty(len(groups), dtype=object)
     for group in np.unique(groups).tolist():
         members = np.flatnonzero(groups == group)
@@ -162,7 +162,7 @@ def expand_names(literals, values, groups, codes):
 
 
 def expand_group(literals, values, codes):
-    """Names of features of one group."""
+    """Make the names of features of one group."""
     pieces = [repeat(literals[0], len(codes))]
     for j, literal in enumerate(literals[1:]):
         pieces += [values[codes[:, j]].tolist(), repeat(literal)]
@@ -170,26 +170,26 @@ def expand_group(literals, values, codes):
 
 
 def run_for_patterns(function, reader, n_jobs):
-    """Call a function with the number of each pattern, in threads if there is enough to do."""
+    """Call a function with the number of each pattern, in threads if the batch is large."""
     enough = reader.n_rows >= _ROWS_FOR_THREADS
     return run_tasks(function, len(reader.patterns), n_jobs if enough else 1)
 
 
 def gather(reader, numbers, n_columns, dtype, *, column_of=None, sources=None):
-    """CSR matrix of the columns that all templates have at each row.
+    """Gather the columns of all templates at each row in a CSR matrix.
 
     Parameters
     ----------
     reader : TemplateReader
     numbers : ndarray of shape (n_templates, n_rows)
-        Features, or -1. No transition leads to the first token of a sequence.
+        Features, or -1. First tokens have no features of transitions.
     n_columns : int
     dtype : dtype
         Of the values.
     column_of : ndarray, default=None
-        Column of each feature. By default, features are their columns.
+        Column of each feature. By default, its number.
     sources : Sources, default=None
-        Where each template has its numbers. By default, all have rows of `numbers`.
+        Location of the numbers of each template. By default, the rows of `numbers`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A batch of tokens as the kernels of templates read it."""
+"""Batches of tokens in the layout of the template kernels."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["TemplateReader", "check_templates", "group_literals"]
 
 
 class TemplateReader:
-    """A batch as the kernels read it: codes of what each macro needs, and the templates.
+    """A batch in the layout of the kernels: codes of the macros' values, and the templates.
 
-    These are the ones for features of tokens, or, in what `for_transitions` returns, for features
-    of transitions.
+    The templates are those of features of tokens; `for_transitions` returns a reader with those of
+    features of transitions.
 
     Parameters
     ----------
     X : iterable of sequences of tokens
     lines : list of str or None
-        Of the template.
+        Lines of the template.
     functions : dict of str to callable
-        Of the user.
+        The user's functions.
     vocabulary : Vocabulary, default=None
-        Values that have their numbers already; others are numbered after them.
+        Values with fixed numbers; new values are numbered after them.
     """
 
     def __init__(self, X, lines, functions, vocabulary=None):
@@ -46,7 +46,7 @@ class TemplateReader:
         self.offsets = columns.offsets
         self.n_rows = int(columns.offsets[-1])
         if self.n_columns is None:
-            # Sequences without a token: any template makes nothing of them.
+            # All sequences are empty, so no template makes a feature.
             self._templates = []
             self._transitions = [], self._transitions[1], []
         self._read_fields(columns)
@@ -62,11 +62,11 @@ class TemplateReader:
 
     @property
     def observes_transitions(self):
-        """Whether some lines of the template make features of transitions."""
+        """True if some lines of the template make features of transitions."""
         return len(self._transitions[1]) > 0
 
     def for_transitions(self):
-        """The same batch with the templates of the features of transitions."""
+        """Return the same batch with the templates of features of transitions."""
         other = copy(self)
         other.of_transitions = True
         other.patterns, other.literals, other._templates = self._transitions
@@ -93,7 +93,7 @@ class TemplateReader:
         numbers = self._numbers
         before = numbers.of([f"_B-{i}" for i in range(1, reach + 1)])
         after = numbers.of([f"_B+{i}" for i in range(1, reach + 1)])
-        # What each macro makes of the distinct values of its column, and then at each token.
+        # Values of each macro, for the distinct values of its column and then for each token.
         made = {}
         for macro, where in macros:
             if macro.source not in made:
@@ -118,28 +118,28 @@ class TemplateReader:
 
     @property
     def values(self):
-        """The values by their numbers."""
+        """The values, in the order of their numbers."""
         return self._numbers.values
 
     def sort_values(self):
-        """Number the values in their own order from now on."""
+        """Renumber the values in sorted order."""
         order, rank = self._numbers.sort()
         for field in self.tokens.codes:
             field[:] = renumber(rank, field)
         self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
 
     def memory(self, kept):
-        """What functions made of values, in the numbers of those values that are kept."""
+        """Results of functions, renumbered for the values that are kept."""
         return self._numbers.memory(kept)
 
     def codes_at(self, pattern, rows):
-        """Codes of the values that a pattern takes at some rows, (n_rows, n_parts)."""
+        """Codes of a pattern's values at some rows, of shape (n_rows, n_parts)."""
         places = self.tokens.places[rows]
         return self.tokens.codes[pattern.fields, places[:, None] + pattern.positions]
 
 
 def check_templates(templates, functions):
-    """Refuse what cannot be done, before any data are read."""
+    """Raise an error for unknown functions, before any data are read."""
     for template in templates:
         for macro in template.macros:
             compose(macro, functions, template.where)
@@ -147,18 +147,18 @@ def check_templates(templates, functions):
 
 
 def group_literals(templates, *, of_transitions=False):
-    """Text around the macros, once for templates that have it in common."""
+    """Distinct texts around macros: templates with the same text form a group."""
     kind = "observes_transitions" if of_transitions else "makes_features"
     return list(dict.fromkeys(t.literals for t in templates if getattr(t, kind)))
 
 
 def _by_group(templates, literals):
-    # Templates of a group side by side: their features are numbered together.
+    # Templates of a group are adjacent, because their features are numbered together.
     return sorted(templates, key=lambda template: literals.index(template.literals))
 
 
 def _at_absolute(codes, offsets, position, before, after):
-    """For every token, the value at a position of its sequence that counts from an end."""
+    """Values at an absolute position of the sequence, repeated for each of its tokens."""
     first, last = offsets[:-1], offsets[1:]
     if position > 0:
         place = first + position - 1
@@ -174,7 +174,7 @@ def _at_absolute(codes, offsets, position, before, after):
 
 
 def _field_key(macro):
-    """The same for macros that read the same codes, from wherever."""
+    """Key that macros share if they read the same codes."""
     return macro.source, macro.offset if macro.absolute else None
 
 

@@ -1,4 +1,4 @@
-"""Reading feature templates: CRF++'s format, Wapiti's patterns, and functions of columns."""
+"""Syntax of feature templates: CRF++'s format, Wapiti's patterns, and functions of columns."""
 
 from __future__ import annotations
 
@@ -20,52 +20,54 @@ _COMMENT = re.compile(r'(?:^|\s)#(?=(?:[^"]*"[^"]*")*[^"]*$).*')
 
 
 class Macro(NamedTuple):
-    """A place in a template that a token's column fills in."""
+    """A macro of a template, which stands for a value of a token's column."""
 
     offset: int  # tokens from the current one; absolute: 1 the first, -1 the last
     absolute: bool
     column: int
     functions: tuple  # names, applied in this order
-    command: str  # "x": the value, "m": what matches the pattern, "t": whether it does
-    lower: bool  # whether the result is in lower case
+    command: str  # "x": value, "m": match of the pattern, "t": test of the pattern
+    lower: bool  # convert the result to lower case
     pattern: str | None
 
     @property
     def source(self):
-        """What the value is made of, wherever it is taken from."""
+        """Column, functions and pattern: equal for macros that differ only in position."""
         return self[2:]
 
 
 class Template(NamedTuple):
-    """A line of a template: its text around the macros, and the macros."""
+    """A line of a template: the macros and the text around them."""
 
     where: str  # for messages: number and text of the line
     kind: str  # "U", "B" or "*" (both)
-    literals: tuple  # one more than macros
+    literals: tuple  # text around the macros, one more than these
     macros: tuple
 
     @property
     def makes_features(self):
-        """Whether it adds features of tokens."""
+        """True if the line makes features of tokens."""
         return self.kind != "B"
 
     @property
     def observes_transitions(self):
-        """Whether it asks for weights of label pairs that depend on the tokens."""
+        """True if the line makes features of transitions."""
         return self.kind != "U" and bool(self.macros)
 
 
 def template_lines(source):
-    """The lines of a template given as text, as the path of a file or as a list of lines."""
+    """Lines of a template given as text, as the path of a file or as a list of lines."""
     if isinstance(source, os.PathLike):
         return Path(source).read_text("utf-8").splitlines()
     if isinstance(source, str):
         if "\n" in source or "%" in source:
             return source.splitlines()
-        # A constant alone is no useful template: this can only be meant as a path.
+        # A line without a macro is useless as a template, so this must be a path.
         source = Path(source)
         if not source.is_file():
-            raise ValueError(f"template {str(source)!r} has no macro, and there is no such file.")
+            raise ValueError(
+                f"template {str(source)!r} has no macro such as %x[0,0], and no such file exists."
+            )
         return source.read_text("utf-8").splitlines()
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):
@@ -96,7 +98,7 @@ def parse_template(lines):
     return _parsed(tuple(lines))
 
 
-# Short texts are tagged one at a time, and then parsing would take as long as all the rest.
+# For single short texts, parsing the template would take as long as tagging.
 @lru_cache(maxsize=128)
 def _parsed(lines):
     templates = []
@@ -105,14 +107,16 @@ def _parsed(lines):
         if text:
             templates.append(_parse_line(text, f"Template line {number}, {text!r}"))
     if not any(template.makes_features for template in templates):
-        raise ValueError("The template has no line that makes features, such as 'U00:%x[0,0]'.")
+        raise ValueError(
+            "The template has no line that makes features of tokens, such as 'U00:%x[0,0]'."
+        )
     return tuple(templates)
 
 
 def _parse_line(text, where):
     kind = text[0].upper()
     if kind not in ("U", "B", "*"):
-        raise ValueError(f"{where}: a line starts with U, B, * or #.")
+        raise ValueError(f"{where}: a line must start with U, B, * or #.")
     literals, macros, end = [], [], 0
     for match in _MACRO.finditer(text):
         literals.append(text[end : match.start()])
@@ -149,15 +153,15 @@ def _as_macro(match, where):
 
 
 def compose(macro, functions, where):
-    """The function of a column's value that a macro stands for; None for the value itself.
+    """Compose the functions of a macro; None if it takes the value itself.
 
     Parameters
     ----------
     macro : Macro
     functions : dict of str to callable
-        The user's, which come before the ready ones.
+        The user's, which take precedence over those built in.
     where : str
-        The template, for messages.
+        The template line, for messages.
     """
     steps = [_named(name, functions, where) for name in macro.functions]
     if macro.command == "m":
@@ -174,7 +178,7 @@ _TRUTHS = {bool, type(None)}
 
 
 class Steps:
-    """Functions that are applied one after the other.
+    """A composition of functions.
 
     Attributes
     ----------
@@ -186,7 +190,7 @@ class Steps:
         self._where = where
 
     def of(self, values):
-        """What becomes of each value: a list of str, with None where there shall be no feature."""
+        """Apply the functions to a list of values; None means no feature."""
         values, some_absent = list(values), False
         for step in self.steps:
             if some_absent:
@@ -223,29 +227,29 @@ def _named(name, functions, where):
     if sized:
         return _affix(sized[1], int(sized[2]))
     known = sorted({*_FUNCTIONS, *functions, "prefixN", "suffixN"})
-    raise ValueError(f"{where}: no function {name!r}; there are {', '.join(known)}.")
+    raise ValueError(f"{where}: unknown function {name!r}; known are {', '.join(known)}.")
 
 
-# Equal functions are one object, so that it can be told whether they have changed.
+# Cached, because `Vocabulary.recall` compares functions by identity.
 @cache
 def _affix(side, length):
     return itemgetter(slice(length) if side == "prefix" else slice(-length, None))
 
 
 def _shape(value):
-    """Capitals as X, other letters as x, digits as d, all else as it is."""
+    """Replace capitals by X, other letters by x, and digits by d."""
     return "".join(
         "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in value
     )
 
 
 def _short_shape(value):
-    """The shape, with runs of the same character shortened to one."""
+    """The shape, with each run of a character shortened to one."""
     return re.sub(r"(.)\1+", r"\1", _shape(value), flags=re.DOTALL)
 
 
 def _fold_digits(value):
-    """Every digit as 0."""
+    """Replace every digit by 0."""
     return re.sub(r"\d", "0", value)
 
 
@@ -281,7 +285,7 @@ def _matches(pattern):
 
 @cache
 def _compiled(pattern):
-    """Wapiti's regular expressions in Python's: a star matches as little as possible."""
+    """Translate a regular expression of Wapiti, whose stars match as little as possible."""
     body = pattern.removeprefix("^")
     result = [r"\A"] if body != pattern else []
     atoms = re.findall(r"\\.|.", body, flags=re.DOTALL)
@@ -325,10 +329,10 @@ _CLASSES = {
 
 @cache
 def _cased(name):
-    """All lower- or upper-case letters, as the inside of a character class."""
+    """Content of the character class of all lower-case or all upper-case letters."""
     holds = str.islower if name == "l" else str.isupper
     ranges, start = [], None
-    # One more than there are characters, to close the last range.
+    # One beyond the last character, to close the last range.
     for point in range(sys.maxunicode + 2):
         inside = point <= sys.maxunicode and holds(chr(point))
         if inside and start is None:
@@ -340,18 +344,18 @@ def _cased(name):
 
 
 def default_lines(n_columns):
-    """The template for those who give none.
+    """Make the default template.
 
     Parameters
     ----------
     n_columns : int
-        Columns of a token; the first is taken for the word.
+        Number of columns of a token, of which the first is the word.
 
     Returns
     -------
     lines : list of str
-        Words and their neighbours, spelling, and of every other column a window of five with
-        the bigrams and trigrams in it.
+        A window of five words, bigrams, spelling, and of every other column a window of five with
+        bigrams and trigrams.
     """
     lines = [f"W{i:+d}:%x[{i},0]" for i in range(-2, 3)]
     lines += [f"W{i:+d}{i + 1:+d}:%x[{i},0]/%x[{i + 1},0]" for i in (-1, 0)]

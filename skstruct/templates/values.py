@@ -1,4 +1,4 @@
-"""Numbers for the values that the macros of a template stand for."""
+"""Numbers of the values of macros."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skstruct.kernels.templates.combine import Pieces, hash_strings
 
 __all__ = ["Memory", "ValueNumbers", "Vocabulary", "hash_pieces", "renumber"]
 
-# Fixed for good: the columns of the hashing vectoriser follow from it.
+# Never to be changed: the columns of the hashing vectoriser depend on it.
 _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
     1, 2**64, 256, dtype=np.uint64, endpoint=False
 )
@@ -21,27 +21,27 @@ _NOT_KEPT = np.int32(-2)
 
 
 class Made(NamedTuple):
-    """What functions made of the values of a column."""
+    """Results of functions for the values of a column."""
 
     column: int
-    steps: list  # the functions
-    codes: np.ndarray  # by value: the number of the result; -1: None; -2: not in the vocabulary
+    steps: list  # the functions, in order
+    codes: np.ndarray  # number of each value's result; -1: None; -2: not in the vocabulary
 
 
 class Memory(NamedTuple):
-    """What functions were called for, so that they need not be called again."""
+    """Results of functions so far, so that they need not be called again."""
 
-    columns: dict  # the values of columns
+    columns: dict  # distinct values of each column
     made: dict  # Made, by source (see Macro.source)
 
 
 class Vocabulary:
-    """The values that a vectoriser has learnt, and what functions made of the training data.
+    """Learnt values, and the results of functions for the training data.
 
     Parameters
     ----------
     values : list of str
-        Their places are their numbers.
+        In the order of their numbers.
     memory : Memory
     """
 
@@ -53,30 +53,30 @@ class Vocabulary:
         self._places = {c: dict(zip(v, count())) for c, v in memory.columns.items()}
 
     def codes_of(self, values):
-        """Numbers of strings, -1 for those that are not among the values."""
+        """Return the numbers of strings, -1 for unknown ones."""
         return _look_up(self._number, values)
 
     def places(self, column, values):
-        """Places of values among those that a column had, -1 for others; None if not known."""
+        """Positions among the training values of a column, -1 for new ones; None if unknown."""
         return _look_up(self._places[column], values) if column in self._places else None
 
     def recall(self, source, steps, places):
-        """Numbers of what these functions made of the values at some places; -2: not known."""
+        """Numbers of the results of functions for training values; -2 if not recorded."""
         made = self._made.get(source)
-        # Functions may have been replaced since by others of the same name.
+        # The user may have replaced functions by others with the same name.
         if made is None or not all(map(is_, made.steps, steps)):
             return np.full(len(places), _NOT_KEPT)
-        # One more, for values that the column did not have.
+        # The last entry serves new values, at position -1.
         return np.append(made.codes, _NOT_KEPT)[places]
 
 
 class ValueNumbers:
-    """Numbers of values, handed out as they come.
+    """Numbers of values, assigned in the order of first occurrence.
 
     Parameters
     ----------
     vocabulary : Vocabulary or None
-        Values that keep their numbers.
+        Values with fixed numbers.
     """
 
     def __init__(self, vocabulary=None):
@@ -88,19 +88,19 @@ class ValueNumbers:
 
     @property
     def values(self):
-        """All values; their places are their numbers."""
+        """All values, in the order of their numbers."""
         known = [] if self._vocabulary is None else self._vocabulary.values
         return known + list(self._new)
 
     def pieces(self):
-        """Hashes and powers of all values."""
+        """Return the hashes and powers of all values."""
         new = hash_pieces(list(self._new))
         if self._vocabulary is None:
             return new
         return Pieces(*map(np.append, self._vocabulary.pieces, new))
 
     def of(self, values):
-        """Numbers of strings; of None -1."""
+        """Return the numbers of strings, -1 for None."""
         if None in values:
             codes = np.full(len(values), -1, np.int32)
             present = [value is not None for value in values]
@@ -114,14 +114,14 @@ class ValueNumbers:
         return codes
 
     def of_macro(self, macro, values, function):
-        """Numbers of what a macro makes of the distinct values of its column.
+        """Return the numbers of a macro's results for the distinct values of its column.
 
         Parameters
         ----------
         macro : Macro
         values : list of str
         function : Steps or None
-            None for the values themselves.
+            None if the macro takes the values themselves.
         """
         if function is None:
             return self.of(values)
@@ -141,14 +141,14 @@ class ValueNumbers:
         return self._places.get(column)
 
     def sort(self):
-        """Number the values in their own order from now on.
+        """Renumber the values in sorted order.
 
         Returns
         -------
         order : ndarray of shape (n_values,)
-            Number before of each value in its new order.
+            Old numbers in the new order.
         rank : ndarray of shape (n_values,), dtype int32
-            New number of each value in the order before.
+            New numbers in the old order.
         """
         values = list(self._new)
         order = sorted(range(len(values)), key=values.__getitem__)
@@ -160,7 +160,7 @@ class ValueNumbers:
         return np.array(order, np.int64), rank
 
     def memory(self, kept):
-        """What was made of values, in the numbers of those values that are kept.
+        """Results of functions, renumbered for the values that are kept.
 
         Parameters
         ----------
@@ -175,8 +175,8 @@ class ValueNumbers:
 
 
 def renumber(number, codes):
-    """New numbers of codes; -1 stays what it is."""
-    # One more, because no value is number -1.
+    """Map codes to new numbers; -1 stays -1."""
+    # The last entry serves code -1.
     return np.append(number, np.int32(-1))[codes]
 
 
@@ -185,7 +185,7 @@ def _look_up(number, values):
 
 
 def hash_pieces(strings):
-    """Hashes and powers of strings."""
+    """Compute the hashes and powers of strings."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
     pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))

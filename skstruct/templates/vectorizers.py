@@ -1,4 +1,4 @@
-"""Features straight from token columns, by templates."""
+"""`TemplateVectorizer`: columns of tokens to a sequence batch, by a template."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["BaseTemplateVectorizer", "TemplateVectorizer", "fitted_vectorizer"]
 class BaseTemplateVectorizer(
     Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
-    """What both vectorisers share: reading templates and tokens."""
+    """Base of the vectorisers by templates: parameters, and reading of templates and tokens."""
 
     _parameter_constraints: ClassVar[dict] = {
         "template": "no_validation",
@@ -39,8 +39,8 @@ class BaseTemplateVectorizer(
     }
 
     def _read(self, X, lines, vocabulary=None):
-        """Number the columns of X that the template needs."""
-        # A generator is somebody else's code, which may leave garbage.
+        """Read the columns of X that the template uses."""
+        # Not for a generator, which is the user's code and may leave garbage.
         with nullcontext() if isinstance(X, Iterator) else collector_paused():
             return TemplateReader(X, lines, self.functions or {}, vocabulary)
 
@@ -58,89 +58,88 @@ class BaseTemplateVectorizer(
 class TemplateVectorizer(BaseTemplateVectorizer):
     r"""Turn sequences of tokens into a sequence batch, by templates in CRF++'s format.
 
-    A token is a string or a tuple of columns, such as the word and its part of speech. A
-    template says what of it and its neighbours becomes a feature: of ``"U05:%x[-1,0]/%x[0,0]"``
-    comes at each token one feature, named ``U05:the/cat`` where the word before is "the" and the
-    word "cat". Outside of the sequence, the words are ``_B-1``, ``_B-2``, ..., and ``_B+1``, ...
-    Lines with the same text around their macros share features.
+    A token is a string or a tuple of columns, such as the word and its part of speech. Each line
+    of a template makes a feature of the columns of a token and its neighbours. The line
+    ``"U05:%x[-1,0]/%x[0,0]"`` makes the feature ``U05:the/cat`` at the word "cat" after "the".
+    Outside of the sequence, values are ``_B-1``, ``_B-2``, ..., and ``_B+1``, ... Lines with the
+    same text around their macros share features.
 
     =================================  =============================================================
-    in a template                      stands for
+    In a template                      Meaning
     =================================  =============================================================
-    ``%x[row,column]``                 value of a column, counted from 0, `row` tokens further on
-    ``%x[row,column|lower|suffix3]``   functions of it, applied from left to right
-    ``%X[row,column]``                 in lower case
-    ``%m[row,column,"pattern"]``       the part that the pattern matches, or nothing
-    ``%t[row,column,"pattern"]``       ``true`` or ``false``: whether the pattern matches
-    ``%x[@1,column]``                  of the first token; ``@-1`` of the last
+    ``%x[row,column]``                 value of a column, counted from 0, `row` tokens ahead
+    ``%x[row,column|lower|suffix3]``   functions of the value, applied from left to right
+    ``%X[row,column]``                 the value in lower case
+    ``%m[row,column,"pattern"]``       the part that matches the pattern, or an empty string
+    ``%t[row,column,"pattern"]``       ``true`` if the pattern matches, else ``false``
+    ``%x[@1,column]``                  value of the first token; ``@-1`` of the last
     ``U``, ``u``                       at the start of a line: a feature of tokens
     ``B``, ``b``                       at the start of a line: a feature of transitions; without a
-                                       macro, the weights of label pairs that chains have anyway
+                                       macro, the label pairs, which all taggers have
     ``*``                              at the start of a line: both
     ``#``                              starts a comment
     =================================  =============================================================
 
-    Nothing is done for each token in Python but looking it up in a dict: functions see every
-    distinct value once, and after the fit only values that are new to them; combinations are
-    numbered and counted in compiled code; and names are made only when they are asked for.
+    Python code runs only once for each distinct value, apart from a dict look-up of each token.
+    Functions are called once for each distinct value, and after the fit only for new ones.
+    Combinations are numbered and counted in compiled code, and names are made on demand.
 
     Parameters
     ----------
     template : str, path-like, list of str or None, default=None
-        The template, the path of its file, or its lines. A string that is a single line without
-        a macro is taken for a path if there is such a file. None stands for words in a window of
-        five with bigrams and the word's spelling, and a window of five with bigrams and trigrams
-        of every other column.
+        The template, the path of its file, or its lines. A string of a single line without a
+        macro is a path. The default template has words in a window of five with bigrams and
+        spelling, and of every other column a window of five with bigrams and trigrams.
     functions : dict of str to callable, default=None
-        Functions for use in the template, from string to string, integer or bool, or to None
-        where there shall be no feature. Besides, there are ``lower``, ``digits`` (each as 0),
-        ``shape`` (``Xx-dd``), ``shortshape`` (the same without repetitions), ``length``,
-        ``prefix1``, ``prefix2``, ... and ``suffix1``, ...
+        Functions for use in the template, from a string to a string, integer or bool, or to None
+        for no feature. Built in are ``lower``, ``digits`` (each as 0), ``shape`` (``Xx-dd``),
+        ``shortshape`` (the shape without repetitions), ``length``, ``prefix1``, ``prefix2``, ...
+        and ``suffix1``, ...
     min_freq : int, default=1
-        Least number of tokens of the training data that a feature must occur in to get a column.
+        Minimum number of training tokens with a feature for it to get a column.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
     n_jobs : int, default=None
-        Number of threads in which `transform` looks features up, -1 means all processors. The
-        result is the same for any number. None means 1 unless in a `joblib.parallel_config`
-        context.
+        Number of threads for `transform`; -1 means all processors. The result does not depend on
+        it. None means 1 unless in a `joblib.parallel_config` context.
 
     Attributes
     ----------
     template_ : list of str
-        Lines of the template in use.
+        Lines of the template.
     n_columns_ : int
-        Columns of a token.
+        Number of columns of a token.
     n_features_ : int
         Number of features of tokens.
 
     See Also
     --------
-    HashingTemplateVectorizer : The same with bounded memory, for streams.
-    SequenceVectorizer : For features that are computed in Python.
+    HashingTemplateVectorizer : The counterpart for streams, with bounded memory.
+    SequenceVectorizer : Vectorise features computed in Python.
 
     Notes
     -----
-    Columns are in the order of the template's lines, and of one line in the order of the values:
-    they do not depend on the order of the data. Batches carry no names, which would take longer
-    than all the rest; ``get_feature_names_out`` makes them.
+    Columns are sorted by the lines of the template, and within a line by the values, and so do
+    not depend on the order of the data. Batches have no feature names, which would take longer to
+    make than the batch; ``get_feature_names_out`` makes them.
 
-    Values are strings; integers and bools are taken as ``str`` writes them, and everything else
-    is refused, as are tokens with different numbers of columns. Columns that the template does
-    not use are not looked at.
+    Values are strings; integers and bools are converted by ``str``. Other values, and tokens with
+    different numbers of columns, raise an error. Columns that the template does not use are
+    ignored.
 
-    As in CRF++, features are told apart by their names alone: ``%x[0,0]/%x[1,0]`` makes the same
-    of "a/b", "c" as of "a", "b/c". Names are compared by 64-bit hashes, and where these agree,
-    letter by letter.
+    As in CRF++, features are the same if their names are: ``%x[0,0]/%x[1,0]`` makes the same
+    feature of "a/b", "c" and of "a", "b/c". Names are compared by 64-bit hashes, and in full if
+    these are equal.
 
-    In patterns, ``.`` is any character, ``\d`` a digit, ``\a`` a letter, ``\w`` either, ``\l`` and
-    ``\u`` a small and a capital letter, ``\p`` punctuation, ``\s`` a space, in upper case
-    anything but that; ``*`` (as few as possible) and ``?`` follow what is repeated or optional,
-    and ``^`` and ``$`` stand for the ends. Unlike in Wapiti these are classes of Unicode, and
-    neither patterns nor functions apply to the values outside of the sequence.
+    In patterns, ``.`` is any character, ``\d`` a digit, ``\a`` a letter, ``\w`` either of them,
+    ``\l`` a lower-case and ``\u`` an upper-case letter, ``\p`` punctuation, and ``\s`` a space;
+    the same letters in upper case are the complements. ``*`` (lazy) and ``?`` repeat what is
+    before them or make it optional, and ``^`` and ``$`` match the ends. Unlike in Wapiti, these
+    are classes of Unicode characters, and neither patterns nor functions apply to the values
+    outside of the sequence.
 
-    Lines such as ``B01:%x[-1,0]/%x[0,0]`` make a second matrix, the batch's ``transition_X``:
-    features of the transition into each token, which have a weight for every label pair. First
+    Lines such as ``B01:%x[-1,0]/%x[0,0]`` make a second matrix, the batch's ``transition_X``, with
+    features of the transition into each token. These have a weight for every label pair. First
     tokens have none. ``get_transition_feature_names_out`` makes their names.
 
     Examples
@@ -188,16 +187,16 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         Raises
         ------
         ValueError
-            If the template cannot be read (the message names the line), asks for a column that
-            there is not, or makes no feature in `min_freq` tokens; or if a token is of no
-            accepted form (the message names the sequence and the token, counted from 0).
+            If the template cannot be read or uses a column that tokens do not have (the message
+            names the line), if a token is invalid (the message names the sequence and the token,
+            counted from 0), or if no feature occurs in `min_freq` tokens.
         """
         self.fit_transform(X)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
-        """Learn the features, and return the batch; reads `X` once.
+        """Learn the features and return the batch, reading `X` once.
 
         Parameters
         ----------
@@ -219,11 +218,14 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         dtype = check_float_dtype(self.dtype)
         reader = self._read(X, self._given_lines())
         if reader.n_columns is None:
-            raise ValueError("There is no token in these sequences.")
+            raise ValueError("Found no token: every sequence is empty.")
         reader.sort_values()
         features, matrix = learn_features(reader, self.min_freq, dtype)
         if features.n_features_ == 0:
-            raise ValueError(f"No feature occurs in at least {self.min_freq} token(s).")
+            raise ValueError(
+                f"No feature occurs in at least {self.min_freq} token(s): lower min_freq, or "
+                "change the template."
+            )
         transitions, transition_matrix = None, None
         if reader.observes_transitions:
             observer = reader.for_transitions()
@@ -232,12 +234,12 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def transform(self, X):
-        """Vectorise with the features learnt; others are ignored.
+        """Vectorise; features that were not learnt are ignored.
 
         Parameters
         ----------
         X : iterable of sequences of tokens
-            As in `fit`, with as many columns.
+            As in `fit`, with the same number of columns.
 
         Returns
         -------
@@ -247,8 +249,7 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         Raises
         ------
         ValueError
-            If there is no sequence, or a token is of no accepted form or has another number of
-            columns.
+            If there is no sequence, or a token is invalid or has a different number of columns.
         """
         check_is_fitted(self)
         reader = self._read(X, self.template_, self._features.vocabulary)
@@ -265,7 +266,7 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def get_feature_names_out(self, input_features=None):
-        """Name of each column, as CRF++ expands the template.
+        """Name of each column: the template line as CRF++ expands it.
 
         Parameters
         ----------
@@ -285,7 +286,7 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         Returns
         -------
         names : ndarray of shape (n_transition_features,), dtype object
-            Empty where the template has no features of transitions.
+            Empty if the template has no features of transitions.
         """
         check_is_fitted(self)
         if self._transitions is None:
@@ -303,13 +304,13 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         Returns
         -------
         X : list of lists of dicts
-            For each token of each sequence, the features that are not zero and their values:
-            what `SequenceVectorizer` makes the same batch of, up to the order of columns.
+            For each token of each sequence, the features that are not zero and their values.
+            `SequenceVectorizer` makes the same batch of them, up to the order of columns.
 
         Raises
         ------
         ValueError
-            If `batch` is no sequence batch or has another number of columns.
+            If `batch` is not a `SequenceBatch` or has a different number of columns.
         """
         check_is_fitted(self)
         n_features = self.n_features_
@@ -332,8 +333,8 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         self._features = features
         self._transitions = transitions
 
-    # Stored models name no class but the vectoriser: they have the arrays of the features of
-    # tokens among its attributes, and those of the features of transitions as a dict.
+    # The vectoriser is the only class that its stored state names. The arrays of the features of
+    # tokens are stored as attributes of its own, those of the features of transitions as a dict.
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -351,7 +352,7 @@ class TemplateVectorizer(BaseTemplateVectorizer):
         arrays = [state.pop(name) for name in ("_values", "_codes", "_groups", "_hashes")]
         state.pop("_of_transitions", None)
         self._features = LearntFeatures(self.template_, *arrays)
-        # Absent from models stored before there were features of transitions.
+        # Models stored by the first versions do not have it.
         transitions = state.setdefault("_transitions", None)
         if isinstance(transitions, dict):
             self._transitions = LearntFeatures.__new__(LearntFeatures)
@@ -369,14 +370,14 @@ class TemplateVectorizer(BaseTemplateVectorizer):
 
 
 def fitted_vectorizer(features, n_columns, transitions=None):
-    """Vectoriser with features that were learnt elsewhere.
+    """Make a fitted vectoriser of features that were learnt elsewhere.
 
     Parameters
     ----------
     features : LearntFeatures
         Of tokens.
     n_columns : int
-        Columns of a token.
+        Number of columns of a token.
     transitions : LearntFeatures, default=None
         Features of transitions.
 

@@ -1,1 +1,6 @@
-"""What every layer may use: storing, threads, histories, sparse rows, fits that fail."""
+"""Helpers without knowledge of sequences or models, for all other rooms.
+
+`persistence` and `public_paths` store estimators, `parallel` runs threads, `history` records
+epochs, `transaction` undoes failed fits, `sparse` converts matrices, `options` checks parameters,
+and `garbage` pauses the garbage collector. There is no entry: each file stands alone.
+"""
