@@ -433,7 +433,7 @@ def test_every_container_makes_the_same_batch(matrices):
         ([{"a", "b"}, {"a"}], "Sequence 0: its labels must be a list"),
         (np.array([1, 2]), "Sequence 0: its labels must be a list"),
         ([["a", 1], ["a"]], "Sequence 0, token 1: label 1 is not a string like the first label"),
-        ([[1, 2], ["a"]], "Sequence 1, token 0: label 'a' is not an integer as the first"),
+        ([[1, 2], ["a"]], "Sequence 1, token 0: label 'a' is not an integer like the first"),
         ([["a", "b"], [True]], "Sequence 1, token 0: label True is not a string"),
         ([[0, 1.0], [1]], "Sequence 0, token 1: label 1.0 is neither a string nor an integer"),
         ([[0.5, 1.5], [1.5]], "Sequence 0, token 0: label 0.5 is neither"),
