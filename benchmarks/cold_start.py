@@ -1,22 +1,23 @@
-"""Cold start: what the first import and the first fit cost, in fresh processes.
+"""Cold start: the cost of the first import and the first fit, in fresh processes.
 
-    python benchmarks/cold_start.py
+    python -m benchmarks.cold_start
 
-One process with an empty numba cache compiles; the second finds the cache filled. They learn from
-538 addresses (5,349 tokens), or from these twice over, which is where `CRFTagger` begins with dual
-ascent and has more to compile. Writes the table to docs/benchmarks/cold_start.md.
+One process with an empty cache of compiled kernels compiles; the second finds the cache filled.
+They learn from 538 addresses (5,349 tokens), or from these twice over: that many tokens make
+`CRFTagger` begin with dual ascent, which has more to compile.
 """
 
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "cold_start.md"
+from benchmarks.common.commandline import make_parser, open_report, parse
+from benchmarks.common.report import machine, table
+
+# Estimator, and copies of the addresses.
 RUNS = {
     "CRFTagger": ("CRFTagger", 1),
     "CRFTagger, 10,698 tokens": ("CRFTagger", 2),
@@ -45,47 +46,38 @@ print(json.dumps({"import": imported - start, "first": times[0], "second": times
 """
 
 
-def run(tagger, copies, cache):
-    """Import, fit and predict twice in a fresh process with this numba cache."""
+def run(estimator, copies, cache):
+    """Import, fit and predict twice in a fresh process with this folder of compiled kernels."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    command = [sys.executable, "-c", CHILD, tagger, str(copies)]
-    result = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return json.loads(result.stdout)
+    command = [sys.executable, "-c", CHILD, estimator, str(copies)]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
 
 
-def measure(tagger, copies, repeat):
-    """Compilation, import and the overhead of a first fit with a filled cache, in seconds."""
-    compiling, imports, overheads = [], [], []
+def measure(estimator, copies, repeat):
+    """Median seconds of the import, the overhead of a first fit with the cache, and compiling."""
+    imports, overheads, compiling = [], [], []
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as cache:
-            cold, warm = (run(tagger, copies, cache) for _ in range(2))
-        compiling.append(cold["first"] - cold["second"])
+            cold, warm = (run(estimator, copies, cache) for _ in range(2))
         imports.append(warm["import"])
         overheads.append(warm["first"] - warm["second"])
+        compiling.append(cold["first"] - cold["second"])
     return [statistics.median(values) for values in (imports, overheads, compiling)]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--page", type=Path, default=PAGE, help="where to write the table")
-    arguments = parser.parse_args()
-    lines = [
-        "# Cold start",
-        "",
-        "Seconds in fresh processes, medians. The overhead of the first fit and prediction is what",
-        "they take longer than the second ones. Written by `benchmarks/cold_start.py`, whose text",
-        "says what is learnt.",
-        "",
-        "| | import | overhead of the first fit, cache filled | compilation, cache empty |",
-        "|---|---:|---:|---:|",
-    ]
-    for name, (tagger, copies) in RUNS.items():
-        cells = [f"{seconds:.2f}" for seconds in measure(tagger, copies, arguments.repeat)]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
-    arguments.page.parent.mkdir(parents=True, exist_ok=True)
-    arguments.page.write_text("\n".join(lines) + "\n")
+    """Run the benchmark; a quick run compiles the quickest estimator alone."""
+    arguments = parse(make_parser(__doc__, repeat=3))
+    rows = []
+    for name in ["PerceptronTagger"] if arguments.quick else RUNS:
+        seconds = measure(*RUNS[name], arguments.repeat)
+        rows.append([name, *(f"{value:.2f}" for value in seconds)])
+        print(*rows[-1], flush=True)
+    head = ["", "import", "overhead of the first fit, cache filled", "compilation, cache empty"]
+    note = f"Medians of {arguments.repeat} pairs of processes. {machine()}"
+    with open_report("cold_start", arguments) as report:
+        report.write("seconds", table(head, rows), note)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,22 @@
-"""What learning in parallel gains and costs the online taggers: iterative parameter mixing.
+"""Gain and cost of learning in parallel: iterative parameter mixing of the online taggers.
+
+    python -m benchmarks.parallel_learning
 
 On CoNLL-2000 chunking each tagger learns with one, two and four shards (`n_jobs`), the same number
-of epochs. With two processors four shards cannot be faster than two; they show what mixing more
-shards costs in accuracy.
-
-    python benchmarks/parallel_learning.py --repeat 3
-
-writes the table to docs/benchmarks/parallel_learning.md. The corpus is downloaded, or read from the
-folder that SKSTRUCT_DATA names.
+of epochs. With two processors, four shards cannot be faster than two; they show how much accuracy
+it costs to mix more shards.
 """
 
-import argparse
-import os
-import platform
-import statistics
-from pathlib import Path
-
 import numpy as np
-from conll2000 import EPOCHS, attributes
 
+from benchmarks.common.chunking import EPOCHS
+from benchmarks.common.commandline import make_parser, open_report, parse
+from benchmarks.common.corpora import CORPORA, chunking_name
+from benchmarks.common.features import crfsuite_attributes
+from benchmarks.common.report import machine, median_and_range, table
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceVectorizer
-from skstruct.datasets import fetch_conll2000
 from skstruct.metrics import chunk_f1_score
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "parallel_learning.md"
 SHARDS = (1, 2, 4)
 TAGGERS = {
     "Averaged perceptron": PerceptronTagger(),
@@ -33,12 +26,11 @@ TAGGERS = {
 }
 
 
-def load():
-    """Training and test set as numbers."""
-    parts = []
-    for subset in ("train", "test"):
-        X, y = fetch_conll2000(subset=subset, return_X_y=True)
-        parts.append(([attributes(tokens) for tokens in X], y))
+def load(corpus):
+    """Training and test set as sequence batches."""
+    parts = [
+        ([crfsuite_attributes(tokens) for tokens in X], y) for X, y in CORPORA[corpus]().values()
+    ]
     vectorizer = SequenceVectorizer().fit(parts[0][0])
     return [(vectorizer.transform(X), y) for X, y in parts]
 
@@ -50,9 +42,9 @@ def measure(tagger, n_jobs, seed, train, test):
     return float(np.median(seconds)), 100 * chunk_f1_score(test[1], tagger.predict(test[0]))
 
 
-def measure_all(repeat):
+def measure_all(corpus, repeat):
     """Results by tagger and number of shards; the numbers of shards take turns."""
-    train, test = load()
+    train, test = load(corpus)
     results = {}
     for name, tagger in TAGGERS.items():
         for n_jobs in SHARDS:  # compiled, and threads started, before anything is measured
@@ -65,49 +57,25 @@ def measure_all(repeat):
     return results
 
 
-def table(results):
-    """Rows of the table, in Markdown."""
-    yield "| | shards | an epoch, s | times faster | F1 on test, % |"
-    yield "|---|---:|---:|---:|---:|"
-    for name in TAGGERS:
-        for n_jobs in SHARDS:
-            runs, alone = results[name, n_jobs], results[name, 1]
-            seconds = statistics.median(run[0] for run in runs)
-            ratios = [a[0] / b[0] for a, b in zip(alone, runs, strict=True)]
-            f1 = [run[1] for run in runs]
-            gain = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-            score = f"{np.mean(f1):.2f} ({min(f1):.2f}-{max(f1):.2f})"
-            yield f"| {name} | {n_jobs} | {seconds:.3f} | {gain} | {score} |"
-
-
-def write_page(results, repeat, path):
-    lines = [
-        "# Learning in parallel",
-        "",
-        "CoNLL-2000 chunking, as on [its page](conll2000.md): the online taggers with `n_jobs` of",
-        "1, 2 and 4. The sentences are dealt out to as many shards, which learn side by side in",
-        "threads and mix their weights after every epoch (McDonald, Hall and Mann, 2010).",
-        f"{EPOCHS} epochs each, {repeat} seeds. An epoch is the median of its run; given are the",
-        "medians over the seeds, the ratio to one shard with the same seed (median, and range),",
-        "and the mean F1 after the last epoch (and range).",
-        "Written by `benchmarks/parallel_learning.py`.",
-        "",
-        "After each epoch, mixing goes over all weights of all shards, however much or little they",
-        "changed. So the learners that compute most for each sequence gain most.",
-        "",
-        *table(results),
-        "",
-        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} processors.",
-    ]
-    path.write_text("\n".join(lines) + "\n")
+def write_report(results, repeat, report):
+    """Write medians over the seeds, and ratios to one shard with the same seed."""
+    rows = []
+    for (name, n_jobs), runs in results.items():
+        seconds, f1 = np.transpose(runs)
+        alone = np.transpose(results[name, 1])[0]
+        gain = median_and_range(alone / seconds, digits=2)
+        score = f"{f1.mean():.2f} ({f1.min():.2f}-{f1.max():.2f})"
+        rows.append([name, n_jobs, f"{np.median(seconds):.3f}", gain, score])
+    head = ["", "shards", "an epoch, s", "times faster", "F1 on test, %"]
+    report.write("shards", table(head, rows), f"{repeat} seeds. {machine()}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=3, help="seeds (default 3)")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where to write the table")
-    arguments = parser.parse_args()
-    write_page(measure_all(arguments.repeat), arguments.repeat, arguments.page)
+    """Run the benchmark."""
+    arguments = parse(make_parser(__doc__, repeat=3))
+    results = measure_all(chunking_name(arguments.quick), arguments.repeat)
+    with open_report("parallel_learning", arguments) as report:
+        write_report(results, arguments.repeat, report)
 
 
 if __name__ == "__main__":

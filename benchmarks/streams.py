@@ -1,36 +1,32 @@
 """Learning from a stream in bounded memory, beside learning in memory: CoNLL-2000 chunking.
 
-The training text is written out 1, 4 and 16 times over. Every run is a process of its own. A
-stream reads it in batches of sentences, hashes their features, and learns from each batch once;
-for another epoch it reads the file again. In memory, the whole text is read and vectorised, and
-then learnt from. Test sentences are tagged in batches in both. The systems take turns.
+    python -m benchmarks.streams
 
-    python benchmarks/streams.py --repeat 3
-
-writes the tables to docs/benchmarks/streams.md. The corpus is downloaded, or read from the folder
-that SKSTRUCT_DATA names.
+The training text is written out 1, 4 and 16 times over. Every run is a process of its own. A stream
+reads the text in batches of sentences, hashes their features, and learns from each batch once; for
+another epoch it reads the file again. In memory, the whole text is read and vectorised, and then
+learnt from. Test sentences are tagged in batches in both. The systems take turns.
 
 Memory is the peak of the resident set, beside what the process had after it had learnt from and
-tagged a few sentences: imports and compiled code are not counted, the weights are. Linux only.
+tagged a few sentences: imports and compiled code are not counted, the weights are.
 """
 
-import argparse
 import json
-import platform
-import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "streams.md"
+from benchmarks.common.commandline import make_parser, open_report, parse
+from benchmarks.common.corpora import CORPORA, chunking_name, write_sentences
+from benchmarks.common.processes import peak_memory, run_child, take_turns
+from benchmarks.common.report import median, note_on_runs, table
+
 COPIES = (1, 4, 16)
 BATCH = 1000
 N_FEATURES = 2**18
 EPOCHS = 5
 N_BATCHES = 9  # of the text once
-# Kind, its settings, and those for batches, each of which is an epoch to penalty and rate.
+# Estimator, its settings, and those for batches: to penalty and rate, each batch is an epoch.
 LEARNERS = {
     "averaged perceptron": ("PerceptronTagger", {}, {}),
     "CRF by SGD": (
@@ -39,16 +35,15 @@ LEARNERS = {
         {"l2": 1.0 / N_BATCHES, "decay": 0.9 ** (1 / N_BATCHES)},
     ),
 }
-
-
-def peak_memory():
-    """Most memory, in MiB, that the process has had."""
-    # What getrusage says includes the process that started this one.
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / 2**10
+WAYS = {
+    "stream": "stream, hashed",
+    "memory": "in memory, hashed",
+    "columns": "in memory, a column for each feature",
+}
 
 
 def make_tagger(learner, *, in_batches=False, **params):
+    """Estimator with its settings for epochs or for batches."""
     import skstruct
 
     kind, settings, for_batches = LEARNERS[learner]
@@ -57,7 +52,7 @@ def make_tagger(learner, *, in_batches=False, **params):
 
 
 def learn_from_stream(learner, vectorizer, path, classes, n_epochs):
-    """A tagger that has read the file so many times, and the sum of the seconds of its calls."""
+    """Tagger that has read the file `n_epochs` times, and the seconds of its calls in sum."""
     from skstruct.datasets import iter_conll
 
     tagger, learning = make_tagger(learner, in_batches=True), 0.0
@@ -71,7 +66,7 @@ def learn_from_stream(learner, vectorizer, path, classes, n_epochs):
 
 
 def learn_in_memory(learner, vectorizer, path, n_epochs):
-    """A tagger that was fitted to the whole file, and the seconds that fitting took."""
+    """Tagger that was fitted to the whole file, and the seconds of the fit."""
     from skstruct.datasets import read_conll
 
     tokens, labels = read_conll(path)
@@ -94,8 +89,8 @@ def f1_in_batches(tagger, vectorizer, path):
     return chunk_f1_score(true, found)
 
 
-def run_one(way, learner, folder, copies, n_epochs):
-    """One run in this process; prints what it took."""
+def run_one(way, learner, copies, n_epochs, folder):
+    """Run one learner in this process; return what it took."""
     import skstruct
 
     hashes = skstruct.HashingTemplateVectorizer(n_features=N_FEATURES)
@@ -103,9 +98,9 @@ def run_one(way, learner, folder, copies, n_epochs):
     classes = (folder / "labels").read_text().split()
     # Few columns, so that the peak until now is that of imports and compiled code.
     small, few = folder / "small", skstruct.HashingTemplateVectorizer(n_features=100)
-    for vectorise in (few, skstruct.TemplateVectorizer()):
-        tagger, _ = learn_in_memory(learner, vectorise, small, 1)
-        f1_in_batches(tagger, vectorise, small)
+    for warming in (few, skstruct.TemplateVectorizer()):
+        tagger, _ = learn_in_memory(learner, warming, small, 1)
+        f1_in_batches(tagger, warming, small)
     f1_in_batches(learn_from_stream(learner, few, small, classes, 1)[0], few, small)
     before, start = peak_memory(), perf_counter()
     path = folder / f"train{copies}"
@@ -115,126 +110,85 @@ def run_one(way, learner, folder, copies, n_epochs):
         tagger, learning = learn_in_memory(learner, vectorizer, path, n_epochs)
     seconds = perf_counter() - start
     f1 = f1_in_batches(tagger, vectorizer, folder / "test")
-    result = {"seconds": seconds, "learning": learning, "f1": f1, "MiB": peak_memory() - before}
-    print(json.dumps(result))
+    return {"seconds": seconds, "learning": learning, "f1": f1, "MiB": peak_memory() - before}
 
 
-def write_corpus(folder):
-    """Write the corpus, its training set several times over, and the labels."""
-    from conll2000 import write_sentences
-
-    from skstruct.datasets import fetch_conll2000
-
-    X, y = fetch_conll2000(subset="train", return_X_y=True)
-    for copies in COPIES:
-        write_sentences(X * copies, y * copies, folder / f"train{copies}")
+def write_text(corpus, copies, folder):
+    """Write the training set several times over, the test set, and the labels."""
+    parts = CORPORA[corpus]()
+    X, y = parts["train"]
+    for n in copies:
+        write_sentences(X * n, y * n, folder / f"train{n}")
     write_sentences(X[:20], y[:20], folder / "small")
-    write_sentences(*fetch_conll2000(subset="test", return_X_y=True), folder / "test")
+    write_sentences(*parts["test"], folder / "test")
     labels = sorted({label for sequence in y for label in sequence})
     (folder / "labels").write_text("\n".join(labels))
 
 
-def plan():
+def plan(quick):
     """All runs: way, learner, copies of the text, epochs."""
     runs = []
-    for learner in LEARNERS:
+    for learner in ["averaged perceptron"] if quick else LEARNERS:
         for way in ("stream", "memory"):
-            runs += [(way, learner, copies, 1) for copies in COPIES]
-        runs += [(way, learner, 1, EPOCHS) for way in ("stream", "memory", "columns")]
+            runs += [(way, learner, copies, 1) for copies in ((1,) if quick else COPIES)]
+        runs += [(way, learner, 1, EPOCHS) for way in WAYS]
     return runs
 
 
-def first_of_each_learner():
-    return [next(run for run in plan() if run[1] == learner) for learner in LEARNERS]
+def run_all(corpus, runs, repeat, warm):
+    """Results of all runs, in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_text(corpus, sorted({copies for _, _, copies, _ in runs}), Path(folder))
+
+        def run(options):
+            return run_child("streams", "--folder", folder, "--run", *options)
+
+        return take_turns(runs, run, repeat, warm=warm)
 
 
-def run_all(repeat, folder):
-    """Let the runs take turns in fresh processes; a first one fills the cache of the compiler."""
-    write_corpus(folder)
-    results = {run: [] for run in plan()}
-    for turn in range(repeat + 1):
-        for run in plan() if turn else first_of_each_learner():
-            command = [sys.executable, __file__, "--folder", str(folder), "--run", *map(str, run)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            if turn > 0:
-                results[run].append(json.loads(done.stdout.splitlines()[-1]))
-                print(turn, run, results[run][-1], flush=True)
-    return results
+def first_of_each_learner(runs):
+    """Runs after which everything is compiled."""
+    return [next(run for run in runs if run[1] == learner) for learner in LEARNERS]
 
 
-def median(results, run, key):
-    return statistics.median(result[key] for result in results[run])
-
-
-def write_page(results, path):
-    n_turns = len(results[plan()[0]])
-    lines = [
-        "# Learning from a stream",
-        "",
-        "CoNLL-2000 chunking, the training text (8,936 sentences, 211,727 tokens) 1, 4 and 16",
-        "times over, features of `TemplateVectorizer`'s default template. A stream reads batches",
-        f"of {BATCH:,} sentences, hashes their features into {N_FEATURES:,} columns and learns",
-        f"from each batch once. One thread, medians of {n_turns} processes each; written by",
-        "`benchmarks/streams.py`.",
-        "",
-        "Memory is the peak beside what the process had before it read the text, and includes the",
-        f"weights: {N_FEATURES:,} columns times 22 labels are {N_FEATURES * 22 * 8 / 2**20:.0f}",
-        "MiB, as much again where an average is taken, and as much again for predicting.",
-        "",
-        "## Memory: one pass over the text",
-        "",
-        "| | text | stream, MiB | in memory, MiB | stream, s | in memory, s |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for learner in LEARNERS:
-        for copies in COPIES:
-            cells = [
-                f"{median(results, (way, learner, copies, 1), key):,.{digits}f}"
-                for key, digits in (("MiB", 0), ("seconds", 1))
-                for way in ("stream", "memory")
-            ]
-            lines.append(f"| {learner} | x{copies} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        f"## Accuracy and time: {EPOCHS} epochs over the text once",
-        "",
-        "A stream vectorises anew in every epoch, and shuffles within a batch only. In a batch,",
-        f"the CRF has 1/{N_BATCHES} of the penalty that it has in an epoch, and its rate decays by",
-        "as much in all batches of the text as in an epoch.",
-        "",
-        "| | | chunk F1 on test, % | all, s | of it learning, s | MiB |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    names = {
-        "stream": "stream, hashed",
-        "memory": "in memory, hashed",
-        "columns": "in memory, a column for each feature",
-    }
-    for learner in LEARNERS:
-        for way, name in names.items():
-            run = (way, learner, 1, EPOCHS)
-            lines.append(
-                f"| {learner} | {name} | {100 * median(results, run, 'f1'):.2f} "
-                f"| {median(results, run, 'seconds'):.1f} "
-                f"| {median(results, run, 'learning'):.2f} | {median(results, run, 'MiB'):.0f} |"
-            )
-    lines += ["", f"Python {platform.python_version()}, {platform.machine()}, two processors."]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def write_report(results, report):
+    """Write medians of memory and time by the size of the text, and of accuracy."""
+    rows = []
+    for way, learner, copies, n_epochs in results:
+        if way == "stream" and n_epochs == 1:
+            pair = [results[way, learner, copies, 1] for way in ("stream", "memory")]
+            memory = [f"{median(runs, 'MiB'):,.0f}" for runs in pair]
+            seconds = [f"{median(runs, 'seconds'):.1f}" for runs in pair]
+            rows.append([learner, f"x{copies}", *memory, *seconds])
+    head = ["", "text", "stream, MiB", "in memory, MiB", "stream, s", "in memory, s"]
+    report.write("memory", table(head, rows))
+    rows = []
+    for (way, learner, _, n_epochs), runs in results.items():
+        if n_epochs == EPOCHS:
+            f1, seconds = 100 * median(runs, "f1"), median(runs, "seconds")
+            learning, memory = median(runs, "learning"), median(runs, "MiB")
+            cells = [f"{f1:.2f}", f"{seconds:.1f}", f"{learning:.2f}", f"{memory:.0f}"]
+            rows.append([learner, WAYS[way], *cells])
+    head = ["", "", "chunk F1 on test, %", "all, s", "of it learning, s", "MiB"]
+    report.write("accuracy", table(head, rows, left=(0, 1)), note_on_runs(len(runs)))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=3, help="turns (default 3)")
-    parser.add_argument("--run", nargs=4, help="only this, once, in this process")
+    """Run the benchmark, or one run of it in this process."""
+    parser = make_parser(__doc__, repeat=3)
+    parser.add_argument("--run", nargs=4, metavar=("WAY", "LEARNER", "COPIES", "EPOCHS"))
     parser.add_argument("--folder", type=Path, help="where --run finds the text")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where to write the tables")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     if arguments.run:
         way, learner, copies, n_epochs = arguments.run
-        run_one(way, learner, arguments.folder, int(copies), int(n_epochs))
+        results = run_one(way, learner, int(copies), int(n_epochs), arguments.folder)
+        print(json.dumps(results))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        write_page(run_all(arguments.repeat, Path(folder)), arguments.page)
+    runs = plan(arguments.quick)
+    warm = () if arguments.quick else first_of_each_learner(runs)
+    results = run_all(chunking_name(arguments.quick), runs, arguments.repeat, warm)
+    with open_report("streams", arguments) as report:
+        write_report(results, report)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Speed and memory of feature extraction by templates, side by side in one run.
 
-    python benchmarks/templates.py --repeat 5
+    python -m benchmarks.templates
 
-writes the tables to docs/benchmarks/templates.md. The 19 templates of text chunking on the
-training part of CoNLL-2000, from token lists to the sparse matrix:
+The 19 templates of text chunking on the training part of CoNLL-2000, from lists of tokens to the
+sparse matrix:
 
 - dicts, DictVectorizer: a Python loop that makes a dict for each token, as sklearn-crfsuite takes
   them, and scikit-learn's vectorizer;
@@ -16,82 +16,54 @@ training part of CoNLL-2000, from token lists to the sparse matrix:
 Those with names give the same matrix up to the order of columns, which is checked.
 """
 
-import argparse
 import gc
 import multiprocessing
-import platform
 import time
-from pathlib import Path
 
 import numpy as np
-from conll2000 import peak_memory, seconds_of
 from sklearn.feature_extraction import DictVectorizer
 
-from skstruct.datasets import fetch_conll2000
+from benchmarks.common.commandline import make_parser, open_report, parse
+from benchmarks.common.corpora import CORPORA, chunking_name
+from benchmarks.common.features import (
+    CHUNKING,
+    chunking_features,
+    feature_dicts,
+    feature_strings,
+)
+from benchmarks.common.processes import peak_memory, seconds_of, take_turns
+from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
 from skstruct.features import SequenceVectorizer
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 CALLS = 3
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "templates.md"
-WORDS = [[(i, 0)] for i in range(-2, 3)] + [[(-1, 0), (0, 0)], [(0, 0), (1, 0)]]
-TAGS = [[(i, 1)] for i in range(-2, 3)]
-TAGS += [[(i, 1), (i + 1, 1)] for i in range(-2, 2)]
-TAGS += [[(i, 1), (i + 1, 1), (i + 2, 1)] for i in range(-2, 1)]
-PLACES = WORDS + TAGS
-NAMES = [f"U{i:02}" for i in range(len(PLACES))]
-TEMPLATE = [
-    name + ":" + "/".join(f"%x[{row},{column}]" for row, column in places)
-    for name, places in zip(NAMES, PLACES, strict=True)
-]
+ALONE = 500  # sentences that are vectorised one at a time
 
 
-def value(sentence, t, row, column):
-    t += row
-    if t < 0:
-        return f"_B{t}"
-    if t >= len(sentence):
-        return f"_B+{t - len(sentence) + 1}"
-    return sentence[t][column]
-
-
-def feature_strings(sentence):
-    return [
-        [
-            name + ":" + "/".join([value(sentence, t, *place) for place in places])
-            for name, places in zip(NAMES, PLACES, strict=True)
-        ]
-        for t in range(len(sentence))
-    ]
-
-
-def feature_dicts(sentence):
-    return [
-        {
-            name: "/".join([value(sentence, t, *place) for place in places])
-            for name, places in zip(NAMES, PLACES, strict=True)
-        }
-        for t in range(len(sentence))
-    ]
-
-
-def strings(X):
-    vectorizer = SequenceVectorizer()
-    return vectorizer, vectorizer.fit_transform([feature_strings(sentence) for sentence in X])
-
-
-def dicts(X):
-    vectorizer = SequenceVectorizer()
-    return vectorizer, vectorizer.fit_transform([feature_dicts(sentence) for sentence in X])
+def make_dicts(X):
+    """A dict for each token of each sentence."""
+    return [feature_dicts(chunking_features, sentence) for sentence in X]
 
 
 def dicts_with_sklearn(X):
     vectorizer = DictVectorizer()
-    tokens = [features for sentence in X for features in feature_dicts(sentence)]
+    tokens = [features for sentence in make_dicts(X) for features in sentence]
     return vectorizer, vectorizer.fit_transform(tokens)
 
 
+def dicts(X):
+    vectorizer = SequenceVectorizer()
+    return vectorizer, vectorizer.fit_transform(make_dicts(X))
+
+
+def strings(X):
+    vectorizer = SequenceVectorizer()
+    lists = [feature_strings(chunking_features, sentence) for sentence in X]
+    return vectorizer, vectorizer.fit_transform(lists)
+
+
 def templates(X):
-    vectorizer = TemplateVectorizer(TEMPLATE)
+    vectorizer = TemplateVectorizer(CHUNKING)
     return vectorizer, vectorizer.fit_transform(X)
 
 
@@ -102,7 +74,7 @@ def templates_and_names(X):
 
 
 def hashing(X):
-    vectorizer = HashingTemplateVectorizer(TEMPLATE)
+    vectorizer = HashingTemplateVectorizer(CHUNKING)
     return vectorizer, vectorizer.transform(X)
 
 
@@ -117,7 +89,7 @@ ROUTES = {
 
 
 def check(X):
-    """The routes that learn give one matrix."""
+    """Check that the routes with names give the same matrix."""
     expected, reference = strings(X)
     names = expected.get_feature_names_out()
     for route in (dicts, templates):
@@ -128,35 +100,32 @@ def check(X):
         assert (batch.X[:, order] != reference.X).nnz == 0
 
 
-def measure(route):
-    """Seconds of a route, and its peak memory in MB above what the process with the tokens has."""
-    X, _ = fetch_conll2000(return_X_y=True)
+def measure(corpus, route):
+    """Seconds of a route, and its peak memory in MB above that of the process with the tokens."""
+    X, _ = CORPORA[corpus]()["train"]
     # Compilation takes time and memory, once.
     ROUTES[route](X[:2])
     gc.collect()
     before = peak_memory()
-    return seconds_of(lambda: ROUTES[route](X), CALLS), peak_memory() - before
+    seconds = seconds_of(lambda: ROUTES[route](X), CALLS)
+    return {"seconds": seconds, "memory": peak_memory() - before}
 
 
-def measure_all(repeat):
-    """Results of each route, the routes in turn, every run in a process of its own."""
-    results = {route: [] for route in ROUTES}
+def measure_routes(corpus, repeat):
+    """Results of all routes, in turn, every run in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for _ in range(repeat):
-            for route in ROUTES:
-                results[route].append(pool.apply(measure, (route,)))
-                print(route, *results[route][-1], flush=True)
-    return results
+        return take_turns(ROUTES, lambda route: pool.apply(measure, (corpus, route)), repeat)
 
 
 def measure_transforms(X, test, repeat):
-    """Tokens a second of new sentences, and the milliseconds of one sentence alone; medians."""
+    """Tokens a second of new sentences, and milliseconds of a sentence alone; medians."""
     vectorizer, _ = templates(X)
     reference, _ = dicts(X)
     routes = {
-        "dicts": lambda part: reference.transform([feature_dicts(s) for s in part]),
+        "dicts": lambda part: reference.transform(make_dicts(part)),
         "templates": vectorizer.transform,
     }
+    n_tokens, alone = sum(map(len, test)), test[:ALONE]
     found = {}
     for route, run in routes.items():
         times = []
@@ -164,62 +133,43 @@ def measure_transforms(X, test, repeat):
             start = time.perf_counter()
             run(test)
             middle = time.perf_counter()
-            for sentence in test[:500]:
+            for sentence in alone:
                 run([sentence])
-            times.append((middle - start, (time.perf_counter() - middle) / 500))
+            times.append((middle - start, (time.perf_counter() - middle) / len(alone)))
         whole, single = np.median(times, axis=0)
-        found[route] = sum(map(len, test)) / whole, 1000 * single
+        found[route] = n_tokens / whole, 1000 * single
     return found
 
 
-def write_page(results, transforms, path):
-    n_turns = len(results["dicts"])
-    lines = [
-        "# Features by templates",
-        "",
-        "From token lists to the sparse matrix, the 19 templates of text chunking on the training",
-        "part of CoNLL-2000: features made in Python, as dicts or lists of strings, and",
-        "scikit-learn's `DictVectorizer` or our `SequenceVectorizer`, beside `TemplateVectorizer`.",
-        f"Medians of {n_turns} fresh processes in turn, on one thread, and ratios within a turn",
-        f"(median, and range); of each process the median of {CALLS} calls. Our matrices are the",
-        "same. Memory is the peak above what the process had with the tokens loaded. Written by",
-        "`benchmarks/templates.py`.",
-        "",
-        "| | seconds | times faster than dicts, `DictVectorizer` | than dicts | peak memory, MB |",
-        "|---|---:|---:|---:|---:|",
-    ]
+def write_report(results, transforms, report):
+    """Write medians, and ratios within a turn."""
+    rows = []
     for route, runs in results.items():
-        seconds, memory = np.array(runs).T
-        cells = []
-        for other in ("dicts, DictVectorizer", "dicts"):
-            ratios = np.array(results[other])[:, 0] / seconds
-            cells.append(f"{np.median(ratios):.1f} ({ratios.min():.1f}-{ratios.max():.1f})")
-        row = f"| {route} | {np.median(seconds):.3f} | {' | '.join(cells)} |"
-        lines.append(f"{row} {np.median(memory):.0f} |")
-    lines += [
-        "",
-        "New sentences, the test part, all at once and one at a time:",
-        "",
-        "| | tokens a second | ms a sentence alone |",
-        "|---|---:|---:|",
-    ]
-    for route, (rate, single) in transforms.items():
-        lines.append(f"| {route} | {rate:,.0f} | {single:.2f} |")
-    lines += ["", f"Python {platform.python_version()}, {platform.machine()}."]
-    path.write_text("\n".join(lines) + "\n")
+        gains = (
+            median_and_range(ratios(results[other], runs, "seconds"))
+            for other in ("dicts, DictVectorizer", "dicts")
+        )
+        seconds, memory = median(runs, "seconds"), median(runs, "memory")
+        rows.append([route, f"{seconds:.3f}", *gains, f"{memory:.0f}"])
+    head = ["", "seconds", "times faster than dicts, `DictVectorizer`", "than dicts"]
+    report.write("routes", table([*head, "peak memory, MB"], rows))
+    rows = [[route, f"{rate:,.0f}", f"{ms:.2f}"] for route, (rate, ms) in transforms.items()]
+    note = note_on_runs(len(results["dicts"]))
+    report.write("new_sentences", table(["", "tokens a second", "ms a sentence alone"], rows), note)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=5, help="turns (default 5)")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where to write the tables")
-    arguments = parser.parse_args()
+    """Run the benchmark."""
+    arguments = parse(make_parser(__doc__, repeat=5))
+    corpus = chunking_name(arguments.quick)
     # First of all: a new process starts with the peak of the one that starts it.
-    results = measure_all(arguments.repeat)
-    X, _ = fetch_conll2000(return_X_y=True)
-    test, _ = fetch_conll2000(subset="test", return_X_y=True)
+    results = measure_routes(corpus, arguments.repeat)
+    parts = CORPORA[corpus]()
+    X, test = parts["train"][0], parts["test"][0]
     check(X)
-    write_page(results, measure_transforms(X, test, arguments.repeat), arguments.page)
+    transforms = measure_transforms(X, test, arguments.repeat)
+    with open_report("templates", arguments) as report:
+        write_report(results, transforms, report)
 
 
 if __name__ == "__main__":

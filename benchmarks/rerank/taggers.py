@@ -1,14 +1,14 @@
 """The n-best lists of the library's own taggers as reranking tasks."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
-from rerank_data import Builder, split_up
 from sklearn.model_selection import KFold
 
+from benchmarks.common.corpora import load_quick, read_columns
+from benchmarks.common.features import shape
+from benchmarks.rerank.data import Builder, Definition, split_up
 from skstruct import PerceptronTagger
-from skstruct.datasets.conll import read_conll
 from skstruct.metrics import extract_chunks
 from skstruct.rerankers.stacking import chunk_cost
 
@@ -25,21 +25,14 @@ def token_features(tokens):
         for shift in (-2, -1, 0, 1, 2):
             if 0 <= t + shift < len(tokens):
                 names.append(f"word[{shift}]={words[t + shift].lower()}")
-                names.append(f"shape[{shift}]={shape_of(words[t + shift])}")
+                names.append(f"shape[{shift}]={shape(words[t + shift])}")
                 names += [f"column{c}[{shift}]={v}" for c, v in enumerate(tokens[t + shift][1:])]
         found.append(names)
     return found
 
 
-def shape_of(word):
-    classes = [
-        "X" if c.isupper() else "x" if c.islower() else "9" if c.isdigit() else c for c in word
-    ]
-    return "".join(c for i, c in enumerate(classes) if i == 0 or c != classes[i - 1])
-
-
 def labelling_features(tokens, labels):
-    """Features of a whole labelling that no chain of first order has."""
+    """Features of a whole labelling, none of which a first-order chain could have."""
     words = [token[0].lower() for token in tokens]
     chunks = extract_chunks(labels)
     found = Counter()
@@ -47,7 +40,7 @@ def labelling_features(tokens, labels):
         text = " ".join(words[a:b])
         found[f"chunk {kind} {text}"] += 1
         found[f"length {kind} {min(b - a, 6)}"] += 1
-        found[f"shapes {kind} {' '.join(shape_of(t[0]) for t in tokens[a:b])}"] += 1
+        found[f"shapes {kind} {' '.join(shape(t[0]) for t in tokens[a:b])}"] += 1
         before = words[a - 1] if a else "^"
         after = words[b] if b < len(words) else "$"
         found[f"around {kind} {before} _ {after}"] += 1
@@ -74,35 +67,43 @@ def labelling_features(tokens, labels):
     return found
 
 
-def tagging(folder, name, columns, parts):
-    """Lists by cross-fitting, with the splits ``(train, development or None, test)``.
+def read_parts(folder, columns, names):
+    """Tokens, their attribute strings and labels of each part of a corpus."""
+    return with_features(read_columns(folder, names, columns))
+
+
+def with_features(parts):
+    """Parts with attribute strings beside the tokens."""
+    return {
+        part: (X, [token_features(tokens) for tokens in X], y) for part, (X, y) in parts.items()
+    }
+
+
+def make_lists(parts, n_best=N_BEST):
+    """Splits of the lists of a tagger: those of the training set by cross-fitting.
 
     Without a development set of its own, the last tenth of the training set is set apart.
     """
-    data = {}
-    for part in parts:
-        if part is not None:
-            tokens, labels = read_tokens(folder / name / f"{part}.txt.gz", columns)
-            data[part] = (tokens, [token_features(t) for t in tokens], labels)
-    train, dev, test = parts
-    tokens, X, y = data[train]
+    tokens, X, y = parts["train"]
     lists = [None] * len(X)
     for learnt, held in KFold(5).split(X):
         tagger = new_tagger().fit([X[i] for i in learnt], [y[i] for i in learnt])
-        for i, found in zip(held, tagger.predict_nbest([X[i] for i in held], N_BEST), strict=True):
+        for i, found in zip(held, tagger.predict_nbest([X[i] for i in held], n_best), strict=True):
             lists[i] = found
     tagger = new_tagger().fit(X, y)
-    n_dev = 0 if dev else len(X) // 10
+    n_dev = 0 if "dev" in parts else len(X) // 10
     sizes = [("train", len(X) - n_dev), ("dev", n_dev)] if n_dev else [("train", len(X))]
-    for part, split in ((dev, "dev"), (test, "test")):
-        if part is not None:
-            lists = [*lists, *tagger.predict_nbest(data[part][1], N_BEST)]
-            tokens, y = tokens + data[part][0], y + data[part][2]
-            sizes.append((split, len(data[part][0])))
+    for split in ("dev", "test"):
+        if split in parts:
+            more, strings, labels = parts[split]
+            lists = [*lists, *tagger.predict_nbest(strings, n_best)]
+            tokens, y = [*tokens, *more], [*y, *labels]
+            sizes.append((split, len(more)))
     return as_groups(tokens, y, lists, sizes)
 
 
 def as_groups(tokens, y, lists, sizes):
+    """Splits of lists of labellings, with features, costs and stats of each labelling."""
     builder, costs, stats = Builder(), [], []
     for sentence, true, found in zip(tokens, y, lists, strict=True):
         candidates = []
@@ -128,11 +129,6 @@ def new_tagger():
     return PerceptronTagger(random_state=0, max_iter=10, tol=None)
 
 
-def read_tokens(path, columns):
-    """Tokens as tuples of columns, and their labels."""
-    return read_conll(path, separator="\t", columns=list(range(columns)))
-
-
 def chunk_scores(total):
     correct, found, true = total
     return {
@@ -142,12 +138,20 @@ def chunk_scores(total):
     }
 
 
-def task(name, columns, parts):
-    return (lambda folder: tagging(Path(folder), name, columns, parts), chunk_scores, "f1", True)
+def definition(name, columns, **names):
+    """Task of a corpus in column files."""
+    return Definition(
+        lambda folder: make_lists(read_parts(folder / name, columns, names)), chunk_scores, "f1"
+    )
 
 
 TAGGER_TASKS = {
-    "conll2000": task("conll2000", 2, ("train", None, "test")),
-    "conll2002-esp": task("conll2002-esp", 1, ("train", "testa", "testb")),
-    "jnlpba": task("jnlpba", 1, ("train", None, "test")),
+    "conll2000": definition("conll2000", 2, train="train", test="test"),
+    "conll2002-esp": definition("conll2002-esp", 1, train="train", dev="testa", test="testb"),
+    "jnlpba": definition("jnlpba", 1, train="train", test="test"),
+}
+QUICK_TASKS = {
+    "addresses": Definition(
+        lambda folder: make_lists(with_features(load_quick()), n_best=5), chunk_scores, "f1"
+    ),
 }

@@ -1,18 +1,28 @@
-"""What the tasks of the reranking benchmark are made of, and where they are kept.
+"""Tasks as dicts of splits, which are computed once and kept.
 
-A task is a dict of splits. Costs are what a reranker learns from; corpus scores are computed from
-`stats`, numbers that are summed over the chosen candidates.
+A reranker learns from the costs of candidates. Corpus scores are computed from `stats`, numbers
+that are summed over the chosen candidates.
 """
 
 import gzip
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from skstruct import SequenceBatch
+
+
+class Definition(NamedTuple):
+    """A task: its splits, and how choices are scored."""
+
+    make: object  # function of the data folder: dict of splits
+    metric: object  # function of summed stats: scores by name
+    key: str  # the main score
+    higher_is_better: bool = True
 
 
 @dataclass
@@ -27,7 +37,7 @@ class Split:
         return np.split(values, self.batch.offsets[1:-1])
 
     def teaching(self):
-        """Groups whose candidates differ in cost, for training: batch and costs."""
+        """Batch and costs of the groups whose candidates differ in cost."""
         costs = self.groups_of(self.costs)
         kept = np.array([c.max() > c.min() for c in costs])
         return self.batch[kept], [c for c, wanted in zip(costs, kept, strict=True) if wanted]
@@ -40,7 +50,7 @@ class Split:
 
 
 class Builder:
-    """Collects feature counts of candidates, without what all candidates of a group share."""
+    """Collects features of candidates, without those that all candidates of a group share."""
 
     def __init__(self):
         self.ids = {}
@@ -101,7 +111,7 @@ def load_task(name, data, cache, tasks):
     """Splits of a task; the features are computed once and kept in the folder `cache`."""
     path = Path(cache) / f"{name.replace('/', '-')}.features.npz"
     if not path.exists():
-        save(tasks[name][0](Path(data)), path)
+        save(tasks[name].make(data and Path(data)), path)
     kept = np.load(path, allow_pickle=False)
     splits = {}
     for split in ("train", "dev", "test"):

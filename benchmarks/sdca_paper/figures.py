@@ -1,14 +1,9 @@
-"""Figures of `sdca_paper.py`."""
+"""Figures: curves of the runs."""
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from sdca_paper_plan import GAP, MAIN, PRECISIONS, SCHEMES, SHARES, UNIFORM
 
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "skstruct"
-# Letters as text and not as outlines: the files are a third as large.
-matplotlib.rcParams["svg.fonttype"] = "none"
+from benchmarks.sdca_paper.plan import GAP, MAIN, PRECISIONS, SCHEMES, SHARES, UNIFORM
 
 COSTS = {"calls": "oracle calls / n", "updates": "updates / n", "seconds": "seconds"}
 STYLES = {
@@ -19,12 +14,12 @@ STYLES = {
     "L-BFGS": ("#777777", ":", 1.4),
 }
 COLORS = ("#d55e00", "#000000", "#0072b2", "#009e73", "#cc79a7")
-# Below this share of the optimum rounding, and what is not known of the optimum, show.
+# Below this share of the optimum, rounding and the uncertainty of the optimum show.
 FLOOR = 1e-8
 
 
-def draw_figures(tasks, folder):
-    folder.mkdir(parents=True, exist_ok=True)
+def draw_figures(tasks, report):
+    """Draw all figures into the report."""
     figures = {
         "methods": draw_methods(tasks, "excess", "objective above the optimum, as a share"),
         "gaps": draw_methods(tasks, "gap", "duality gap, as a share"),
@@ -32,7 +27,7 @@ def draw_figures(tasks, folder):
         "estimates": draw_estimates(tasks),
     }
     for name, figure in figures.items():
-        figure.savefig(folder / f"sdca-{name}.svg", metadata={"Date": None})
+        report.save_figure(name, figure)
 
 
 def grid(n_rows, n_columns, width=3.3, height=2.5):
@@ -63,11 +58,11 @@ def draw_methods(tasks, column, ylabel):
                 if curve is None or (cost == "updates" and title == "L-BFGS"):
                     continue
                 color, line, width = STYLES[title]
-                # The gap of gradients goes up and down; what was certain once remains so.
+                # The gap of gradients goes up and down; a bound that held once still holds.
                 y = np.minimum.accumulate(curve[column]) if column == "gap" else curve[column]
                 plot(axis, curve[cost], y, ls=line, color=color, lw=width, label=title)
                 ends.append(curve[cost][-1] if title != "L-BFGS" else 0.0)
-            # L-BFGS may go on beyond.
+            # L-BFGS may go on beyond the panel.
             axis.set_xlim(0, max(ends))
             axis.set_ylim(FLOOR, 3)
             axis.set_xlabel(xlabel, fontsize="small")
@@ -104,7 +99,7 @@ def draw_settings(tasks):
 
 
 def draw_estimates(tasks):
-    """The estimated and the true gap."""
+    """Estimated and true gap."""
     figure, axes = grid(1, len(tasks), height=2.8)
     for axis, t in zip(axes[0], tasks, strict=True):
         for setting, title, color in ((GAP, "gap", "#d55e00"), (UNIFORM, "uniform", "#0072b2")):

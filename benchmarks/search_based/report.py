@@ -1,11 +1,11 @@
-"""Tables of `search_based.py`, put into the page of which `search_based.md` is the text."""
-
-from pathlib import Path
+"""Tables of the runs."""
 
 import numpy as np
-from search_based_figures import draw_figures
-from search_based_plan import EPOCHS, MINI_LENGTHS, MIRA_STEPS, N_BEST, main_systems
-from search_based_tasks import score_of_counts
+
+from benchmarks.common.report import table
+from benchmarks.search_based.figures import draw_figures
+from benchmarks.search_based.plan import EPOCHS, MINI_LENGTHS, MIRA_STEPS, N_BEST, main_systems
+from benchmarks.search_based.tasks import score_of_counts
 
 N_SWAPS = 5000
 LEVEL = 0.01
@@ -24,7 +24,7 @@ class Result:
         return bool(self.runs)
 
     def counts(self):
-        """Mean over the seeds of what the score is made of, for each test sentence."""
+        """Counts of each test sentence that the score is made of, as means over the seeds."""
         return np.mean([run["counts"] for run in self.runs], axis=0)
 
     def curve(self, name):
@@ -41,7 +41,7 @@ class Result:
 
 
 class TaskResults:
-    """The finished runs of a task by what they are for."""
+    """The finished runs of a task, by experiment."""
 
     def __init__(self, runs):
         self.name, self.task = runs.name, runs.task
@@ -90,27 +90,21 @@ def p_value(a, b):
     return (np.sum(gaps >= observed - 1e-12) + 1) / (N_SWAPS + 1)
 
 
-def write_report(all_runs, docs):
-    """Write the page and its figures into the folder `docs`."""
+def write_report(all_runs, report):
+    """Write all tables and figures."""
     tasks = [TaskResults(runs) for runs in all_runs]
-    draw_figures(tasks, docs / "images")
-    page = (Path(__file__).parent / "search_based.md").read_text(encoding="utf-8")
+    draw_figures(tasks, report)
     for name, make in TABLES.items():
-        page = page.replace(f"{{{{{name}}}}}", make(tasks))
-    (docs / "benchmarks" / "search_based.md").write_text(page, encoding="utf-8")
-
-
-def table(head, rows):
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+        report.write(name, make(tasks))
 
 
 def titles(tasks):
-    """Head of a table with a column for each task, by the name of its corpus alone."""
+    """Head of a table with a column for each task, named by its corpus."""
     return ["", *(t.task.title.rpartition(", ")[2] for t in tasks)]
 
 
 def size_table(tasks):
+    """Sizes of the parts of each task."""
     rows = []
     for t in tasks:
         train = t.splits["train"]
@@ -124,6 +118,7 @@ def size_table(tasks):
 
 
 def setting_table(tasks):
+    """Settings chosen on the development sets."""
     rows = []
     for t in tasks:
         row = [t.task.title]
@@ -186,7 +181,7 @@ def step_table(tasks):
 
 
 def divergence_table(tasks):
-    """Where the mean curve is at its highest, and how far below the last epoch is."""
+    """Epoch at which the mean curve is highest, and how far below it the last epoch is."""
     rows = []
     for title in tasks[0].systems:
         row = [title]
@@ -211,7 +206,7 @@ def mistake_table(tasks):
 
 
 def weight_table(tasks):
-    """By how much weights grow in the second half of the epochs."""
+    """Size of the weights, and their growth in the second half of the epochs."""
     rows = []
     for title in tasks[0].systems:
         row = [title]
@@ -226,6 +221,7 @@ def weight_table(tasks):
 
 
 def time_table(tasks):
+    """Milliseconds of an epoch, and relative to the naive perceptron."""
     rows = []
     for title in tasks[0].systems:
         row = [title]
@@ -241,6 +237,7 @@ def time_table(tasks):
 
 
 def n_table(tasks):
+    """Scores and times of SAPO by the number of labellings."""
     rows = []
     for n in N_BEST:
         row = [f"n = {n}"]
@@ -258,7 +255,7 @@ def n_table(tasks):
 
 
 def cut_table(title):
-    """Score by mean length of the pieces, and the time of an epoch relative to no cut."""
+    """Maker of the table of scores by mean length of the pieces, with relative times."""
 
     def make(tasks):
         rows = []
@@ -279,7 +276,7 @@ def cut_table(title):
 
 
 def chosen_cut_table(tasks):
-    """Structure regularisation with the length that the development set chose."""
+    """Structure regularisation with the length chosen on the development set."""
     rows = []
     for t in tasks:
         row = [t.task.title]
@@ -307,7 +304,7 @@ TABLES = {
     "weights": weight_table,
     "times": time_table,
     "n": n_table,
-    "cut crf": cut_table("CRF"),
-    "cut perceptron": cut_table("Perc-Avg"),
-    "cut chosen": chosen_cut_table,
+    "cut_crf": cut_table("CRF"),
+    "cut_perceptron": cut_table("Perc-Avg"),
+    "cut_chosen": chosen_cut_table,
 }

@@ -1,4 +1,4 @@
-"""The learners of `sdca_paper.py`, point by point on their way to the optimum."""
+"""The learners, point by point on their way to the optimum."""
 
 import math
 import time
@@ -17,23 +17,22 @@ from skstruct.utils.parallel import range_runner
 # The penalty that is l2 / n = 1 / n in the paper.
 MODEL = {"l2": 1.0, "fit_intercept": True}
 EVERY = {"all_possible_states": True, "all_possible_transitions": True}
-START_EPOCHS = 6
 
 
 class Point(NamedTuple):
-    """Where a learner is, and what it took to get there."""
+    """State of a learner, and the cost so far."""
 
     epoch: int
     updates: int  # of the weights
     calls: int  # of the oracle, by sequence
-    seconds: float  # of the processor, without what is computed for the curve alone
+    seconds: float  # processor time, without computations for the curve alone
     objective: float
     dual: float  # lower bound of the minimum
-    estimate: float  # of the duality gap, by the learner itself; nan where it has none
+    estimate: float  # duality gap as the learner estimates it, or NaN
 
 
-class Clock:
-    """Time of the processor, so that other work on the machine counts less."""
+class ProcessorClock:
+    """Processor time, in which other work on the machine counts less."""
 
     def __init__(self):
         self.seconds = 0.0
@@ -46,13 +45,13 @@ class Clock:
 
 
 def measured(epoch):
-    """Whether the curves have a point after this epoch."""
+    """True if the curves have a point after this epoch."""
     return epoch <= 10 or (epoch <= 30 and epoch % 2 == 0) or epoch % 5 == 0
 
 
 def sdca(problem, seed, epochs, *, sampling, nonuniformity=0.8, line_search_tol=1e-3):
     """Stochastic dual coordinate ascent."""
-    clock, random_state = Clock(), np.random.RandomState(seed)
+    clock, random_state = ProcessorClock(), np.random.RandomState(seed)
     with range_runner(problem.training_set.offsets, 1) as run:
         with clock.running():
             dual = CRFDual(*problem, **MODEL)
@@ -68,10 +67,10 @@ def sdca(problem, seed, epochs, *, sampling, nonuniformity=0.8, line_search_tol=
             if not measured(epoch):
                 continue
             estimate = dual.estimate().gap
-            # What is computed for the curve must not become known to the learner.
-            known = dual._dual.gap.copy()
+            # The gaps computed for the curve must not help the learner.
+            recorded = dual._dual.gap.copy()
             found = dual.certify(run)
-            dual._dual.gap[:] = known
+            dual._dual.gap[:] = recorded
             updates = dual.n_updates
             values = found.objective, found.dual, estimate
             yield Point(epoch, updates, updates, clock.seconds, *values)
@@ -79,7 +78,7 @@ def sdca(problem, seed, epochs, *, sampling, nonuniformity=0.8, line_search_tol=
 
 def sag(problem, seed, epochs):
     """Stochastic average gradient with non-uniform sampling."""
-    clock = Clock()
+    clock = ProcessorClock()
     with clock.running():
         learner = StochasticAverageGradient(*problem, **MODEL)
     for epoch, value, bound in visits(problem, learner, seed, epochs, clock):
@@ -89,7 +88,7 @@ def sag(problem, seed, epochs):
 
 def oeg(problem, seed, epochs):
     """Online exponentiated gradient."""
-    clock = Clock()
+    clock = ProcessorClock()
     with clock.running():
         learner = ExponentiatedGradient(*problem, **MODEL)
     for epoch, value, _ in visits(problem, learner, seed, epochs, clock):
@@ -98,7 +97,7 @@ def oeg(problem, seed, epochs):
 
 
 def visits(problem, learner, seed, epochs, clock):
-    """Epochs of a learner, with the objective and the bound by its gradient."""
+    """Epochs of a learner, with the objective and the bound that its gradient implies."""
     random_state, objective = np.random.RandomState(seed), CRFObjective(*problem, **MODEL, **EVERY)
     gradient = np.empty(objective.size)
     with range_runner(objective.offsets, 1) as run:
@@ -111,11 +110,23 @@ def visits(problem, learner, seed, epochs, clock):
                 yield epoch, value, objective.suboptimality_bound(gradient)
 
 
+class CountingObjective(CRFObjective):
+    """Objective that counts the epochs of coordinate ascent with which L-BFGS begins."""
+
+    n_start_epochs = 0
+
+    def dual_free_epochs(self, memory):
+        """Weights after each epoch."""
+        for found in super().dual_free_epochs(memory):
+            self.n_start_epochs += 1
+            yield found
+
+
 def lbfgs(problem, seed, epochs):
-    """L-BFGS as `CRFTagger` has it, from some epochs of gradient descent; an epoch is a step."""
-    clock, calls = Clock(), 0
+    """L-BFGS from some epochs of dual-free coordinate ascent; an epoch is a step."""
+    clock, calls = ProcessorClock(), 0
     with clock.running():
-        objective = CRFObjective(*problem, **MODEL, **EVERY)
+        objective = CountingObjective(*problem, **MODEL, **EVERY)
     n = len(objective.sample_weight)
     with range_runner(objective.offsets, 1) as run:
 
@@ -130,8 +141,9 @@ def lbfgs(problem, seed, epochs):
             objective.curvature(x, out, run)
 
         with clock.running():
-            start = objective.stochastic_start(START_EPOCHS)
-        calls += START_EPOCHS * n
+            start = objective.stochastic_start()
+        start_updates = objective.n_start_epochs * n
+        calls += start_updates
         iterates = minimize_lbfgs(value_and_gradient, start, curvature=curvature)
         for epoch in range(epochs + 1):
             with clock.running():
@@ -139,7 +151,7 @@ def lbfgs(problem, seed, epochs):
             if point is None:
                 return
             bound = objective.suboptimality_bound(point.gradient)
-            updates = START_EPOCHS * n + epoch
+            updates = start_updates + epoch
             values = point.value, point.value - bound, math.nan
             yield Point(epoch, updates, calls, clock.seconds, *values)
 

@@ -4,7 +4,8 @@ import re
 from collections import Counter
 
 import numpy as np
-from rerank_data import Builder, read_records, split_up
+
+from benchmarks.rerank.data import Builder, Definition, read_records, split_up
 
 TOKEN = re.compile(r"\(([^\s()]+)|([^\s()]+)\)|\)")
 PUNCTUATION = {",", ".", ":", "``", "''", "-LRB-", "-RRB-"}
@@ -50,7 +51,7 @@ def head_child(label, children):
 
 
 def read_tree(text, known):
-    """Root of a bracketed tree; `known` holds the constituents of the sentence so far."""
+    """Root of a bracketed tree; `known` are the constituents of the sentence so far."""
     stack, position = [[None, []]], 0
     for match in TOKEN.finditer(text):
         opened, word = match.group(1), match.group(2)
@@ -71,11 +72,12 @@ def read_tree(text, known):
 
 
 def bin_of(n):
+    """Bin of a length."""
     return n if n < 6 else 6 if n < 11 else 7 if n < 21 else 8
 
 
 def inside_features(node, n_words):
-    """Features of a constituent and what it consists of."""
+    """Features of a constituent and its parts."""
     label, children = node.label, node.children
     labels = [c.label for c in children]
     rule = " ".join(labels)
@@ -100,28 +102,29 @@ def inside_features(node, n_words):
 
 
 def coordination_features(node):
-    """How alike neighbouring conjuncts are, to a depth of three, and in length."""
+    """Likeness of neighbouring conjuncts, to a depth of three, and in length."""
     children, found = node.children, []
     for i in range(1, len(children) - 1):
         if children[i].label == "CC":
             a, b = children[i - 1], children[i + 1]
             found.append(f"conjuncts {node.label} {a.label} {b.label}")
             for depth in (1, 2, 3):
-                same = shape(a, depth) == shape(b, depth)
+                same = skeleton(a, depth) == skeleton(b, depth)
                 found.append(f"parallel {node.label} {depth} {same}")
             longer = max(-4, min(4, (b.end - b.start) - (a.end - a.start)))
             found.append(f"longer {node.label} {longer} {i + 2 == len(children)}")
     return found
 
 
-def shape(node, depth):
+def skeleton(node, depth):
+    """Labels of a constituent to a depth."""
     if depth == 1 or isinstance(node.children, str):
         return node.label
-    return (node.label, *(shape(c, depth - 1) for c in node.children))
+    return (node.label, *(skeleton(c, depth - 1) for c in node.children))
 
 
 def outside_features(node, parent, grandparent):
-    """Features of a constituent and what it is part of."""
+    """Features of a constituent and its ancestors."""
     if isinstance(node.children, str):
         word = node.head
         return [
@@ -150,7 +153,7 @@ def around_features(node, before, after):
 
 
 def tree_features(root, name):
-    """Feature ids, repeated as often as they occur, of a whole tree."""
+    """Feature ids of a whole tree, with repetitions."""
     leaves, ids = [], []
     stack = [(root, "^", "^")]
     nodes = []
@@ -181,7 +184,7 @@ def tree_features(root, name):
 
 
 def right_branch(root):
-    """Share of constituents on the way from the root to the last word that is no punctuation."""
+    """Numbers of constituents on and off the way from the root to the last word."""
     on_the_way, total = 0, 0
     stack = [(root, True)]
     while stack:
@@ -198,7 +201,7 @@ def right_branch(root):
 
 
 def parse(folder):
-    """Wall Street Journal: folds 0-7 to learn from, 8 for development, 9 for the test."""
+    """Wall Street Journal: folds 0-7 for training, 8 for development, 9 for the test."""
     builder, costs, stats, sizes = Builder(), [], [], Counter()
     logprob, on_right, off_right = map(builder.name, ("log probability", "right", "not right"))
     for fold in range(10):
@@ -227,3 +230,6 @@ def bracket_scores(total):
         "precision": 100 * matched / found,
         "recall": 100 * matched / gold,
     }
+
+
+PARSING = Definition(parse, bracket_scores, "f1")

@@ -5,7 +5,6 @@ memory is that of reading and training, and not of making the data.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,40 +12,38 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct import SequenceBatch
-from skstruct.rerankers.vrda import VRDAReranker
+from benchmarks.common.processes import peak_memory, run_child
+from benchmarks.common.runs import append_run
+from skstruct import SequenceBatch, VRDAReranker
 
-N_ROWS = N_FEATURES = 1_000_000
+N_ROWS = 1_000_000  # candidates, and features
 GROUP = 50
 EPOCHS = 5
 PER_ROW = (5, 10, 20, 40)
 PREDICTIONS = ("last", "average", "vote")
 
 
-def measure_scale(results):
-    """Measure all sizes and ways to predict; keep them in the results folder."""
-    lines = []
-    for per_row in PER_ROW:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "candidates.npz"
-            write_candidates(path, per_row)
+def measure_scale(path, *, n_rows=N_ROWS, per_row=PER_ROW):
+    """Measure all sizes and ways to predict; keep the results in a file."""
+    path.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        candidates = Path(folder) / "candidates.npz"
+        for n in per_row:
+            write_candidates(candidates, n_rows, n)
             for prediction in PREDICTIONS:
-                command = [sys.executable, __file__, str(path), prediction]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                lines.append({"per_row": per_row, **json.loads(done.stdout)})
-                print(lines[-1], flush=True)
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (results / "scale.jsonl").write_text(text, encoding="utf-8")
+                found = {"per_row": n, **run_child("rerank.scale", candidates, prediction)}
+                append_run(path, found)
+                print(found, flush=True)
 
 
-def write_candidates(path, per_row):
+def write_candidates(path, n_rows, per_row):
     """Random candidates, a few features of which are frequent, and noisy costs."""
     rng = np.random.default_rng(0)
-    columns = (rng.zipf(1.3, size=(N_ROWS, per_row)) - 1) % N_FEATURES
+    columns = (rng.zipf(1.3, size=(n_rows, per_row)) - 1) % n_rows
     indptr = np.arange(0, columns.size + 1, per_row)
-    X = sp.csr_matrix((np.ones(columns.size), columns.ravel(), indptr), shape=(N_ROWS, N_FEATURES))
+    X = sp.csr_matrix((np.ones(columns.size), columns.ravel(), indptr), shape=(n_rows, n_rows))
     X.sum_duplicates()
-    costs = rng.normal(size=N_ROWS) - X @ rng.normal(size=N_FEATURES)
+    costs = rng.normal(size=n_rows) - X @ rng.normal(size=n_rows)
     np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, costs=costs)
 
 
@@ -56,11 +53,9 @@ def train(path, prediction):
     model.fit([sp.identity(2, format="csr")] * 2, [0, 1])  # compiles
     before = peak_memory()
     with np.load(path) as kept:
-        X = sp.csr_matrix(
-            (kept["data"], kept["indices"], kept["indptr"]), shape=(N_ROWS, N_FEATURES)
-        )
         costs = kept["costs"].reshape(-1, GROUP)
-    batch = SequenceBatch.from_lengths(X, np.full(N_ROWS // GROUP, GROUP))
+        X = sp.csr_matrix((kept["data"], kept["indices"], kept["indptr"]), shape=[costs.size] * 2)
+    batch = SequenceBatch.from_lengths(X, np.full(len(costs), GROUP))
     model.fit(batch, costs)
     return {
         "prediction": prediction,
@@ -71,13 +66,6 @@ def train(path, prediction):
         "mistakes": model.n_mistakes_,
         "nnz": int(np.count_nonzero(model.coef_)),
     }
-
-
-def peak_memory():
-    """Most memory, in MiB, that the process has had; Linux only."""
-    # What getrusage says includes the process that started this one.
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / 2**10
 
 
 if __name__ == "__main__":

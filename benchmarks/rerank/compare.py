@@ -1,4 +1,4 @@
-"""What was chosen by a development set, and whether it differs on the test set."""
+"""Choices by a development set, and tests of their differences on the test set."""
 
 import json
 from functools import cached_property
@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 
 LOSS_NAMES = {"hinge": "hinge", "logistic": "logistic", "log": "log", "bayes_risk": "Bayes risk"}
-# Of the perceptron's weights.
+# Shares of the number of the perceptron's weights.
 SHARES = {"all": 1, "a half": 1 / 2, "a tenth": 1 / 10, "a 30th": 1 / 30}
 N_SWAPS = 1000
 
 
 class Choice:
-    """The runs of a system that a line of a table is about.
+    """The runs of a system that one line of a table shows.
 
     They are those of one setting, or in a task of several folds of one setting for each fold.
     """
@@ -32,7 +32,7 @@ class Choice:
 
     @cached_property
     def all_scores(self):
-        """The scores that the task has, in the mean."""
+        """All scores of the task, as means over the orders."""
         return mean_scores([self.task.metric(stats) for stats in self.stats.sum(axis=1)])
 
     @property
@@ -49,14 +49,14 @@ class Choice:
         return f"{self.score:.2f}{spread}"
 
     def seconds(self, name):
-        """Mean time of a run where it was measured; the first order may have had to compile."""
+        """Mean time of a run, without the first order, which may have had to compile."""
         runs = [run for runs in self.settings for run in runs[1:] or runs]
         times = [run[f"{name}_time"] for run in runs if f"{name}_time" in run]
         return f"{np.mean(times):.2f}" if times else ""
 
 
 class Task:
-    """Runs of a task, and how to compare them.
+    """Runs of a task, and comparisons between them.
 
     A task has one or several folds. In each fold settings are chosen by its development set, and
     scores are of all test groups of all folds.
@@ -71,7 +71,7 @@ class Task:
         self.n_orders = (min(counts), max(counts))
 
     def stats_of(self, settings, name):
-        """Statistics of what the runs chose, (n_orders, n_groups, n_stats)."""
+        """Stats of the chosen candidates, (n_orders, n_groups, n_stats)."""
         n_orders = min(map(len, settings))
         parts = []
         for runs, splits in zip(settings, self.splits, strict=True):
@@ -96,11 +96,11 @@ class Task:
         return found
 
     def best(self, system, most=None, at_least=None, **wanted):
-        """In each fold the setting that does best on the development set, of several the smallest.
+        """The best setting of each fold on the development set, of equal ones the smallest.
 
-        Settings that were run with more orders have been chosen once already, and go before others.
-        Of those with at most a number of weights (of each fold), where `most` is given; and the
-        smallest of those as good as a number (of each fold), where `at_least` is given.
+        Settings that were run with more orders have been chosen once already, and come first.
+        `most` limits the number of weights, for each fold. With `at_least`, a score for each fold,
+        the choice is the smallest setting that reaches it.
         """
         sign = -1 if self.higher else 1
         chosen = []
@@ -130,7 +130,7 @@ class Task:
         return self.best("Perceptron")
 
     def within(self, system, share):
-        """The best with a share of the perceptron's weights."""
+        """The best setting with at most a share of the perceptron's weights."""
         weights = [self.weights(runs) for runs in self.perceptron.settings]
         return self.best(system, most=[share * n for n in weights])
 
@@ -139,7 +139,7 @@ class Task:
         return self.best("VRDA", at_least=[self.dev_score(r) for r in self.perceptron.settings])
 
     def fixed(self, which):
-        """Statistics, as of a single order, of always choosing the first or the oracle."""
+        """Stats, as of a single order, of always choosing the first or the oracle."""
         parts = []
         for splits in self.splits:
             test = splits["test"]
@@ -171,7 +171,7 @@ class Task:
         return (hits + 1) / (N_SWAPS + 1)
 
     def key_choices(self):
-        """What the main comparisons are of."""
+        """The choices of the main comparisons."""
         yield self.perceptron
         for system in ("SGD", "TG", "VRDA"):
             for loss in LOSS_NAMES:

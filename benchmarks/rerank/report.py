@@ -1,7 +1,8 @@
-"""Tables and figures from the finished runs of `rerank.py`."""
+"""Tables of the finished runs."""
 
-import numpy as np
-from rerank_compare import LOSS_NAMES, SHARES
+from benchmarks.common.report import table
+from benchmarks.rerank.compare import LOSS_NAMES, SHARES
+from benchmarks.rerank.figures import draw_figures
 
 TITLES = {
     "atis": "Speech: ATIS, word error rate",
@@ -11,46 +12,24 @@ TITLES = {
     "conll2000": "Chunking: CoNLL-2000, chunk F1",
     "conll2002-esp": "Spanish names: CoNLL-2002, chunk F1",
     "jnlpba": "Bio-entities: JNLPBA, chunk F1",
+    "addresses": "Chunking: addresses, chunk F1",
 }
-NOTES = """\
-Settings are those that do best on the development set, and scores are on the test set, as the mean
-over several orders of the training groups; after ± stands the standard deviation over these. Where
-a score has none, it is of a single order. "s" are seconds of the processor for the test set.
-"NNZ" counts the non-zero weights of the model that predicts. Differences are tested by a paired
-randomisation test over test groups (1,000 swaps, two-sided), for which the counts of a group are
-summed over the orders. Marks are for p < 0.05: **a** from the baseline, which takes the first
-candidate, **0** from the same without regularisation, **s** from SGD with the same loss, **v** of
-the average and the last predictor from the vote. "VRDA, sparse" has the fewest weights of those
-that do as well as the perceptron on the development set.
-
-On the smaller tasks every setting was run with all orders. On the others it was run with one, and
-those that were best there, of each system and loss and for each number of weights, with the others:
-among these, the mean decides.
-
-The grid of thresholds was refined once, after a first round in which there was no setting with a
-little less than a tenth of the perceptron's weights on some tasks. The several orders were added
-when that round showed how much one order leaves to chance. The scores on the test sets were known
-by then, but no setting was chosen by them.
-"""
 
 
-def write_report(tasks, scale, docs):
-    """Write ``reranking_results.md`` and its figures into the folder `docs`."""
-    images = docs / "images"
-    images.mkdir(parents=True, exist_ok=True)
-    parts = ["# Reranking: measurements", NOTES, summary(tasks), scale_table(scale)]
+def write_report(tasks, scale, report):
+    """Write the summary, the table of large training sets, and a file for each task."""
+    report.write("summary", summary(tasks))
+    if scale:
+        report.write("scale", scale_table(scale))
     for task in tasks:
-        parts += [f"## {TITLES[task.name]}", sizes(task), main_table(task), budget_table(task)]
-        for loss in LOSS_NAMES:
-            parts.append(sparsity_table(task, loss))
-        parts += [loss_table(task), prediction_table(task)]
-        parts += figures(task, images)
-        print(task.name, "done", flush=True)
-    text = "\n\n".join(part for part in parts if part)
-    (docs / "reranking_results.md").write_text(text + "\n", encoding="utf-8")
+        parts = [sizes(task), main_table(task), budget_table(task)]
+        parts += [sparsity_table(task, loss) for loss in LOSS_NAMES]
+        parts += [loss_table(task), prediction_table(task), *draw_figures(task, report)]
+        report.write(task.name, *(part for part in parts if part))
 
 
 def sizes(task):
+    """Line on the sizes of the splits."""
     lines = []
     for name in ("train", "dev", "test"):
         batches = [splits[name].batch for splits in task.splits]
@@ -66,7 +45,7 @@ def sizes(task):
 
 
 def summary(tasks):
-    """The comparison that matters most, for all tasks."""
+    """The main comparison, for all tasks."""
     rows = []
     for task in tasks:
         row = [TITLES[task.name], shown(task, task.first), with_weights(task.perceptron)]
@@ -75,22 +54,8 @@ def summary(tasks):
             p = task.p_value(choice, task.perceptron)
             row += [with_weights(choice), f"{p:.3f}"]
         rows.append([*row, shown(task, task.fixed("oracle"))])
-    head = [
-        "",
-        "baseline",
-        "perceptron",
-        "VRDA",
-        "p",
-        "VRDA, a tenth of the weights",
-        "p",
-        "oracle",
-    ]
-    text = (
-        "## Summary\n\nThe perceptron, and VRDA with at most as many weights and with at most a "
-        "tenth of them; loss, threshold and the rest chosen on the development set. In brackets "
-        "the number of weights; p of the difference from the perceptron.\n\n"
-    )
-    return text + table(head, rows)
+    vrda = ["VRDA", "p", "VRDA, a tenth of the weights", "p"]
+    return table(["", "baseline", "perceptron", *vrda, "oracle"], rows)
 
 
 def shown(task, stats):
@@ -102,9 +67,7 @@ def with_weights(choice):
 
 
 def scale_table(lines):
-    """Time and memory of training on a million candidates."""
-    if not lines:
-        return ""
+    """Time and memory of training on many candidates."""
     rows = [
         [
             f"{line['non_zeros']:,}",
@@ -117,23 +80,11 @@ def scale_table(lines):
         for line in lines
     ]
     head = ["non-zeros", "prediction", "data, MiB", "peak, MiB", "s, fastest epoch", "mistakes"]
-    text = (
-        "## Size\n\nRandom groups of 50 candidates: 1,000,000 candidates with 1,000,000 features, "
-        "five epochs with the log loss and a threshold of 1e-4, one thread. The peak is of the "
-        "memory of the process, above what it had with everything imported and compiled: the "
-        "data, which are read from a file, and all that learning takes. A dense matrix would take "
-        "7.3 TiB.\n\n"
-    )
-    return text + table(head, rows)
-
-
-def table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+    return table(head, rows, left=(0, 1))
 
 
 def setting(choice):
-    """What was chosen for a run, in short."""
+    """Parameters of a choice, in short."""
     if not choice.uniform:
         return "by fold"
     short = {"learning_rate": "rate", "max_iter": "epochs", "prediction": ""}
@@ -167,8 +118,7 @@ def main_table(task):
         rows.append([*row, f"{choice.nnz:,.0f}", setting(choice)])
     rows.append(fixed_row("Oracle", task, task.fixed("oracle")))
     head = ["", f"{task.key}, dev", task.key, "p", *names[1:], "NNZ", "setting"]
-    text = "### All systems (Table 1)\n\np is of the difference from the perceptron.\n\n"
-    return text + table(head, rows)
+    return "### All systems (Table 1)\n\n" + table(head, rows, left=(0, len(head) - 1))
 
 
 def fixed_row(title, task, stats):
@@ -181,7 +131,7 @@ def bold(marks):
 
 
 def sparsity_table(task, loss):
-    """The paper's Tables 2 and 4: what regularisation costs and saves."""
+    """The paper's Tables 2 and 4: scores and numbers of weights by threshold."""
     free = {p: task.best("VRDA", loss=loss, l1=0.0, prediction=p) for p in ("last", "average")}
     rows = []
     for l1 in sorted({choice.parameters["l1"] for choice in task.find("VRDA", loss=loss)}):
@@ -213,7 +163,7 @@ def loss_table(task):
 
 
 def prediction_table(task):
-    """The three ways to predict, with everything else the same."""
+    """The three ways to predict, with everything else equal."""
     rows = []
     for vote in task.find("VRDA", prediction="vote"):
         choices = []
@@ -234,7 +184,7 @@ def prediction_table(task):
 
 
 def budget_table(task):
-    """How well the best model does that has a given share of the perceptron's weights at most."""
+    """The best models with at most a share of the perceptron's weights."""
     rows = []
     for title, share in SHARES.items():
         row = [title]
@@ -249,66 +199,8 @@ def budget_table(task):
         rows.append(row)
     perceptron = task.perceptron
     text = (
-        "### By the number of weights\n\nThe best on the development set of those with at most so "
-        f"many of the perceptron's {perceptron.nnz:,.0f} weights; p of the difference from the "
-        f"perceptron's {perceptron.show()}.\n\n"
+        f"### By the number of weights\n\nThe perceptron has {perceptron.nnz:,.0f} weights and a "
+        f"score of {perceptron.show()}.\n\n"
     )
     columns = ["NNZ", "p", "setting"]
-    return text + table(["weights", "VRDA", *columns, "TG", *columns], rows)
-
-
-def figures(task, images):
-    """Score by number of weights (Figures 3, 4, 7 and 8); weights and mistakes (5 and 6)."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "skstruct"
-    parts = []
-    losses = ("hinge", "logistic") if task.key != "bleu" else ("bayes_risk", "log")
-    for loss in losses:
-        path = images / f"rerank-{task.name}-{loss}.svg"
-        draw_sparsity(task, loss, path)
-        parts.append(f"![{task.key} by number of weights, {loss} loss](images/{path.name})")
-    path = images / f"rerank-{task.name}-training.svg"
-    draw_training(task, path)
-    parts.append(f"![Weights and mistakes during training](images/{path.name})")
-    return parts
-
-
-def save_figure(figure, path):
-    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
-
-
-def draw_sparsity(task, loss, path):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 3))
-    axes = figure.subplots()
-    for system, marker, options in (("VRDA", "o", {"prediction": "last"}), ("TG", "x", {})):
-        runs = task.find(system, loss=loss, **options)
-        axes.plot([r.nnz for r in runs], [r.score for r in runs], marker, label=system, ms=5)
-    axes.set(xscale="log", xlabel="non-zero weights", ylabel=task.key, title=f"{loss} loss")
-    axes.legend()
-    save_figure(figure, path)
-
-
-def draw_training(task, path):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3))
-    left, right = figure.subplots(1, 2)
-    # Averaged or not, its mistakes are those of the weights of the time.
-    chosen = [("perceptron", choice) for choice in task.find("Perceptron", max_iter=10)[:1]]
-    for l1 in (0.0, 1e-4, 1e-3, 5e-3):
-        found = task.find("VRDA", loss="hinge", l1=l1, max_iter=10, prediction="last")
-        chosen += [(f"VRDA, l1 = {l1:g}", choice) for choice in found]
-    for label, choice in chosen:
-        mistakes, nnz = (choice.first[f"{name}_history"] for name in ("mistakes", "nnz"))
-        epochs = np.arange(1, len(mistakes) + 1)
-        left.plot(epochs, nnz, ".-", label=label)
-        right.plot(epochs, np.cumsum(mistakes), ".-", label=label)
-    left.set(xlabel="epoch", ylabel="non-zero weights", yscale="log")
-    right.set(xlabel="epoch", ylabel="mistakes so far")
-    right.legend(fontsize="small")
-    figure.tight_layout()
-    save_figure(figure, path)
+    return text + table(["weights", "VRDA", *columns, "TG", *columns], rows, left=(0, 4, 8))

@@ -1,10 +1,18 @@
-"""Tables of `sdca_paper.py`, put into the page of which `sdca_paper.md` is the text."""
-
-from pathlib import Path
+"""Tables of the runs."""
 
 import numpy as np
-from sdca_paper_figures import draw_figures
-from sdca_paper_plan import GAP, MAIN, PRECISIONS, SCHEMES, SEEDS, SHARES, UNIFORM
+
+from benchmarks.common.report import table
+from benchmarks.sdca_paper.figures import draw_figures
+from benchmarks.sdca_paper.plan import (
+    GAP,
+    MAIN,
+    PRECISIONS,
+    SCHEMES,
+    SEEDS,
+    SHARES,
+    UNIFORM,
+)
 
 # Shares of the objective.
 LEVELS = (1e-2, 1e-4, 1e-6)
@@ -12,7 +20,7 @@ COSTS = {"updates": "updates / n", "calls": "oracle calls / n", "seconds": "seco
 
 
 class TaskResults:
-    """The finished runs of a task, and the optimum as far as they know it."""
+    """The finished runs of a task, with the best known bounds of the optimum."""
 
     def __init__(self, runs):
         self.name, self.task, self._runs = runs.name, runs.task, runs
@@ -23,7 +31,7 @@ class TaskResults:
         self.bound = max(np.nanmax(curve["dual"]) for curve in found)
 
     def curve(self, setting, seed=0):
-        """A run by column, with shares of the optimum in place of values."""
+        """A run by column, with values relative to the optimum."""
         found = self._runs.find(setting, seed)
         if not found:
             return None
@@ -38,7 +46,7 @@ class TaskResults:
         }
 
     def cost(self, setting, level, *, of="excess", cost="updates", seed=0):
-        """What it takes to get below a level, nan if it is not reached."""
+        """Cost to get below a level; NaN if it is not reached."""
         curve = self.curve(setting, seed)
         return np.nan if curve is None else crossing(curve[cost], curve[of], level)
 
@@ -51,7 +59,7 @@ def all_settings():
 
 
 def crossing(x, y, level):
-    """Where a curve first is below a level, by its logarithm between the points."""
+    """Place where a curve first falls below a level, interpolated in its logarithm."""
     below = np.flatnonzero(y <= level)
     if len(below) == 0:
         return np.nan
@@ -62,23 +70,16 @@ def crossing(x, y, level):
     return x[i - 1] + share * (x[i] - x[i - 1])
 
 
-def write_report(all_runs, docs):
-    """Write the page and its figures into the folder `docs`."""
+def write_report(all_runs, report):
+    """Write all tables and figures."""
     tasks = [TaskResults(runs) for runs in all_runs]
-    draw_figures(tasks, docs / "images")
-    page = (Path(__file__).parent / "sdca_paper.md").read_text(encoding="utf-8")
+    draw_figures(tasks, report)
     for name, make in TABLES.items():
-        page = page.replace(f"{{{{{name}}}}}", make(tasks))
-    (docs / "benchmarks" / "sdca_paper.md").write_text(page, encoding="utf-8")
+        report.write(name, make(tasks))
 
 
 def epoch_seconds(curve):
     return np.median(np.diff(curve["seconds"]) / np.diff(curve["epoch"]))
-
-
-def table(head, rows):
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def number(value, digits=1):
@@ -86,12 +87,13 @@ def number(value, digits=1):
 
 
 def size_table(tasks):
-    rows = []
+    """Sizes of the tasks, and of their counterparts in the paper."""
+    names, rows = ("sequences", "tokens", "labels", "attributes", "at most"), []
     for t in tasks:
-        for title, sizes in ((t.task.title, t.sizes), (f"paper: {t.task.paper['name']}", None)):
-            sizes = sizes or t.task.paper
-            names = ("sequences", "tokens", "labels", "attributes", "at most")
-            rows.append([title, *(f"{sizes[name]:,}" for name in names)])
+        rows.append([t.task.title, *(f"{t.sizes[name]:,}" for name in names)])
+        paper = t.task.paper
+        if paper:
+            rows.append([f"paper: {paper['name']}", *(f"{paper[name]:,}" for name in names)])
     head = ["", "sequences (n)", "tokens", "labels", "attributes", "of them at a token, at most"]
     return table(head, rows)
 
@@ -105,7 +107,7 @@ def optimum_table(tasks):
 
 
 def method_table(cost):
-    """What the methods take to come near the optimum."""
+    """Maker of the table of what the methods cost on the way to the optimum."""
 
     def make(tasks):
         rows = []
@@ -123,7 +125,7 @@ def method_table(cost):
 
 
 def gap_table(tasks):
-    """Updates that gap sampling and uniform sampling need, over the seeds."""
+    """Updates with gap sampling and with uniform sampling, over the seeds."""
     rows = []
     for t in tasks:
         for level in LEVELS:
@@ -146,7 +148,7 @@ def spread(values):
 
 
 def setting_table(experiment, title, of="excess"):
-    """Updates to come near the optimum, and where the last epoch is."""
+    """Maker of the table of the updates on the way to the optimum."""
 
     def make(tasks):
         kept = [t for t in tasks if all(t.curve(setting) for setting in experiment.values())]
@@ -170,15 +172,13 @@ def time_table(tasks):
         row = [name]
         for t in kept:
             curve = t.curve(setting)
-            row.append(
-                number(1000 * np.median(np.diff(curve["seconds"]) / np.diff(curve["epoch"])), 0)
-            )
+            row.append(number(1000 * epoch_seconds(curve), 0))
         rows.append(row)
     return table(["ms an epoch", *(t.task.title for t in kept)], rows)
 
 
 def estimate_table(tasks):
-    """The gap that SDCA estimates over the true one, after the first epoch."""
+    """Ratio of the estimated to the true gap of SDCA, after the first epoch."""
     rows = []
     for t in tasks:
         row = [t.task.title]
@@ -216,12 +216,12 @@ def epoch_table(tasks):
 TABLES = {
     "sizes": size_table,
     "optimum": optimum_table,
-    **{f"methods by {cost}": method_table(cost) for cost in COSTS},
+    **{f"methods_by_{cost}": method_table(cost) for cost in COSTS},
     "epochs": epoch_table,
     "gaps": gap_table,
     "schemes": setting_table(SCHEMES, "sampling"),
     "shares": setting_table(SHARES, "share of gap sampling"),
     "precisions": setting_table(PRECISIONS, "precision of the line search"),
-    "precision times": time_table,
+    "precision_times": time_table,
     "estimates": estimate_table,
 }

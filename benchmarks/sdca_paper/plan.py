@@ -1,16 +1,19 @@
-"""What `sdca_paper.py` runs, and the runs that are finished."""
+"""Experiments, and the runs that are finished."""
 
 import json
 import time
 
 import numpy as np
-from sdca_paper_learners import METHODS, Point
-from sdca_paper_tasks import TASKS, load_problem
 
-# A run ends where its gap is this share of the objective; that of L-BFGS, which the optimum is
-# known by, goes on for longer.
+from benchmarks.common.runs import append_run, read_runs
+from benchmarks.sdca_paper.learners import METHODS, Point
+from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS, load_problem
+
+# A run ends where its gap is this share of the objective. L-BFGS, which gives the optimum, goes on
+# for longer.
 PRECISION = {"lbfgs": 1e-10}
 LOWEST = 1e-8
+LBFGS_STEPS = 1000
 GAP, UNIFORM = ("sdca", {"sampling": "gap"}), ("sdca", {"sampling": "uniform"})
 MAIN = {
     "L-BFGS": ("lbfgs", {}),
@@ -44,28 +47,27 @@ PRECISIONS = {
     "1e-06": ("sdca", {**GAP[1], "line_search_tol": 1e-6}),
 }
 SMALLER = ("ocr", "conll2000", "conll2002-ned")
-# Which tasks an experiment is made on, in the order in which they are made, and for how many epochs
-# at most; the main runs go on for as long as their tasks say.
+# Experiments in their order: the tasks, and the most epochs (None: those of the task).
 EXPERIMENTS = (
     (MAIN, tuple(TASKS), None),
     (PRECISIONS, SMALLER, 60),
     (SCHEMES, SMALLER, 60),
     (SHARES, SMALLER[1:], 60),
 )
-# For how many seeds gap and uniform sampling are compared, on the smaller tasks.
+QUICK_EXPERIMENTS = tuple((experiment, tuple(QUICK_TASKS), 20) for experiment, *_ in EXPERIMENTS)
+# Seeds for which gap and uniform sampling are compared, on the smaller tasks.
 SEEDS = 3
 
 
 class Runs:
     """The finished runs of a task, and a way to make more."""
 
-    def __init__(self, name, arguments):
-        self.name, self.task = name, TASKS[name]
-        self.path = arguments.results / f"{name}.jsonl"
-        self._source = name, arguments.data, arguments.results / "cache"
+    def __init__(self, name, task, data, results):
+        self.name, self.task = name, task
+        self.path = results / f"{name}.jsonl"
+        self._source = name, task, data, results / "cache"
         self._problem = None
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        self._done = {run_key(run): run for run in map(json.loads, lines)}
+        self._done = {run_key(run): run for run in read_runs(self.path)}
 
     def __len__(self):
         return len(self._done)
@@ -77,11 +79,11 @@ class Runs:
         return self._problem
 
     def release(self):
-        """Let go of the training set."""
+        """Release the training set."""
         self._problem = None
 
     def find(self, setting, seed=0):
-        """The points of a finished run by column, None if there is none."""
+        """Points of a finished run, by column; None if there is no such run."""
         method, parameters = setting
         run = self._done.get(run_key({"method": method, "parameters": parameters, "seed": seed}))
         return run and {name: np.array(run[name], float) for name in Point._fields}
@@ -93,7 +95,7 @@ class Runs:
         if run_key(head) in self._done:
             return
         start, points = time.process_time(), []
-        epochs = 1000 if method == "lbfgs" else epochs or self.task.epochs
+        epochs = LBFGS_STEPS if method == "lbfgs" else epochs or self.task.epochs
         for point in METHODS[method](self.problem, seed, epochs, **parameters):
             points.append(point)
             gap = point.objective - point.dual
@@ -106,8 +108,7 @@ class Runs:
             for name, column in zip(Point._fields, zip(*points, strict=True), strict=True)
         }
         run = {**head, **columns}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(run) + "\n")
+        append_run(self.path, run)
         self._done[run_key(run)] = run
         last, spent = points[-1], time.process_time() - start
         print(
@@ -123,7 +124,7 @@ def run_key(run):
 
 
 def warm_up(runs):
-    """Compile or load what is going to be timed."""
+    """Compile or load what will be timed."""
     problem = runs.problem
     few = problem._replace(training_set=problem.training_set.take(np.arange(3)))
     for learn in METHODS.values():

@@ -1,14 +1,9 @@
-"""Figures of `search_based.py`: a panel for each task."""
+"""Figures: a panel for each task."""
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from search_based_plan import MINI_LENGTHS, N_BEST
 
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "skstruct"
-# Letters as text and not as outlines: the files are a third as large.
-matplotlib.rcParams["svg.fonttype"] = "none"
+from benchmarks.search_based.plan import MINI_LENGTHS, N_BEST
 
 N_COLUMNS = 4
 STYLES = {
@@ -26,8 +21,8 @@ STYLES = {
 }
 
 
-def draw_figures(tasks, folder):
-    folder.mkdir(parents=True, exist_ok=True)
+def draw_figures(tasks, report):
+    """Draw all figures into the report."""
     figures = {
         "scores": (draw_scores, "epoch"),
         "weights": (draw_weights, "epoch"),
@@ -35,12 +30,11 @@ def draw_figures(tasks, folder):
         "cut": (draw_cut, "n', mean length of the pieces"),
     }
     for name, (draw, xlabel) in figures.items():
-        figure = panels(tasks, draw, xlabel)
-        figure.savefig(folder / f"search-{name}.svg", metadata={"Date": None})
+        report.save_figure(name, panels(tasks, draw, xlabel))
 
 
 def panels(tasks, draw, xlabel):
-    """A grid with a panel for each task, and the legend in the panel that is left over."""
+    """Grid with a panel for each task, and the legend in a panel of its own."""
     n_rows = len(tasks) // N_COLUMNS + 1
     figure = Figure(figsize=(11, 2.9 * n_rows), layout="constrained")
     axes = figure.subplots(n_rows, N_COLUMNS, squeeze=False).ravel()

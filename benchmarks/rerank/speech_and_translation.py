@@ -1,4 +1,4 @@
-"""The tasks of the reranking benchmark: speech and translation, and the table of all."""
+"""Speech and translation as reranking tasks."""
 
 import gzip
 from collections import Counter
@@ -6,19 +6,18 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from rerank_data import Builder, read_records, split_up
-from rerank_trees import bracket_scores, parse
 
-from skstruct import SequenceBatch
-from skstruct.rerankers.perceptron import PerceptronReranker
+from benchmarks.rerank.data import Builder, Definition, read_records, split_up
+from skstruct import PerceptronReranker, SequenceBatch
 
-# ----------------------------------------------------------------------------------------- speech
+# Speech. ------------------------------------------------------------------------------------------
 
-# Of LibriSpeech, whose "clean" and "other" are small.
+# LibriSpeech is small, and so is cross-validated.
 N_FOLDS = 5
 
 
 def edit_distance(a, b):
+    """Smallest number of insertions, deletions and substitutions."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         before, row[0] = row[0], i
@@ -28,6 +27,7 @@ def edit_distance(a, b):
 
 
 def speech_groups(records, builder):
+    """Add the transcripts of recordings to a builder; return their costs and stats."""
     costs, stats = [], []
     for record in records:
         reference = record["output"].split()
@@ -42,7 +42,7 @@ def speech_groups(records, builder):
                     features[builder.name(" ".join(padded[i : i + n]))] += 1
             features[builder.name(f"rank={rank}")] = 1
             if score:
-                # In units of about its spread, as the counts are.
+                # Scaled to about the spread of the counts.
                 features[builder.name("acoustic")] = 10.0 * (score - scores[0])
             features[builder.name("length")] = 0.1 * len(words)
             candidates.append(features)
@@ -54,7 +54,7 @@ def speech_groups(records, builder):
 
 
 def atis(folder):
-    """Spoken requests for flights: train, the last 500 of it for development, and test."""
+    """Spoken requests for flights; the last 500 for training are the development set."""
     builder = Builder()
     costs, stats = speech_groups(
         read_records(folder / "asr-nbest" / "atis.train.jsonl.gz"), builder
@@ -67,7 +67,7 @@ def atis(folder):
 
 
 def librispeech(folder, fold):
-    """Read books: of five parts one to test, the next to choose by and three to learn from.
+    """Read books: one of five parts for the test, the next for development, three for training.
 
     A part is a fifth of "clean" and a fifth of "other", in their order.
     """
@@ -77,7 +77,7 @@ def librispeech(folder, fold):
         lists += records
         parts.append(np.arange(len(records)) * N_FOLDS // len(records))
     part = (np.concatenate(parts) - fold) % N_FOLDS
-    # Counted from the part of the test set: after it the one to choose by, then the others.
+    # Parts counted from that of the test set; training comes first in a batch.
     order = np.argsort(np.array([2, 1, 0, 0, 0])[part], kind="stable")
     costs, stats = speech_groups([lists[i] for i in order], builder)
     n_test, n_dev = np.sum(part == 0), np.sum(part == 1)
@@ -90,7 +90,7 @@ def word_error_rate(total):
     return {"wer": 100 * total[0] / total[1]}
 
 
-# ------------------------------------------------------------------------------------ translation
+# Translation. -------------------------------------------------------------------------------------
 
 
 def phrase_pairs(source, target, alignment):
@@ -110,10 +110,10 @@ def read_lines(path):
 
 
 def translation(folder):
-    """French to English: dev2 to learn from (its last 30 for development), and test.
+    """French to English: dev2 for training (its last 30 for development), and test.
 
-    Phrase pairs are the features, as in the paper's discriminative phrase table, beside the score
-    of the decoder, which is column 0 and meant as the baseline.
+    The features are phrase pairs, as in the paper's discriminative phrase table, and the score of
+    the decoder in column 0, the baseline.
     """
     folder, builder, costs, stats, scores = folder / "mt-nbest", Builder(), [], [], []
     sentence_score, corpus_counts = bleu_scorers()
@@ -128,7 +128,7 @@ def translation(folder):
             candidates = []
             for row in rows:
                 pairs = phrase_pairs(sources[i].split(), lists[row].split(), alignments[row])
-                # Any value that differs, to have the column; it is filled in at the end.
+                # Any values that differ keep the column, which is filled in at the end.
                 candidates.append(Counter({decoder: row, **Counter(map(builder.name, pairs))}))
                 costs.append(1 - sentence_score(lists[row], reference))
                 stats.append(corpus_counts(lists[row], reference))
@@ -143,7 +143,7 @@ def translation(folder):
 
 
 def bleu_scorers():
-    """Sentence BLEU (smoothed by adding one), and the counts that corpus BLEU is made of."""
+    """Functions for sentence BLEU, smoothed by adding one, and for the counts of corpus BLEU."""
     from sacrebleu.metrics import BLEU
 
     sentence = BLEU(
@@ -164,12 +164,12 @@ def bleu_scorers():
 def decoder_scores(scores):
     """The decoder's score of every candidate, from its four parts.
 
-    Its weights are not given, but its order is: they are learnt from which candidate it put
-    first, without any reference translation. In units of the spread within a list.
+    The weights of the parts are not given. They are learnt from the order of the candidates,
+    without any reference translation. The unit is the spread within a list.
     """
     model = PerceptronReranker(max_iter=200, random_state=0)
-    # All but the exact copies of the first candidate are what it was preferred to. It comes last
-    # here, because a reranker without weights takes what comes first.
+    # The first candidate was preferred to all that differ from it. It comes last here, because a
+    # reranker without weights takes the first.
     costs = [np.any(parts != parts[0], axis=1).astype(float) for parts in scores]
     teaching = [i for i, c in enumerate(costs) if c.max() > 0]
     model.fit([scores[i][::-1] for i in teaching], [costs[i][::-1] for i in teaching])
@@ -186,14 +186,11 @@ def bleu(total):
     return {"bleu": score.score}
 
 
-# ------------------------------------------------------------------------------------------- all
-
-TASKS = {
-    "atis": (atis, word_error_rate, "wer", False),
-    "parse": (parse, bracket_scores, "f1", True),
-    "translation": (translation, bleu, "bleu", True),
-    **{
-        f"librispeech/{fold}": (partial(librispeech, fold=fold), word_error_rate, "wer", False)
-        for fold in range(N_FOLDS)
-    },
+ATIS = Definition(atis, word_error_rate, "wer", higher_is_better=False)
+TRANSLATION = Definition(translation, bleu, "bleu")
+LIBRISPEECH = {
+    f"librispeech/{fold}": Definition(
+        partial(librispeech, fold=fold), word_error_rate, "wer", higher_is_better=False
+    )
+    for fold in range(N_FOLDS)
 }

@@ -1,15 +1,16 @@
-"""What `search_based.py` runs: systems, settings that are tried, and finished runs."""
+"""Systems, settings that are tried, experiments, and the runs that are finished."""
 
 import json
 import time
 
 import numpy as np
-from search_based_tasks import TASKS, load_task, score, sentence_counts
 
 import skstruct.utils.history
+from benchmarks.common.runs import append_run, read_runs
+from benchmarks.search_based.tasks import load_task, score, sentence_counts
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 
-# Epochs are timed by the time of the processor, so that other work on the machine counts less.
+# Epochs are measured in processor time, in which other work on the machine counts less.
 skstruct.utils.history.perf_counter = time.process_time
 
 EPOCHS, TUNING_EPOCHS = 20, 15
@@ -40,7 +41,7 @@ CAPS = (0.001, 0.01, 0.1, 1.0)
 
 
 def main_systems(chosen):
-    """What is compared by epoch: name, class and parameters."""
+    """Systems that are compared by epoch: title, class and parameters."""
     yield "SAPO", "sapo", {"n_best": 5, **chosen["sapo"]}
     yield "CRF", "crf", chosen["crf"]
     yield "SAPO, averaged", "sapo", {"n_best": 5, **chosen["sapo"], "average": True}
@@ -53,7 +54,7 @@ def main_systems(chosen):
 
 
 def epoch_runs(chosen):
-    """Systems by epoch: class, parameters, and after how many epochs each time to score."""
+    """The main systems: class, parameters, and the number of epochs between two scores."""
     for _, system, parameters in main_systems(chosen):
         yield system, parameters, 1
 
@@ -90,16 +91,14 @@ def new_tagger(system, parameters, seed, **more):
 class Runs:
     """The finished runs of a task, and a way to make more.
 
-    None are made of the systems that are to do `without`, or when only a report is wanted.
+    No runs are made of the systems in `without`, and none at all if `frozen`, for a report.
     """
 
-    def __init__(self, name, arguments):
-        self.name, self.task = name, TASKS[name]
-        self.without, self.frozen = arguments.without, arguments.action == "report"
-        suffix = "-full" if arguments.full else ""
-        self.path = arguments.results / f"{name}{suffix}.jsonl"
+    def __init__(self, name, task, data, results, *, without=(), frozen=False, full=False):
+        self.name, self.task, self.without, self.frozen = name, task, without, frozen
+        self.path = results / f"{name}{'-full' if full else ''}.jsonl"
         self._done = {run_key(run): run for run in read_runs(self.path)}
-        self._source = (name, arguments.data, arguments.results / "cache", arguments.full)
+        self._source, self._full = (name, task, data, results / "cache"), full
         self._splits = None
 
     def __len__(self):
@@ -108,14 +107,13 @@ class Runs:
     @property
     def splits(self):
         if self._splits is None:
-            name, data, cache, full = self._source
-            self._splits = load_task(name, data, cache, full=full)
+            self._splits = load_task(*self._source, full=self._full)
             if not self.frozen:
                 warm_up(self._splits["test"], set(CLASSES) - set(self.without))
         return self._splits
 
     def get(self, system, parameters, part, seed, epochs, every=1):
-        """A run, made now if it has not been made yet; if that may not be, None."""
+        """A run, made now unless it is finished; None if it may not be made."""
         head = {"system": system, "parameters": parameters, "part": part, "seed": seed}
         head["epochs"] = epochs
         key = run_key(head)
@@ -123,8 +121,7 @@ class Runs:
             if self.frozen or system in self.without:
                 return None
             run = {**head, **make_run(self.task, self.splits, head, every)}
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(run) + "\n")
+            append_run(self.path, run)
             self._done[key] = run
             now, seconds = time.strftime("%H:%M:%S"), np.median(run["time"] or [np.nan])
             scores = np.round(run["score"][-1:], 2)
@@ -142,7 +139,7 @@ class Runs:
         return [self._done[key] for key in keys if key in self._done]
 
     def choose(self, system, tried, fixed):
-        """The settings of those tried that do best on the development set."""
+        """Best settings of those tried, by the development set."""
         scores = []
         for parameters in tried:
             run = self.get(system, {**fixed, **parameters}, "dev", 0, TUNING_EPOCHS, TUNING_EPOCHS)
@@ -177,13 +174,6 @@ def run_key(run):
     )
 
 
-def read_runs(path):
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def make_run(task, splits, head, every):
     """Learn epoch by epoch, and note scores, times and weights."""
     learnt, held = splits["fit" if head["part"] == "dev" else "train"], splits[head["part"]]
@@ -202,7 +192,7 @@ def make_run(task, splits, head, every):
             if "mistakes" in history:
                 found["mistakes"].append(history["mistakes"][-1])
     except ValueError as error:
-        # Too high a learning rate: the run counts as one that does worst.
+        # The learning rate is too high: the run counts as the worst.
         return {**found, "score": [], "error": str(error)}
     if head["part"] == "test":
         found["counts"] = sentence_counts(task, held.y, predicted)
@@ -210,7 +200,7 @@ def make_run(task, splits, head, every):
 
 
 def epochs_of(head, learnt):
-    """The tagger after each epoch; the one source of randomness goes on from epoch to epoch."""
+    """The tagger after each epoch; its random state goes on from epoch to epoch."""
     tagger = new_tagger(head["system"], head["parameters"], head["seed"])
     if head["system"] == "lbfgs":
         yield tagger.fit(learnt.X, learnt.y)
@@ -220,6 +210,6 @@ def epochs_of(head, learnt):
 
 
 def warm_up(split, systems):
-    """Compile or load what is going to be timed."""
+    """Compile or load what will be timed."""
     for system in systems:
         new_tagger(system, {}, 0).fit(split.X[:3], split.y[:3]).predict(split.X[:3])

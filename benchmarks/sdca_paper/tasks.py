@@ -1,27 +1,29 @@
-"""The training sets of `sdca_paper.py`."""
+"""The training sets: tasks like those of the paper, and small ones for quick runs."""
 
 from pathlib import Path
 from typing import NamedTuple
 
 import joblib
 import numpy as np
-from search_based_tasks import CHUNKING, SPELLING, WORDS, choose, columns, read_conll2000, read_ocr
 
+from benchmarks.common.corpora import choose, load_quick, load_quick_digits, read_columns
+from benchmarks.common.features import CHUNKING, SPELLING, TAGGING, WORDS
 from skstruct import SequenceBatch, TemplateVectorizer
+from skstruct.datasets import fetch_ocr_letters
 from skstruct.input.training_set import TrainingSet, batch_rows
 
 
 class Task(NamedTuple):
-    """What is learnt from, and what Table 1 of the paper says of its counterpart."""
+    """A training set, and the numbers of its counterpart in Table 1 of the paper."""
 
     title: str
-    read: object  # function of the data folder: {"train": (X, y), ...}
-    paper: dict  # name there, sequences, tokens, labels, attributes, most of them at a token
+    read: object  # function of the data folder: X and y
+    paper: dict | None  # name there, sequences, tokens, labels, attributes, most of them at a token
     template: object = None  # lines for TemplateVectorizer; None where X is of numbers
     min_freq: int = 1
     size: object = None  # most sequences
     epochs: int = 100
-    seconds: float = 150.0  # of the processor, after which a run ends in any case
+    seconds: float = 150.0  # processor time after which a run ends in any case
 
 
 def as_in_table(name, sequences, tokens, labels, attributes, at_most):
@@ -29,9 +31,14 @@ def as_in_table(name, sequences, tokens, labels, attributes, at_most):
     return dict(zip(names, (name, sequences, tokens, labels, attributes, at_most), strict=True))
 
 
-# As many attributes at a token as the paper has.
-TAGGING = [line for line in WORDS if "/" not in line][1:4]
-TAGGING += [line for line in SPELLING if not line.startswith(("UP5", "US5", "UX2"))]
+def read_training(name, n_columns=1):
+    """Reader of the training part of a corpus in column files."""
+    return lambda data: read_columns(Path(data) / name, {"train": "train"}, n_columns)["train"]
+
+
+def read_ocr(data):
+    return fetch_ocr_letters(subset="train", data_home=data, return_X_y=True)
+
 
 TASKS = {
     "ocr": Task(
@@ -39,20 +46,20 @@ TASKS = {
     ),
     "conll2000": Task(
         "CoNLL-2000",
-        read_conll2000,
+        read_training("conll2000", 2),
         as_in_table("CONLL", 8_936, 210_000, 22, 74_658, 19),
         CHUNKING,
         min_freq=3,
     ),
     "conll2002-ned": Task(
         "CoNLL-2002 Dutch",
-        columns("conll2002-ned", "train"),
+        read_training("conll2002-ned"),
         as_in_table("NER", 15_806, 200_000, 9, 310_000, 20),
         WORDS + SPELLING,
     ),
     "brown-pos": Task(
         "Brown POS",
-        columns("brown-pos", "train"),
+        read_training("brown-pos"),
         as_in_table("POS", 38_219, 910_000, 45, 190_000, 13),
         TAGGING,
         size=3_000,
@@ -60,10 +67,14 @@ TASKS = {
         seconds=180.0,
     ),
 }
+QUICK_TASKS = {
+    "addresses": Task("Addresses", lambda data: load_quick()["train"], None, CHUNKING),
+    "digits": Task("Digits", lambda data: load_quick_digits()["train"], None),
+}
 
 
 class TrainingProblem(NamedTuple):
-    """A training set with the size of the model; it is the arguments of learners."""
+    """A training set with the size of the model: the arguments of learners."""
 
     training_set: TrainingSet
     n_features: int
@@ -81,17 +92,18 @@ class TrainingProblem(NamedTuple):
         }
 
 
-def load_problem(name, data, cache):
-    """The training set of a task."""
+def load_problem(name, task, data, cache):
+    """The training set of a task; it is computed once and kept in the folder `cache`."""
     path = Path(cache) / f"{name}.joblib"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump(make_problem(TASKS[name], data), path)
+        joblib.dump(make_problem(task, data), path)
     return joblib.load(path)
 
 
 def make_problem(task, data):
-    X, y = task.read(data)["train"]
+    """Vectorise a corpus, without empty sequences."""
+    X, y = task.read(data)
     kept = [i for i, labels in enumerate(y) if len(labels)]
     X, y = [X[i] for i in kept], [y[i] for i in kept]
     if task.size:

@@ -1,4 +1,4 @@
-"""The tasks of `search_based.py`: read, cut to size, turned into sequence batches, cached."""
+"""The tasks: read, cut to size, turned into sequence batches, cached."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,9 +6,10 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 
+from benchmarks.common.corpora import choose, load_quick, load_quick_digits, read_columns
+from benchmarks.common.features import CHARACTERS, CHUNKING, NEIGHBOUR_SHAPES, SPELLING, WORDS
 from skstruct import SequenceBatch, TemplateVectorizer
 from skstruct.datasets import fetch_ocr_letters
-from skstruct.datasets.conll import read_conll
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.online.appearance import by_appearance
 from skstruct.metrics import chunk_f1_score, extract_chunks, token_accuracy_score
@@ -20,7 +21,7 @@ TRAINING_USERS, DEVELOPMENT_USERS = 21, 17
 
 
 class Task(NamedTuple):
-    """What is learnt, and where the sentences come from."""
+    """A corpus, its features and its score."""
 
     title: str
     measure: str  # "accuracy" or "F1"
@@ -37,22 +38,9 @@ class Split(NamedTuple):
     y: np.ndarray  # object array of lists
 
 
-def columns(folder, train, **other):
+def columns(folder, n_columns=1, **names):
     """Reader of column files: words alone, or with more columns."""
-
-    def read(data, n=1):
-        return {
-            part: read_conll(
-                Path(data) / folder / f"{name}.txt.gz", separator="\t", columns=list(range(n))
-            )
-            for part, name in {"train": train, **other}.items()
-        }
-
-    return read
-
-
-def read_conll2000(data):
-    return columns("conll2000", "train", test="test")(data, 2)
+    return lambda data: read_columns(Path(data) / folder, names, n_columns)
 
 
 def read_ocr(data):
@@ -96,77 +84,59 @@ def describe_windows(windows):
     return np.hstack([mean, deviation, roughness, *energy, correlation])
 
 
-def lines(names, places):
-    """Template lines of unigrams and n-grams: for each place, the rows that are put together."""
-    return [
-        f"{names}{i:02}:" + "/".join(f"%x[{row},{column}{functions}]" for row in rows)
-        for i, (rows, column, functions) in enumerate(places)
-    ]
-
-
-NEIGHBOURS = [*((row,) for row in range(-2, 3)), (-1, 0), (0, 1)]
-WORDS = lines("U", [(rows, 0, "|lower|digits") for rows in NEIGHBOURS])
-SPELLING = [
-    *(f"UP{n}:%x[0,0|prefix{n}]" for n in range(1, 6)),
-    *(f"US{n}:%x[0,0|suffix{n}]" for n in range(1, 6)),
-    "UX0:%x[0,0|shape]",
-    "UX1:%x[0,0|shortshape]",
-    'UX2:%t[0,0,"\\u"]%t[0,0,"\\d"]%t[0,0,"-"]',
-]
-TAG_PLACES = [*((row,) for row in range(-2, 3)), *((row, row + 1) for row in range(-2, 2))]
-TAG_PLACES += [(row, row + 1, row + 2) for row in range(-2, 1)]
-CHUNKING = [*lines("U", [(rows, 0, "") for rows in NEIGHBOURS])]
-CHUNKING += lines("UT", [(rows, 1, "") for rows in TAG_PLACES])
-CHARACTERS = lines(
-    "U",
-    [((row,), 0, "") for row in range(-2, 3)]
-    + [((row, row + 1), 0, "") for row in range(-2, 2)]
-    + [((-1, 1), 0, "")],
-)
-SHAPES = ["UX3:%x[-1,0|shortshape]", "UX4:%x[1,0|shortshape]"]
 DENSE_RATES = (0.0003, 0.001, 0.003, 0.01, 0.03)
 
 TASKS = {
-    "conll2000": Task("Chunking, CoNLL-2000", "F1", {}, read_conll2000, CHUNKING),
+    "conll2000": Task(
+        "Chunking, CoNLL-2000",
+        "F1",
+        {},
+        columns("conll2000", 2, train="train", test="test"),
+        CHUNKING,
+    ),
     "ud-english-ewt": Task(
         "POS, English-EWT",
         "accuracy",
         {"train": 6_000},
-        columns("ud-english-ewt", "train", dev="dev", test="test"),
+        columns("ud-english-ewt", train="train", dev="dev", test="test"),
         WORDS + SPELLING,
     ),
     "brown-pos": Task(
         "POS, Brown",
         "accuracy",
         {"train": 4_000, "dev": 1_000, "test": 2_000},
-        columns("brown-pos", "train", test="test"),
+        columns("brown-pos", train="train", test="test"),
         WORDS + SPELLING,
     ),
     "jnlpba": Task(
         "Bio-NER, JNLPBA",
         "F1",
         {"train": 6_000, "dev": 1_000},
-        columns("jnlpba", "train", test="test"),
-        WORDS + SPELLING + SHAPES,
+        columns("jnlpba", train="train", test="test"),
+        WORDS + SPELLING + NEIGHBOUR_SHAPES,
     ),
     "wordseg-as": Task(
         "Word segmentation, AS",
         "F1",
         {"train": 6_000, "dev": 1_000},
-        columns("wordseg-as", "train", test="test"),
+        columns("wordseg-as", train="train", test="test"),
         CHARACTERS,
     ),
     "ocr": Task("Handwriting, OCR letters", "accuracy", {}, read_ocr, rates=DENSE_RATES),
     "hapt": Task("Activities, HAPT", "accuracy", {}, read_hapt, rates=DENSE_RATES),
 }
+QUICK_TASKS = {
+    "addresses": Task("Chunking, addresses", "F1", {}, lambda data: load_quick(), CHUNKING),
+    "digits": Task("Handwriting, digits", "accuracy", {}, lambda data: load_quick_digits()),
+}
 
 
-def load_task(name, data, cache, *, full=False):
-    """Splits ``train`` (all to learn from), ``fit`` and ``dev`` (to choose settings), ``test``."""
+def load_task(name, task, data, cache, *, full=False):
+    """Splits ``train``, its parts ``fit`` and ``dev`` for choosing settings, and ``test``."""
     path = Path(cache) / f"{name}{'-full' if full else ''}.joblib"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump(make_splits(TASKS[name], data, full), path)
+        joblib.dump(make_splits(task, data, full), path)
     return joblib.load(path)
 
 
@@ -177,7 +147,7 @@ def make_splits(task, data, full):
     if "dev" in parts:
         fit = choose(parts["train"], sizes.get("train"), rng)
         dev = choose(parts["dev"], sizes.get("dev"), rng)
-        # The activity task's part for development is of its training users.
+        # The development part of the activity task is taken from its training users.
         train = fit if task.template else join(fit, dev)
     else:
         n_train = sizes.get("train", len(parts["train"][0]))
@@ -199,14 +169,8 @@ def join(a, b):
     return tuple([*x, *y] for x, y in zip(a, b, strict=True))
 
 
-def choose(pair, size, rng):
-    """So many sentences at random, in a random order."""
-    order = rng.permutation(len(pair[0]))[:size]
-    return tuple([values[i] for i in order] for values in pair)
-
-
 def as_batches(task, parts):
-    """Vectorise, with features in the order in which `fit` would put them itself."""
+    """Vectorise, with the features in the order in which `fit` would put them."""
     if task.template:
         vectorizer = TemplateVectorizer(task.template).fit(parts["train"][0])
         batches = {name: vectorizer.transform(X) for name, (X, _) in parts.items()}
@@ -227,14 +191,14 @@ def as_objects(y):
 
 
 def score(task, y_true, y_pred):
-    """Per cent of right tokens, or F1 of chunks or words."""
+    """Token accuracy, or F1 of chunks or words, in per cent."""
     if task.measure == "accuracy":
         return 100 * token_accuracy_score(y_true, y_pred)
     return 100 * chunk_f1_score(y_true, y_pred)
 
 
 def sentence_counts(task, y_true, y_pred):
-    """Of each sentence what the score is made of: right, found and true tokens or chunks."""
+    """Counts of each sentence that the score is made of: right, found and true items."""
     counts = []
     for true, found in zip(y_true, y_pred, strict=True):
         if task.measure == "accuracy":

@@ -1,0 +1,1 @@
+"""Measurements of skstruct; see README.md in this folder."""

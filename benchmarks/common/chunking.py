@@ -1,0 +1,110 @@
+"""Chunking with the same attribute strings by CRFsuite and by skstruct: one run of one system.
+
+A run imports its library, reads the corpus as plain text, makes the features of CRFsuite's chunking
+example, trains, and tags the test set. Libraries are imported within the run because that counts.
+"""
+
+import statistics
+import tempfile
+from time import perf_counter
+
+from benchmarks.common.corpora import read_sentences
+from benchmarks.common.features import crfsuite_attributes
+from benchmarks.common.processes import Clock, peak_memory, seconds_of
+
+EPOCHS = 10
+# The first pass of a process loads compiled code, or memory, and is counted in the whole process.
+TAGGING_PASSES = 7
+
+
+def run_crfsuite(algorithm, params, folder):
+    """Results of python-crfsuite, with the gold and the predicted labels of the test set."""
+    clock = Clock()
+    import pycrfsuite
+
+    baseline = peak_memory()
+    clock.lap("import")
+    (X, y), (X_test, y_test) = (read_sentences(folder / part) for part in ("train", "test"))
+    clock.lap("read")
+    trainer = pycrfsuite.Trainer(algorithm=algorithm, params=params, verbose=False)
+    append = 0.0
+    for tokens, labels in zip(X, y, strict=True):
+        strings = crfsuite_attributes(tokens)
+        start = perf_counter()
+        trainer.append(strings, labels)
+        append += perf_counter() - start
+    clock.lap("features")
+    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:
+        trainer.train(model.name)
+        clock.lap("train")
+        tagger = pycrfsuite.Tagger()
+        tagger.open(model.name)
+        items = [pycrfsuite.ItemSequence(crfsuite_attributes(tokens)) for tokens in X_test]
+        clock.lap("test features")
+        predicted = [tagger.tag(item) for item in items]
+        clock.lap("tag")
+        memory = peak_memory()
+        seconds = seconds_of(lambda: [tagger.tag(item) for item in items], TAGGING_PASSES)
+    iterations = trainer.logparser.iterations
+    results = {
+        "memory": memory,
+        "memory before data": baseline,
+        "tokens per second": sum(map(len, y_test)) / seconds,
+        "vectorise": append,
+        "objective": iterations[-1]["loss"] if algorithm == "lbfgs" else None,
+        "iterations": len(iterations),
+        "epoch": statistics.median(i["time"] for i in iterations),
+    }
+    return finish(clock, results, y_test, predicted)
+
+
+def run_skstruct(estimator, params, folder):
+    """Results of an estimator of skstruct, with the gold and the predicted labels."""
+    clock = Clock()
+    import skstruct
+
+    kind, vectorizer = getattr(skstruct, estimator), skstruct.SequenceVectorizer()
+    baseline = peak_memory()
+    clock.lap("import")
+    (X, y), (X_test, y_test) = (read_sentences(folder / part) for part in ("train", "test"))
+    clock.lap("read")
+    making = 0.0
+
+    def stream():
+        nonlocal making
+        for tokens in X:
+            start = perf_counter()
+            strings = crfsuite_attributes(tokens)
+            making += perf_counter() - start
+            yield strings
+
+    batch = vectorizer.fit_transform(stream())
+    clock.lap("features")
+    tagger = kind(**params).fit(batch, y)
+    clock.lap("train")
+    batch = vectorizer.transform(map(crfsuite_attributes, X_test))
+    clock.lap("test features")
+    predicted = tagger.predict(batch)
+    clock.lap("tag")
+    memory = peak_memory()
+    seconds = seconds_of(lambda: tagger.predict(batch), TAGGING_PASSES)
+    history = tagger.history_
+    results = {
+        "memory": memory,
+        "memory before data": baseline,
+        "tokens per second": sum(map(len, y_test)) / seconds,
+        "vectorise": clock.seconds["features"] - making,
+        "objective": float(history["objective"][-1]) if "objective" in history else None,
+        "iterations": int(tagger.n_iter_),
+        "epoch": statistics.median(history["time"][1:] - history["time"][:-1]),
+    }
+    return finish(clock, results, y_test, predicted)
+
+
+def finish(clock, results, y_test, predicted):
+    """Results with the times of the clock and the F1 of the test set."""
+    times = {**clock.seconds, "whole": sum(clock.seconds.values())}
+    # Imported after the measurement, so that it does not count.
+    from skstruct.metrics import chunk_f1_score
+
+    return {**times, **results, "f1": chunk_f1_score(y_test, predicted)}

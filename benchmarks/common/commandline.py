@@ -1,0 +1,62 @@
+"""Options that all benchmarks share."""
+
+import argparse
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.common.report import Report
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ROOT / "docs" / "benchmarks" / "generated"
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def make_parser(doc, *, repeat=None):
+    """Parser with the options of every benchmark; `doc` is the docstring of its module."""
+    parser = argparse.ArgumentParser(description=doc.strip().splitlines()[0])
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="smoke test of less than a minute: tiny corpus, one repetition, nothing kept",
+    )
+    parser.add_argument("--output", type=Path, help="folder for tables and figures")
+    if repeat is not None:
+        parser.add_argument("--repeat", type=int, default=repeat, help=f"default {repeat}")
+    return parser
+
+
+def parse(parser):
+    """Parsed command line; a quick run is repeated once."""
+    arguments = parser.parse_args()
+    if arguments.quick and "repeat" in arguments:
+        arguments.repeat = 1
+    return arguments
+
+
+@contextmanager
+def open_report(name, arguments):
+    """Report of a benchmark: in the folder given, else in the documentation.
+
+    A quick run never writes into the documentation: without a folder, its report is temporary.
+    """
+    command = f"python -m benchmarks.{name}"
+    if arguments.output:
+        yield Report(arguments.output, command)
+    elif arguments.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Report(Path(folder), command)
+    else:
+        yield Report(GENERATED / name, command)
+
+
+@contextmanager
+def results_folder(name, arguments):
+    """Folder of the finished runs: that of `--results`, or a temporary one in a quick run."""
+    if arguments.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    else:
+        folder = arguments.results or RESULTS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder

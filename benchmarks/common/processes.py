@@ -1,0 +1,66 @@
+"""Runs in processes of their own: time, peak memory, and systems that take turns."""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+
+class Clock:
+    """Seconds of the named parts of a run."""
+
+    def __init__(self):
+        self.seconds = {}
+        self._since = perf_counter()
+
+    def lap(self, part):
+        """End a part; the next one begins."""
+        now = perf_counter()
+        self.seconds[part] = now - self._since
+        self._since = now
+
+
+def peak_memory():
+    """Peak of the resident set of this process so far, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Unlike this entry, getrusage begins with the peak of the parent process.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def seconds_of(function, n_calls):
+    """Median of the seconds that calls of a function take."""
+    seconds = []
+    for _ in range(n_calls):
+        start = perf_counter()
+        function()
+        seconds.append(perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def run_child(module, *arguments):
+    """Run a module of this package in a fresh process; return the JSON of its last line."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def take_turns(systems, run, repeat, *, warm=()):
+    """Results of ``run(system)`` of each system, as a dict of lists.
+
+    The systems take turns, so that a machine that gets slower gets slower for all of them. Those
+    to `warm` run once before, unmeasured, which fills the cache of compiled kernels.
+    """
+    for system in warm:
+        run(system)
+    results = {system: [] for system in systems}
+    for turn in range(1, repeat + 1):
+        for system in systems:
+            results[system].append(run(system))
+            print(turn, system, results[system][-1], flush=True)
+    return results

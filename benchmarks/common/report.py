@@ -1,0 +1,68 @@
+"""Tables in Markdown and figures, as the pages of the documentation include them."""
+
+import os
+import platform
+
+import numpy as np
+
+
+class Report:
+    """A folder of generated files, each of which names the command that wrote it."""
+
+    def __init__(self, folder, command):
+        self.folder, self.command = folder, command
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name, *parts):
+        """Write paragraphs and tables into the file ``name.md``."""
+        text = "\n\n".join([f"<!-- Written by: {self.command} -->", *parts]) + "\n"
+        (self.folder / f"{name}.md").write_text(text, encoding="utf-8")
+        print(self.folder / f"{name}.md", flush=True)
+
+    def save_figure(self, name, figure):
+        """Save a figure as ``name.svg``, without what differs from one run to the next."""
+        import matplotlib
+
+        # Text instead of outlines: the files are a third of the size.
+        style = {"svg.hashsalt": "skstruct", "svg.fonttype": "none"}
+        with matplotlib.rc_context(style):
+            figure.savefig(
+                self.folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight"
+            )
+
+
+def table(head, rows, left=(0,)):
+    """Markdown table; columns are aligned to the right, but for those listed in `left`."""
+    rule = ["---" if column in left else "---:" for column in range(len(head))]
+    lines = [head, rule, *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def median_and_range(values, digits=1):
+    """Text such as "4.7 (4.4-5.6)"."""
+    middle, low, high = (f"{f(values):.{digits}f}" for f in (np.median, np.min, np.max))
+    return f"{middle} ({low}-{high})"
+
+
+def ratios(slow, fast, key):
+    """Ratios of an entry of the results of two systems, turn by turn."""
+    return [a[key] / b[key] for a, b in zip(slow, fast, strict=True)]
+
+
+def median(results, key):
+    """Median of an entry of results; None where one of them is without it."""
+    values = [result.get(key) for result in results]
+    return None if None in values else float(np.median(values))
+
+
+def note_on_runs(n_turns):
+    """Sentence on the number of runs, and the machine."""
+    runs = "One run of each" if n_turns == 1 else f"Medians of {n_turns} runs of each"
+    return f"{runs}, in turn. {machine()}"
+
+
+def machine():
+    """Python version, processor type and count."""
+    count = os.cpu_count()
+    processors = "one processor" if count == 1 else f"{count} processors"
+    return f"Python {platform.python_version()}, {platform.machine()}, {processors}."

@@ -1,0 +1,1 @@
+"""The experiments of the VRDA paper on n-best lists."""

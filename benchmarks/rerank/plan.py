@@ -1,0 +1,154 @@
+"""Systems, settings that are tried, and the runs that are finished."""
+
+import json
+import time
+from itertools import product
+
+import numpy as np
+
+from benchmarks.common.runs import append_run, read_runs
+from benchmarks.rerank.data import load_task
+from benchmarks.rerank.speech_and_translation import ATIS, LIBRISPEECH, TRANSLATION
+from benchmarks.rerank.taggers import QUICK_TASKS, TAGGER_TASKS
+from benchmarks.rerank.trees import PARSING
+from skstruct import (
+    PerceptronReranker,
+    SGDReranker,
+    TruncatedGradientReranker,
+    VRDAReranker,
+)
+
+# By name; the folds of a task as "task/fold".
+TASKS = {
+    "atis": ATIS,
+    "parse": PARSING,
+    "translation": TRANSLATION,
+    **LIBRISPEECH,
+    **TAGGER_TASKS,
+    **QUICK_TASKS,
+}
+SYSTEMS = {
+    "Perceptron": PerceptronReranker,
+    "SGD": SGDReranker,
+    "TG": TruncatedGradientReranker,
+    "VRDA": VRDAReranker,
+}
+LOSSES = ("hinge", "logistic", "log", "bayes_risk")
+L1 = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3)
+# Tasks whose first column is the score of the system that made the candidates.
+FIXED = {"translation": {"baseline": 0}}
+# Proximal strengths that are tried with each loss, epochs, and rates for SGD.
+ETAS = {"hinge": (1.0,), "logistic": (1.0,), "log": (0.3, 1.0), "bayes_risk": (0.03, 0.1)}
+EPOCHS = {"hinge": (3, 10), "logistic": (10,), "log": (3, 10), "bayes_risk": (10,)}
+RATES = {"hinge": (0.1, 1.0), "logistic": (0.1, 1.0), "log": (0.1, 1.0), "bayes_risk": (1.0, 10.0)}
+
+# Strengths between those of L1, where a model has about a tenth of the weights.
+FINE_L1 = {
+    "hinge": (1.5e-3, 2.5e-3, 3.5e-3),
+    "logistic": (5e-4, 7e-4, 1.5e-3),
+    "log": (1.5e-3, 2.5e-3, 3.5e-3),
+    "bayes_risk": (2e-5, 3e-5, 5e-5),
+}
+# Tasks with fewer settings: those with many groups, and that of quick runs.
+FEW_SETTINGS = ("conll2000", "jnlpba", "addresses")
+# Tasks with few groups and mistakes, on which votes are quick.
+SMALL = ("atis", "translation", *LIBRISPEECH)
+
+
+def few_settings(task):
+    """Settings of a large task: system and parameters."""
+    yield "Perceptron", {"average": True, "max_iter": 10}
+    for loss in LOSSES:
+        rate, eta = RATES[loss][-1], ETAS[loss][-1]
+        yield "SGD", {"loss": loss, "learning_rate": rate, "max_iter": 10}
+        options = {"loss": loss, "eta": eta, "max_iter": 10}
+        for l1, prediction in product((0.0, *L1[2::2]), ("last", "average")):
+            yield "VRDA", {**options, "l1": l1, "prediction": prediction}
+        for l1 in (*L1[3:6:2], *FINE_L1[loss]):
+            yield "VRDA", {**options, "l1": l1, "prediction": "last"}
+        for gravity in (1e-4, 1e-3):
+            options = {"loss": loss, "learning_rate": rate, "max_iter": 10}
+            yield "TG", {**options, "gravity": gravity, "period": 10}
+    yield from settings_of_prediction(task)
+
+
+def settings(task):
+    """All settings of a task: system and parameters, the quick ones first."""
+    if task in FEW_SETTINGS:
+        yield from few_settings(task)
+        return
+    for average, n in product((True, False), (2, 5, 10)):
+        yield "Perceptron", {"average": average, "max_iter": n}
+    for loss in LOSSES:
+        for rate, n in product(RATES[loss], (3, 10)):
+            yield "SGD", {"loss": loss, "learning_rate": rate, "max_iter": n}
+    for loss in LOSSES:
+        for eta, n in product(ETAS[loss], EPOCHS[loss]):
+            options = {"loss": loss, "eta": eta, "max_iter": n}
+            for l1, prediction in product(L1, ("last", "average")):
+                yield "VRDA", {**options, "l1": l1, "prediction": prediction}
+            for l1 in FINE_L1[loss]:
+                yield "VRDA", {**options, "l1": l1, "prediction": "last"}
+    for loss in LOSSES:
+        for rate, gravity, period in product(RATES[loss], (1e-5, 1e-4, 1e-3, 1e-2), (10, 100)):
+            options = {"loss": loss, "learning_rate": rate, "max_iter": 10}
+            yield "TG", {**options, "gravity": gravity, "period": period}
+    yield from settings_of_prediction(task)
+
+
+def settings_of_prediction(task):
+    """Settings that differ only in how they predict."""
+    combinations = product(LOSSES, (0.0, 1e-3)) if task in SMALL else [("hinge", 0.0), ("log", 0.0)]
+    for loss, l1 in combinations:
+        for prediction in ("last", "average", "vote"):
+            n = 3 if task in SMALL else 1
+            options = {"loss": loss, "eta": ETAS[loss][-1], "max_iter": n, "l1": l1}
+            yield "VRDA", {**options, "prediction": prediction}
+
+
+def run_task(task, wanted, data, results):
+    """Make the wanted runs of a task that are not finished: pairs of order and setting."""
+    splits = load_task(task, data, results, TASKS)
+    path = result_path(results, task)
+    done = {run_key(run) for run in read_runs(path)}
+    for order, (system, parameters) in wanted:
+        run = {"system": system, "parameters": parameters, "order": order}
+        if run_key(run) in done:
+            continue
+        done.add(run_key(run))
+        run |= measure(run, splits, FIXED.get(task, {}), TASKS[task].metric)
+        append_run(path, run)
+        print(task, order, system, parameters, run["dev"], run["test"], run["nnz"], flush=True)
+
+
+def measure(run, splits, fixed, metric):
+    """Fit a reranker and score its choices on the other sets; times are processor times."""
+    X, costs = splits["train"].teaching()
+    model = SYSTEMS[run["system"]](random_state=run["order"], **fixed, **run["parameters"])
+    start = time.process_time()
+    model.fit(X, costs)
+    found = {"time": time.process_time() - start, "nnz": int(np.count_nonzero(model.coef_))}
+    for name in ("mistakes", "nnz"):
+        found[f"{name}_history"] = model.history_[name].tolist()
+    for name in ("dev", "test"):
+        start = time.process_time()
+        chosen = model.predict(splits[name].batch)
+        found[f"{name}_time"] = time.process_time() - start
+        found[name] = metric(splits[name].chosen_stats(chosen).sum(axis=0))
+        found[f"{name}_chosen"] = chosen.tolist()
+    return found
+
+
+def result_path(results, task):
+    """File of the finished runs of a task."""
+    return results / f"{task.replace('/', '-')}.jsonl"
+
+
+def run_key(run):
+    """Text that identifies a run."""
+    return json.dumps([run["system"], run["parameters"], run["order"]], sort_keys=True)
+
+
+def folds_of(name):
+    """Names of the folds of a task."""
+    return [fold for fold in TASKS if fold.split("/")[0] == name]

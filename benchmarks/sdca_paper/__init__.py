@@ -1,0 +1,1 @@
+"""The experiments of the SDCA paper (Le Priol et al., 2018)."""

@@ -1,0 +1,70 @@
+"""The experiments of the SDCA paper (Le Priol et al., 2018), run again.
+
+    python -m benchmarks.sdca_paper run --data DIR
+    python -m benchmarks.sdca_paper report
+
+`run` keeps every finished run as a line of JSON in the results folder; started again, it goes on
+where it stopped. A run ends when its duality gap is 1e-8 of the objective, or after the epochs or
+the time of its task (`tasks.py`). `report` writes tables and figures of all runs that are finished.
+Tasks can be named. `--quick` does both on small tasks.
+"""
+
+import os
+from pathlib import Path
+
+from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
+from benchmarks.sdca_paper.plan import (
+    EXPERIMENTS,
+    GAP,
+    QUICK_EXPERIMENTS,
+    SEEDS,
+    SMALLER,
+    UNIFORM,
+    Runs,
+    warm_up,
+)
+from benchmarks.sdca_paper.report import write_report
+from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS
+
+
+def run_all(tasks, experiments, repeated):
+    """Make all runs with the first seed, then those of the `repeated` tasks with the others."""
+    for experiment, names, epochs in experiments:
+        for runs in (runs for runs in tasks if runs.name in names):
+            warm_up(runs)
+            for setting in experiment.values():
+                runs.make(setting, epochs=epochs)
+            runs.release()
+    for seed in range(1, SEEDS):
+        for runs in (runs for runs in tasks if runs.name in repeated):
+            for setting in (GAP, UNIFORM):
+                runs.make(setting, seed)
+            runs.release()
+
+
+def main():
+    """Make runs, or report on them."""
+    parser = make_parser(__doc__)
+    parser.add_argument("action", nargs="?", choices=["run", "report"])
+    parser.add_argument("tasks", nargs="*", default=[], help="by default all")
+    parser.add_argument("--data", type=Path, default=os.environ.get("SKSTRUCT_DATA"))
+    parser.add_argument("--results", type=Path, help="folder of the finished runs")
+    arguments = parse(parser)
+    if not (arguments.action or arguments.quick):
+        parser.error("Name an action, run or report, or pass --quick.")
+    known = QUICK_TASKS if arguments.quick else TASKS
+    with results_folder("sdca_paper", arguments) as results:
+        tasks = [
+            Runs(name, known[name], arguments.data, results) for name in arguments.tasks or known
+        ]
+        if arguments.quick:
+            run_all(tasks, QUICK_EXPERIMENTS, ())
+        elif arguments.action == "run":
+            run_all(tasks, EXPERIMENTS, SMALLER)
+        if arguments.quick or arguments.action == "report":
+            with open_report("sdca_paper", arguments) as report:
+                write_report([runs for runs in tasks if len(runs)], report)
+
+
+if __name__ == "__main__":
+    main()

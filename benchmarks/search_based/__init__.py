@@ -1,0 +1,1 @@
+"""The experiments of the SAPO and structure regularisation papers (Sun, 2014-2018)."""
