@@ -27,7 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "auto_examples/*.py", "auto_examples/*.ipynb"]
+exclude_patterns = ["_build", "benchmarks/generated", "auto_examples/*.py", "auto_examples/*.ipynb"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "py:obj"
 add_function_parentheses = False
