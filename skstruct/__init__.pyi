@@ -1,4 +1,5 @@
 from . import crfpp, crfsuite, datasets, metrics
+from .compiled.warm import warm
 from .features.dicts import SequenceVectorizer
 from .features.embeddings import EmbeddingVectorizer
 from .features.union import SequenceUnion
@@ -16,6 +17,7 @@ from .taggers.sapo import SAPOTagger
 from .taggers.sdca import SDCACRF
 from .templates.hashing import HashingTemplateVectorizer
 from .templates.vectorizers import TemplateVectorizer
+from .utils.versions import show_versions
 
 __all__ = [
     "SDCACRF",
@@ -39,6 +41,8 @@ __all__ = [
     "crfsuite",
     "datasets",
     "metrics",
+    "show_versions",
+    "warm",
 ]
 
 __version__: str

@@ -11,7 +11,8 @@ import numba
 import numpy as np
 import pytest
 
-from skstruct.compiled import cache, entries, folders, keys
+from skstruct import PerceptronTagger
+from skstruct.compiled import cache, entries, folders, keys, log
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
 
@@ -43,7 +44,7 @@ SQUARE = "import small\nprint(small.square(3.0))" + PRINT_ORIGINS
 def folder(monkeypatch, tmp_path):
     """Empty cache of a test."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_told", set())
+    monkeypatch.setattr(log, "_told", set())
     (tmp_path / "small.py").write_text(MODULE)
     return tmp_path / "cache"
 
@@ -177,7 +178,7 @@ def test_versions_have_folders_of_their_own(monkeypatch):
         lambda content: content[:-1],
         lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
         lambda content: b"nonsense" * 100,
-        lambda content: entries.Entry(b"no pickle", b"").pack(),
+        lambda content: entries.Entry(b"no pickle", bytes).pack(),
     ],
     ids=["empty", "head", "cut", "flipped bit", "nonsense", "no pickle"],
 )
@@ -194,7 +195,7 @@ def test_damaged_files_are_compiled_again_and_told_once(one_file, damage, caplog
 
 
 def test_a_file_of_other_argument_types_is_refused(one_file):
-    other = one_file.with_name(keys.file_name(kernel()._cache._kernel, (numba.types.int64,)))
+    other = one_file.with_name(keys.file_name(kernel()._cache.kernel, (numba.types.int64,)))
     other.write_bytes(one_file.read_bytes())
     assert kernel()(1) == 2
     assert origins() == ["compiler"]
@@ -204,7 +205,7 @@ def test_a_missing_symbol_is_compiled_again(one_file, monkeypatch):
     entry = entries.read_entry(one_file.read_bytes())
     signature, reduced, symbols = entries.pickle.loads(entry.code)
     code = entries.dumps((signature, reduced, [*symbols, "nowhere_to_be_found"]))
-    one_file.write_bytes(entries.Entry(code, entry.bitcode).pack())
+    one_file.write_bytes(entries.Entry(code, entry.read_bitcode).pack())
     assert kernel()(1.5) == 3.0
     assert origins() == ["compiler"]
 
@@ -344,3 +345,29 @@ print(sum(small.sum_of_squares.stats.cache_hits.values()))
     assert run(RENAME + code, folder)[0] == ["14.0", "1"]
     assert list(folder.glob("*/*.nbi"))
     assert not list(folder.glob("*/*.kernel"))
+
+
+def test_a_fit_that_compiles_says_so_once(folder, monkeypatch, caplog, capsys):
+    class Stop(Exception):
+        pass
+
+    def compile_and_stop(self):
+        kernel()(1.5)
+        kernel()(1)
+        raise Stop
+
+    def fit(verbose):
+        with pytest.raises(Stop):
+            PerceptronTagger(verbose=verbose).fit([[{"a": 1}], [{"b": 1}]], [["x"], ["y"]])
+
+    monkeypatch.setattr(PerceptronTagger, "_check_params", compile_and_stop)
+    caplog.set_level(logging.INFO, "skstruct")
+    # The second one finds what the first one compiled.
+    fit(verbose=1)
+    fit(verbose=1)
+    assert [record.getMessage() for record in caplog.records] == [log.COMPILING]
+    assert capsys.readouterr().out == f"{log.COMPILING}\n"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder / "another"))
+    fit(verbose=0)
+    assert [record.getMessage() for record in caplog.records] == [log.COMPILING] * 2
+    assert capsys.readouterr().out == ""

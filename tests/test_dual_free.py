@@ -19,7 +19,7 @@ from skstruct.utils.parallel import range_runner
 
 @pytest.fixture(autouse=True)
 def _start_small_sets(monkeypatch):
-    monkeypatch.setattr("skstruct.solvers.batch._MANY_TOKENS", 1000)
+    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1000)
 
 
 def related_data(lengths, n_labels=4, n_features=6, seed=0):
@@ -176,7 +176,7 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
     plain = CRFTagger(tol=1e-6)
     with monkeypatch.context() as patch:
-        patch.setattr("skstruct.solvers.batch._MANY_TOKENS", 10**9)
+        patch.setattr("skstruct.solvers.batch.MANY_TOKENS", 10**9)
         plain.fit(X, y)
     starts = []
 
@@ -233,7 +233,7 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l2):
     batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
     params = {"l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
     started = CRFTagger(**params).fit(batch, y)
-    monkeypatch.setattr("skstruct.solvers.batch._MANY_TOKENS", 10**9)
+    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     if l2 >= 1:
         assert started.history_["objective"][0] < 0.8 * plain.history_["objective"][0]

@@ -39,7 +39,7 @@ LEARNERS = [
 def counted(monkeypatch):
     """Let numba count what it allocates and frees."""
     # The start of CRFTagger, too.
-    monkeypatch.setattr("skstruct.solvers.batch._MANY_TOKENS", 1)
+    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
     _nrt_python.memsys_enable_stats()
     yield
     _nrt_python.memsys_disable_stats()

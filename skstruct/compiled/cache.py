@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-import numba
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
 
-from skstruct.compiled.entries import load_entry, make_entry, read_entry, supported
-from skstruct.compiled.folders import cache_folders, read_file, write_file
+from skstruct.compiled.archive import usable_archives
+from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
+from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
+from skstruct.compiled.log import tell_compiling, tell_once
 
-__all__ = ["Use", "attach_cache", "uses"]
+__all__ = ["Use", "attach_cache", "mark_native", "own_folders", "uses"]
 
 logger = logging.getLogger("skstruct")
 
@@ -23,18 +25,30 @@ class Use(NamedTuple):
 
     kernel: str
     signature: tuple
-    origin: str  # "cache" or "compiler"
+    origin: str  # baseline of the archive, "cache" or "compiler"
 
 
 uses = []
-_told = set()
+CANNOT_KEEP = (
+    "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles them again. "
+    "Set NUMBA_CACHE_DIR to a folder that can be written to."
+)
 
 
-def tell_once(level, message, *values):
-    """Log a message if no other one with the same text was logged by this process."""
-    if message not in _told:
-        _told.add(message)
-        logger.log(level, message, *values)
+def own_folders(target=None):
+    """Folders where kernels that are compiled here may be, by default with numba's CPU target."""
+    target = cpu_target.target_context if target is None else target
+    return cache_folders(folder_name(target.codegen().magic_tuple()))
+
+
+def mark_native():
+    """From now on, prefer what is compiled here to what came with the package."""
+    if write_file(own_folders(), NATIVE, b"") is None:
+        tell_once(logging.WARNING, CANNOT_KEEP, _places(own_folders()))
+
+
+def _places(folders):
+    return " and ".join(str(folder.parent) for folder in folders)
 
 
 def attach_cache(kernel):
@@ -48,7 +62,7 @@ def attach_cache(kernel):
         # A release of numba that has changed inside.
         kernel.enable_caching()
     except RuntimeError:
-        tell_once(logging.WARNING, "Compiled kernels cannot be kept: no folder can be written to.")
+        tell_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
     return kernel
 
 
@@ -62,33 +76,45 @@ class KernelCache(NullCache):
     """
 
     def __init__(self, function):
-        self._kernel = f"{function.__module__}.{function.__qualname__}".rpartition(".kernels.")[2]
+        self.kernel = f"{function.__module__}.{function.__qualname__}".rpartition(".kernels.")[2]
 
     @property
     def cache_path(self):
         """The folder that is tried first."""
-        return str(self._folders(numba.core.registry.cpu_target.target_context)[0])
-
-    def _folders(self, target):
-        return cache_folders(folder_name(target.codegen().magic_tuple()))
+        return str(own_folders()[0])
 
     def load_overload(self, signature, target):
         """Find compiled code; None has numba compile."""
         target.refresh()
-        result = self._load_own(signature, target) if sources_unchanged() else None
-        uses.append(Use(self._kernel, signature, "compiler" if result is None else "cache"))
-        return result
+        for origin, content in self._contents(signature, target):
+            result = self._load(content, signature, target)
+            if result is not None:
+                uses.append(Use(self.kernel, signature, origin))
+                return result
+        tell_compiling()
+        uses.append(Use(self.kernel, signature, "compiler"))
+        return None
 
-    def _load_own(self, signature, target):
-        content = read_file(self._folders(target), file_name(self._kernel, signature))
+    def _contents(self, signature, target):
+        """Entries, or contents of files, that may fit, each with its origin; the best one first."""
+        if not sources_unchanged():
+            return
+        folders, name = own_folders(target), file_name(self.kernel, signature)
+        if not is_native(folders):
+            for archive in usable_archives():
+                yield archive.baseline, archive.find(name)
+        yield "cache", read_file(folders, name)
+
+    def _load(self, content, signature, target):
         if content is None:
             return None
         try:
-            return load_entry(read_entry(content), signature, target)
+            entry = content if isinstance(content, Entry) else read_entry(content)
+            return load_entry(entry, signature, target)
         # Unpickling raises whatever it likes.
         except Exception:
-            message = "A cached kernel is damaged, and is compiled again: %s"
-            tell_once(logging.WARNING, message, self._kernel)
+            message = "A compiled kernel is damaged, and is compiled again: %s"
+            tell_once(logging.WARNING, message, self.kernel)
             return None
 
     def save_overload(self, signature, result):
@@ -98,14 +124,10 @@ class KernelCache(NullCache):
         try:
             entry = make_entry(signature, result)
         except Exception:
-            logger.debug("%s cannot be kept", self._kernel, exc_info=True)
+            logger.debug("%s cannot be kept", self.kernel, exc_info=True)
             return
         if entry is None:
             return
-        folders = self._folders(result.target_context)
-        if write_file(folders, file_name(self._kernel, signature), entry.pack()) is None:
-            message = (
-                "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles "
-                "them again. Set NUMBA_CACHE_DIR to a folder that can be written to."
-            )
-            tell_once(logging.WARNING, message, " and ".join(str(f.parent) for f in folders))
+        folders = own_folders(result.target_context)
+        if write_file(folders, file_name(self.kernel, signature), entry.pack()) is None:
+            tell_once(logging.WARNING, CANNOT_KEEP, _places(folders))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Callable
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -33,11 +34,11 @@ class Entry(NamedTuple):
     """One compiled kernel."""
 
     code: bytes  # pickled (signature, reduced result, undefined symbols)
-    bitcode: bytes
+    read_bitcode: Callable  # returns bytes
 
     def pack(self):
         """The entry as the content of a file."""
-        content = len(self.code).to_bytes(8, "little") + self.code + self.bitcode
+        content = len(self.code).to_bytes(8, "little") + self.code + self.read_bitcode()
         return _MAGIC + hashlib.sha256(content).digest() + content
 
 
@@ -47,7 +48,7 @@ def read_entry(content):
     if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(body).digest() != digest:
         raise DamagedEntry
     middle = 8 + int.from_bytes(body[:8], "little")
-    return Entry(body[8:middle], body[middle:])
+    return Entry(body[8:middle], lambda: body[middle:])
 
 
 def supported():
@@ -71,7 +72,7 @@ def make_entry(signature, result):
     name, kind, (code, bitcode) = library
     stub = _stub(result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name)
     reduced = ((name, kind, (code, stub)), *rest)
-    return Entry(dumps((signature, reduced, undefined_symbols(code))), bitcode)
+    return Entry(dumps((signature, reduced, undefined_symbols(code))), lambda: bitcode)
 
 
 def _stub(*names):
@@ -94,7 +95,7 @@ def load_entry(entry, signature, target):
 
     def module_for_linking():
         if not parsed:
-            parsed.append(llvm.parse_bitcode(entry.bitcode))
+            parsed.append(llvm.parse_bitcode(entry.read_bitcode()))
         return parsed[0]
 
     result.library._get_module_for_linking = module_for_linking

@@ -16,10 +16,12 @@ from pathlib import Path
 import numba
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["cache_folders", "read_file", "replaced", "write_file"]
+__all__ = ["NATIVE", "cache_folders", "is_native", "read_file", "replaced", "write_file"]
 
 # Folders of other environments are kept if they are among the newest or were used within a day.
 KEPT = 5
+# Name of a file that says: prefer this folder to what came with the package.
+NATIVE = "native"
 _DAY = 24 * 3600
 _FOLDER = re.compile("skstruct-[0-9a-f]{20}")
 
@@ -36,6 +38,11 @@ def cache_folders(name):
         user = AppDirs(appname="skstruct", appauthor=False).user_cache_dir
         places = [Path(__file__).parent / "__pycache__", Path(user)]
     return [place / name for place in places]
+
+
+def is_native(folders):
+    """Whether what is compiled here comes before what came with the package."""
+    return any((folder / NATIVE).exists() for folder in folders)
 
 
 def read_file(folders, name):

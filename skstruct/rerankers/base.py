@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from skstruct.compiled.log import compiling_announced
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
 from skstruct.input.training_set import as_rows
@@ -153,7 +154,7 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
             If X, y or a parameter is invalid, or if a group is empty or has a single candidate.
             The message names the group. The estimator is left unchanged.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), compiling_announced(self.verbose):
             groups, by_cost = self._read_training_set(X, y, sample_weight, baseline_score)
             self._fit(groups, by_cost)
         return self

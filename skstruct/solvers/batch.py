@@ -21,7 +21,7 @@ from skstruct.utils.parallel import range_runner
 __all__ = ["Settings", "solve"]
 
 # Below this many tokens a fit takes less time than compiling the stochastic start once.
-_MANY_TOKENS = 10_000
+MANY_TOKENS = 10_000
 # Steps of L-BFGS from zero before the curvature is of any use.
 _BLIND_STEPS = 15
 
@@ -102,7 +102,7 @@ def _starts(objective, l1, start):
     if start is not None:
         yield objective.pack(start), 1
         return
-    if len(objective.labels) >= _MANY_TOKENS and not (l1 or objective.partial):
+    if len(objective.labels) >= MANY_TOKENS and not (l1 or objective.partial):
         theta = objective.stochastic_start()
         if theta is not None:
             yield theta, 1

@@ -12,6 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from skstruct.compiled.log import compiling_announced
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
@@ -113,7 +114,7 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_watched(self, X, y, sample_weight, validation, on_prediction):
         """Learn as `fit`, and call a function with each prediction for the validation set."""
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
             solve = self._solver()
             warm = self.warm_start and hasattr(self, "coef_")

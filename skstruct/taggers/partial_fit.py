@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from skstruct.compiled.log import compiling_announced
 from skstruct.input.constraints import forbid
 from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.kernels.online.loop import N_PROGRESS, OnlineState
@@ -82,7 +83,7 @@ class PartialFitMixin:
         ValueError
             As in `fit`; and if `classes` are not those of the first call.
         """
-        with unchanged_on_error(self) as undo:
+        with unchanged_on_error(self) as undo, compiling_announced(self.verbose):
             self._check_params()
             if self.class_weight is not None:
                 # Imported where it is needed: few taggers weigh classes.

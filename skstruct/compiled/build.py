@@ -1,0 +1,189 @@
+"""Build the archives of compiled kernels that wheels carry.
+
+    python -m skstruct.compiled.build FOLDER --baselines x86-64-v3,x86-64-v4
+
+The first baseline is one that this processor meets: its kernels are called while they are compiled,
+which tells the types of their arguments. For the others they are compiled and never called.
+
+The work is cut into parts, each with a process, a cache and numbers of its own, so that archives do
+not depend on how many processes there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+__all__ = ["build", "called_kernels"]
+
+# The estimators of each part share kernels; one more part is for those that are not listed.
+PARTS = (
+    ("CRFTagger",),
+    ("PerceptronTagger", "MIRATagger", "SAPOTagger"),
+    ("SDCACRF",),
+)
+N_PARTS = len(PARTS) + 1
+
+
+def build(folder, baselines, n_jobs):
+    """Write an archive for each baseline into a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+    baselines : list of str
+        Names of processors; this one must have the features of the first.
+    n_jobs : int
+        How many processes work at a time.
+    """
+    from skstruct.compiled.archive import host_baselines
+
+    if baselines[0] not in host_baselines():
+        raise ValueError(f"This processor cannot run code for {baselines[0]}; name another first.")
+    folder = Path(folder).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(n_jobs) as pool:
+        signatures = Path(work) / "signatures.pickle"
+        for number, baseline in enumerate(baselines):
+            what = ["--compile", str(signatures)] if number else ["--run"]
+            caches = [Path(work) / baseline / str(part) for part in range(N_PARTS)]
+
+            def start(part, baseline=baseline, what=what, caches=caches):
+                _python(caches[part], baseline, *what, "--part", str(part))
+
+            list(pool.map(start, range(N_PARTS)))
+            # What several parts have compiled is taken from the first of them.
+            for cache in reversed(caches):
+                shutil.copytree(cache, cache.parent / "all", dirs_exist_ok=True)
+            if number == 0:
+                _python(caches[0].parent / "all", baseline, "--record", str(signatures))
+            write = ["--write", str(folder), "--compile", str(signatures)]
+            _python(caches[0].parent / "all", baseline, *write)
+
+
+def _python(cache, baseline, *arguments):
+    """Run this module in a process that compiles for a baseline, and for its own cache."""
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(cache),
+        "NUMBA_CPU_NAME": baseline,
+        "NUMBA_CPU_FEATURES": "",
+        "PYTHONHASHSEED": "0",
+        "SKSTRUCT_KERNELS": "local",
+    }
+    cache.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "skstruct.compiled.build", *arguments]
+    subprocess.run(command, check=True, env=environment)
+
+
+def _run_part(part):
+    """Run the steps of one part, which compiles what they call."""
+    from skstruct.compiled.workload import run_step, steps
+
+    listed = {name for names in PARTS for name in names}
+    for step in steps():
+        if step.estimator in PARTS[part] if part < len(PARTS) else step.estimator not in listed:
+            run_step(step)
+
+
+def _record(path):
+    """Write down which kernels Python calls, and with arguments of which types.
+
+    With a full cache, these are all that are loaded: what kernels call is part of their code.
+    """
+    from skstruct.compiled.cache import uses
+    from skstruct.compiled.workload import run_step, steps
+
+    for step in steps():
+        run_step(step)
+    late = [f"{use.kernel}{use.signature}" for use in uses if use.origin == "compiler"]
+    if late:
+        raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
+    found = {repr(use): (use.kernel, use.signature) for use in uses}
+    path.write_bytes(pickle.dumps([found[key] for key in sorted(found)]))
+
+
+def _compile_part(signatures, part):
+    for name, signature in signatures[part::N_PARTS]:
+        module, _, kernel = name.rpartition(".")
+        getattr(import_module(f"skstruct.kernels.{module}"), kernel).compile(signature)
+
+
+def _write(folder, signatures):
+    import numba
+
+    from skstruct.compiled.archive import archive_name, write_archive
+    from skstruct.compiled.cache import own_folders
+    from skstruct.compiled.entries import read_entry
+    from skstruct.compiled.folders import read_file
+    from skstruct.compiled.keys import file_name
+
+    names = [file_name(*signature) for signature in signatures]
+    entries = {name: read_entry(read_file(own_folders(), name)) for name in names}
+    baseline = numba.config.CPU_NAME
+    path = folder / archive_name(baseline)
+    write_archive(path, baseline, entries, called_kernels())
+    print(f"{path.name}: {len(entries)} kernels, {path.stat().st_size / 1e6:.1f} MB")
+
+
+def called_kernels():
+    """Names of the kernels that other kernels call, as far as their code names them."""
+    import skstruct.kernels
+
+    found = walk_packages(skstruct.kernels.__path__, "skstruct.kernels.")
+    modules = [import_module(module.name) for module in found]
+    kernels = [k for module in modules for k in vars(module).values() if hasattr(k, "py_func")]
+    called = set()
+    for kernel in kernels:
+        codes = [kernel.py_func.__code__]
+        for code in codes:
+            codes += [constant for constant in code.co_consts if hasattr(constant, "co_names")]
+            for name in code.co_names:
+                other = getattr(kernel.py_func.__globals__.get(name), "_cache", None)
+                if other is not None:
+                    called.add(other.kernel)
+    return called
+
+
+def main():
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--baselines", help="all for this kind of processor by default")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    # For the processes that the command starts.
+    for name in ("--compile", "--record", "--write"):
+        parser.add_argument(name, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part is not None:
+        from skstruct.compiled.warm import number_symbols_from
+
+        number_symbols_from((1 + options.part) * 10**9)
+    if options.run:
+        _run_part(options.part)
+    elif options.record:
+        _record(options.record)
+    elif options.write:
+        _write(options.write, pickle.loads(options.compile.read_bytes()))
+    elif options.compile:
+        _compile_part(pickle.loads(options.compile.read_bytes()), options.part)
+    else:
+        from skstruct.compiled.archive import all_baselines
+
+        baselines = options.baselines.split(",") if options.baselines else all_baselines()
+        build(options.folder, baselines, options.jobs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Compiling ahead of time, in several processes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+
+import joblib
+
+__all__ = ["number_symbols_from", "warm"]
+
+
+def warm(names=None, *, n_jobs=-1, native=False):
+    """Compile kernels now, so that no `fit` or `predict` has to wait for them.
+
+    Kernels that came with the package, or were compiled before, are left alone. What is compiled
+    is kept where :func:`show_versions` says.
+
+    Parameters
+    ----------
+    names : str or list of str, default=None
+        Names of estimators, which are prepared for their default parameters. All estimators with
+        all parameters by default.
+    n_jobs : int, default=-1
+        How many processes compile side by side, -1 for as many as there are processors.
+    native : bool, default=False
+        Also compile what came with the package, for exactly this processor, and prefer it from now
+        on. Most processors gain nothing by it.
+
+    Returns
+    -------
+    counts : dict of str to int
+        How many kernels were compiled ("compiler"), were there already ("cache"), or came with the
+        package (under the name of the class of processors that they were built for).
+
+    Raises
+    ------
+    ValueError
+        If a name is not that of an estimator.
+
+    Examples
+    --------
+    >>> import skstruct
+    >>> skstruct.warm("CRFTagger")  # doctest: +SKIP
+    {'compiler': 131}
+    """
+    # Imported here: these import every estimator.
+    from skstruct.compiled.workload import estimators, steps
+
+    wanted = [names] if isinstance(names, str) else names
+    unknown = sorted(set(wanted or ()) - set(estimators()))
+    if unknown:
+        raise ValueError(
+            f"No estimator to compile for is called {unknown[0]!r}; there are "
+            f"{', '.join(estimators())}."
+        )
+    chosen = [
+        number
+        for number, step in enumerate(steps())
+        if wanted is None or (step.estimator in wanted and step.typical)
+    ]
+    # One step at a time: they differ much in how long they take.
+    parallel = joblib.Parallel(
+        n_jobs=min(joblib.cpu_count(), len(chosen)) if n_jobs == -1 else n_jobs,
+        backend="loky",
+        batch_size=1,
+        pre_dispatch="n_jobs",
+    )
+    counts = sum(parallel(joblib.delayed(_run)(number, native) for number in chosen), Counter())
+    if native:
+        from skstruct.compiled.cache import mark_native
+
+        mark_native()
+    return dict(counts)
+
+
+def _run(number, native):
+    """Run one step in a process of its own; count where its kernels came from."""
+    from skstruct.compiled import cache
+    from skstruct.compiled.workload import run_step, steps
+
+    if native:
+        os.environ["SKSTRUCT_KERNELS"] = "local"
+    number_symbols_from((1 + os.getpid()) * 10**5)
+    cache.uses.clear()
+    run_step(steps()[number])
+    return Counter(use.origin for use in cache.uses)
+
+
+def number_symbols_from(start):
+    """Set the number that numba gives to the next function, in this process only once.
+
+    It is part of the names of symbols. Numba tells functions with the same name, such as closures
+    of its own, apart by nothing else, so that what processes compile side by side, and load
+    together, should be numbered apart.
+    """
+    from numba.core.bytecode import FunctionIdentity
+
+    if not _numbered and hasattr(FunctionIdentity, "_unique_ids"):
+        FunctionIdentity._unique_ids = itertools.count(start)
+        _numbered.append(start)
+
+
+_numbered = []

@@ -1,0 +1,76 @@
+"""Versions of what skstruct stands on, and where its compiled kernels come from."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+__all__ = ["show_versions"]
+
+PACKAGES = (
+    "skstruct",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "llvmlite",
+    "joblib",
+    "lazy-loader",
+    "pooch",
+)
+
+
+def show_versions():
+    """Print what a bug report should say.
+
+    These are the versions of Python and of the packages that skstruct needs, the processor, and
+    where compiled kernels come from: which of those that came with the package can be used here,
+    and the folders where those that are compiled here are kept.
+
+    Examples
+    --------
+    >>> import skstruct
+    >>> skstruct.show_versions()
+    Python ...
+    """
+    print(f"Python {platform.python_version()}, {platform.platform()}")
+    for name in PACKAGES:
+        try:
+            print(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            print(f"{name} (not installed)")
+    print("\nKernels")
+    for line in _kernel_lines():
+        print(f"  {line}")
+
+
+def _kernel_lines():
+    # Imported here: who asks for the version alone does not wait for numba.
+    import llvmlite.binding as llvm
+    import numba
+
+    if numba.config.DISABLE_JIT:
+        return ["not compiled: NUMBA_DISABLE_JIT is set"]
+    from skstruct.compiled.archive import archive_report
+    from skstruct.compiled.cache import own_folders, uses
+    from skstruct.compiled.folders import is_native
+    from skstruct.compiled.keys import sources_hash
+
+    folders = own_folders()
+    counts = [
+        sum(use.origin == "compiler" for use in uses),
+        sum(use.origin == "cache" for use in uses),
+    ]
+    counts.append(len(uses) - sum(counts))
+    lines = [f"processor: {llvm.get_host_cpu_name()}"]
+    lines += [f"from the package, {line}" for line in archive_report()]
+    for folder in folders:
+        n_files = len(list(folder.glob("*.kernel")))
+        lines.append(f"from the cache: {folder}, {n_files} kernels")
+    if is_native(folders):
+        lines.append("the cache comes first, as `skstruct warm --native` has it")
+    if sources_hash() is None:
+        lines.append("neither is used: the sources of the kernels cannot be read")
+    compiled, cached, shipped = counts
+    lines.append(f"this process: {shipped} from the package, {cached} cached, {compiled} compiled")
+    return lines

@@ -1,0 +1,208 @@
+"""Compiled kernels that come with the package: used where they fit, and nowhere else."""
+
+import itertools
+import logging
+import multiprocessing
+import zipfile
+from importlib import resources
+
+import numba
+import pytest
+
+from skstruct.compiled import archive, cache, keys, log
+from skstruct.compiled.entries import DamagedEntry, read_entry
+from skstruct.kernels._jit import jit
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+BASELINE = "some-processor"
+
+
+def triple(x):
+    """A kernel in Python."""
+    return 3 * x
+
+
+def kernel():
+    """A new dispatcher, which has nothing in memory."""
+    return jit(triple)
+
+
+def origins():
+    return [use.origin for use in cache.uses if use.kernel.endswith("triple")]
+
+
+@pytest.fixture
+def shipped(monkeypatch, tmp_path):
+    """File of an archive that has one kernel, which the user's cache has not."""
+    monkeypatch.setattr(log, "_told", set())
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "builder"))
+    monkeypatch.setattr(archive, "_baselines", lambda: {BASELINE: frozenset()})
+    monkeypatch.setattr(archive, "folder", lambda: tmp_path)
+    compiled = kernel()
+    assert compiled(2.0) == 6.0
+    (built,) = tmp_path.glob("builder/*/*.kernel")
+    path = tmp_path / archive.archive_name(BASELINE)
+    entries = {built.name: read_entry(built.read_bytes())}
+    archive.write_archive(path, BASELINE, entries, {compiled._cache.kernel})
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "user"))
+    archive._fitting_archives.cache_clear()
+    cache.uses.clear()
+    yield path
+    archive._fitting_archives.cache_clear()
+
+
+def test_what_is_shipped_is_not_compiled(shipped):
+    assert kernel()(2.0) == 6.0
+    assert origins() == [BASELINE]
+    assert not (shipped.parent / "user").exists()
+
+
+def test_other_argument_types_are_compiled_and_kept(shipped):
+    assert kernel()(2) == 6
+    assert kernel()(2) == 6
+    assert origins() == ["compiler", "cache"]
+
+
+def test_kernels_compiled_here_call_those_that_are_shipped(shipped):
+    inner = kernel()
+    assert inner(2.0) == 6.0
+
+    @jit
+    def outer(x):
+        return inner(x) + 1.0
+
+    assert outer(2.0) == 7.0
+    assert origins() == [BASELINE]
+
+
+def test_a_shipped_kernel_that_none_was_to_call(shipped):
+    name = next(iter(archive.Archive(shipped.read_bytes())._names - {"about.json"}))
+    found = archive.Archive(shipped.read_bytes()).find(name.removesuffix(".bc"))
+    archive.write_archive(shipped, BASELINE, {name.removesuffix(".bc"): found}, set())
+    inner = kernel()
+    assert inner(2.0) == 6.0
+    with pytest.raises(Exception, match="SKSTRUCT_KERNELS=local"):
+        jit(lambda x: inner(x) + 1.0)(2.0)
+
+
+@pytest.mark.parametrize(
+    "part", ["sources", "numba", "llvmlite", "numpy", "python", "OPT", "format"]
+)
+def test_another_environment(shipped, monkeypatch, part):
+    ours = keys.environment()
+    monkeypatch.setattr(archive, "environment", lambda: {**ours, part: f"{ours[part]}-other"})
+    monkeypatch.setattr(archive, "archive_name", lambda baseline: shipped.name)
+    assert kernel()(2.0) == 6.0
+    assert origins() == ["compiler"]
+    assert archive.archive_report() == [f"{BASELINE}: made for another {part}"]
+
+
+def test_a_processor_that_lacks_a_feature(shipped, monkeypatch):
+    monkeypatch.setattr(archive, "_baselines", lambda: {BASELINE: frozenset(["telepathy"])})
+    assert kernel()(2.0) == 6.0
+    assert origins() == ["compiler"]
+    assert archive.archive_report() == [f"{BASELINE}: this processor lacks telepathy"]
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "AMD64", "aarch64", "arm64"])
+def test_baselines_build_on_each_other(monkeypatch, machine):
+    monkeypatch.setattr(archive.platform, "machine", lambda: machine)
+    needed = list(archive._baselines().values())
+    assert needed
+    assert all(better > worse for better, worse in itertools.pairwise(needed))
+
+
+def test_an_unknown_processor(monkeypatch):
+    monkeypatch.setattr(archive.platform, "machine", lambda: "abacus")
+    assert archive.archive_report() == ["none for this kind of processor"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("CPU_NAME", "generic"), ("CPU_FEATURES", "")])
+def test_a_processor_that_the_user_names(shipped, monkeypatch, name, value):
+    monkeypatch.setattr(numba.config, name, value)
+    assert kernel()(2.0) == 6.0
+    assert origins() == ["compiler"]
+
+
+def test_local_kernels_on_demand(shipped, monkeypatch):
+    monkeypatch.setenv("SKSTRUCT_KERNELS", "local")
+    assert kernel()(2.0) == 6.0
+    assert origins() == ["compiler"]
+    assert "SKSTRUCT_KERNELS" in archive.archive_report()[0]
+
+
+def test_native_kernels_come_first(shipped, monkeypatch):
+    monkeypatch.setenv("SKSTRUCT_KERNELS", "local")
+    kernel()(2.0)
+    monkeypatch.delenv("SKSTRUCT_KERNELS")
+    kernel()(2.0)
+    cache.mark_native()
+    kernel()(2.0)
+    assert origins() == ["compiler", BASELINE, "cache"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: b"nonsense" * 100,
+        lambda content: content.replace(b"about.json", b"above.json"),
+    ],
+    ids=["empty", "cut", "nonsense", "no about.json"],
+)
+def test_a_damaged_archive_is_not_used_and_told_once(shipped, damage, caplog):
+    shipped.write_bytes(damage(shipped.read_bytes()))
+    assert kernel()(2.0) == 6.0
+    assert kernel()(2) == 6
+    assert origins() == ["compiler"] * 2
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_a_damaged_kernel_in_an_archive(shipped, caplog):
+    content = bytearray(shipped.read_bytes())
+    with zipfile.ZipFile(shipped) as members:
+        (member,) = (i for i in members.infolist() if i.filename.endswith(".kernel"))
+    content[member.header_offset + len(member.filename) + 500] ^= 1
+    shipped.write_bytes(bytes(content))
+    assert kernel()(2.0) == 6.0
+    assert origins() == ["compiler"]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_entries_of_folders_are_no_archive(shipped):
+    with pytest.raises(DamagedEntry):
+        read_entry(shipped.read_bytes())
+
+
+def test_the_same_kernels_make_the_same_archive(shipped, tmp_path):
+    before = archive.Archive(shipped.read_bytes())
+    name = next(name for name in before._names if name.endswith(".kernel"))
+    again = tmp_path / "again.zip"
+    archive.write_archive(again, BASELINE, {name: before.find(name)}, {name.rpartition("-")[0]})
+    assert again.read_bytes() == shipped.read_bytes()
+
+
+def _origin_in_a_child(queue):
+    cache.uses.clear()
+    kernel()(2.0)
+    queue.put(origins())
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_processes_read_the_archive(shipped):
+    kernel()(2.0)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=_origin_in_a_child, args=(queue,)) for _ in range(4)]
+    for child in children:
+        child.start()
+    assert [queue.get(timeout=60) for _ in children] == [[BASELINE]] * 4
+    for child in children:
+        child.join()
+
+
+def test_archives_are_looked_for_in_the_package():
+    assert archive.folder() == resources.files("skstruct.compiled") / "archives"

@@ -1,0 +1,96 @@
+"""Compiling ahead of time, and what the commands say."""
+
+import subprocess
+import sys
+
+import numba
+import pytest
+
+import skstruct
+from skstruct.__main__ import main
+from skstruct.compiled import build, cache, workload
+
+needs_numba = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+
+@needs_numba
+def test_a_second_process_finds_what_was_compiled_ahead(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    code = "import skstruct; print(skstruct.warm('PerceptronReranker', n_jobs=1))"
+    command = [sys.executable, "-c", code]
+    first, second = (
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2)
+    )
+    assert "compiler" in first
+    assert "compiler" not in second
+    assert "cache" in second
+
+
+def test_an_unknown_estimator():
+    with pytest.raises(ValueError, match="called 'NoTagger'; there are CRFTagger, "):
+        skstruct.warm(["CRFTagger", "NoTagger"])
+
+
+def test_every_estimator_has_typical_steps():
+    typical = {step.estimator for step in workload.steps() if step.typical}
+    public = {
+        name
+        for name in skstruct.__all__
+        if hasattr(getattr(skstruct, name), "fit") and name not in WITHOUT_KERNELS
+    }
+    assert typical == public
+
+
+# These have none of their own.
+WITHOUT_KERNELS = {"EmbeddingVectorizer", "NBestReranker", "SequenceUnion"}
+
+
+def test_titles_tell_steps_apart():
+    titles = [(step.estimator, step.title) for step in workload.steps()]
+    assert len(set(titles)) == len(titles)
+
+
+def test_kernels_that_others_call():
+    called = build.called_kernels()
+    assert any(name.startswith("vector.rows.") for name in called)
+    assert not any("epoch" in name and name.startswith("online.perceptron") for name in called)
+
+
+def test_command_warm(monkeypatch, capsys):
+    calls = []
+
+    def warm(names, **options):
+        calls.append((names, options))
+        return {"compiler": 3, "cache": 2, "x86-64-v3": 5}
+
+    monkeypatch.setattr("skstruct.compiled.warm.warm", warm)
+    main(["warm", "CRFTagger", "--jobs", "2"])
+    main(["warm", "--native"])
+    assert calls == [
+        (["CRFTagger"], {"n_jobs": 2, "native": False}),
+        (None, {"n_jobs": -1, "native": True}),
+    ]
+    assert capsys.readouterr().out.startswith("3 kernels compiled, 7 found, ")
+
+
+def test_command_warm_with_an_unknown_estimator(capsys):
+    with pytest.raises(SystemExit):
+        main(["warm", "NoTagger"])
+    assert "called 'NoTagger'" in capsys.readouterr().err
+
+
+@needs_numba
+def test_versions(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "uses", [cache.Use("a", (), "cache"), cache.Use("b", (), "any")])
+    main(["versions"])
+    output = capsys.readouterr().out
+    assert f"numba {numba.__version__}" in output
+    assert str(tmp_path) in output
+    assert "this process: 1 from the package, 1 cached, 0 compiled" in output
+
+
+def test_versions_without_compilation(capsys, monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    skstruct.show_versions()
+    assert "NUMBA_DISABLE_JIT" in capsys.readouterr().out
