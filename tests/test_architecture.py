@@ -174,7 +174,6 @@ def test_modules_that_an_estimator_loads(name):
 @pytest.mark.skipif(
     not (ROOT.parent / "CONTRIBUTING.md").exists(), reason="the package is installed without"
 )
-@pytest.mark.xfail(strict=True, reason="The map still has the files before they moved.")
 def test_map_names_every_file():
     """The map in CONTRIBUTING.md has a row for each room with the names of its files."""
     text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
