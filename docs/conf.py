@@ -10,6 +10,7 @@ from pathlib import Path
 
 import skstruct
 from skstruct.datasets import fetch_conll2000
+from skstruct.solvers.registry import SOLVERS, support_table
 
 project = "skstruct"
 author = "The skstruct developers"
@@ -27,7 +28,13 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "benchmarks/generated", "auto_examples/*.py", "auto_examples/*.ipynb"]
+exclude_patterns = [
+    "_build",
+    "benchmarks/generated",
+    "generated/solvers.rst",
+    "auto_examples/*.py",
+    "auto_examples/*.ipynb",
+]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "py:obj"
 add_function_parentheses = False
@@ -44,6 +51,21 @@ myst_enable_extensions = ["dollarmath"]
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_selector = "div:not(.sphx-glr-script-out) > div.highlight > pre"
+
+
+def write_solver_table():
+    """Write the table of the guide that says what each solver supports."""
+    marks = {True: "✓", False: "–"}
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for first, *others in [("", *(f'``"{name}"``' for name in SOLVERS)), *support_table()]:
+        lines.append(f"   * - {first}")
+        lines += [f"     - {marks.get(cell, cell)}" for cell in others]
+    folder = Path(__file__).parent / "generated"
+    folder.mkdir(exist_ok=True)
+    (folder / "solvers.rst").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+write_solver_table()
 
 
 def corpus_is_on_disk():

@@ -8,6 +8,7 @@ when a fit asks for them.
 from __future__ import annotations
 
 from importlib import import_module
+from numbers import Real
 from typing import Any, NamedTuple
 
 __all__ = ["ABILITIES", "SOLVERS", "check_parameters", "load", "require", "support_table"]
@@ -153,7 +154,9 @@ def check_parameters(solver, params):
     for name, ability in ABILITIES.items():
         if ability.parameter is not None and ability.is_asked_for(params[ability.parameter]):
             value = params[ability.parameter]
-            require(solver, name, f"{ability.parameter}={value!r}")
+            is_short = value is None or isinstance(value, (str, Real))
+            what = f"{ability.parameter}={value!r}" if is_short else ability.parameter
+            require(solver, name, what)
 
 
 def support_table():
