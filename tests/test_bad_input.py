@@ -247,7 +247,7 @@ def test_feature_dicts_for_a_tagger_fitted_on_numbers(tagger):
         ([1, 2, 3], "Sequence 0: its labels must be a list with one label for each token"),
         ([Y[0], None, Y[2]], "Sequence 1: its labels must be a list with one label for each token"),
         ([Y[0], [1], Y[2]], "Sequence 1, token 0: label 1 is not a string like the first label"),
-        ([[0, 1], [1], [0, "B", 1]], "Sequence 2, token 1: label 'B' is not an integer as the"),
+        ([[0, 1], [1], [0, "B", 1]], "Sequence 2, token 1: label 'B' is not an integer like the"),
         ([[0.0, 1.0], [1.0], [0.0, 1.0, 0.0]], "Sequence 0, token 0: label 0.0 is neither a str"),
         ([Y[0], Y[1], ["C", 1.5, "A"]], "Sequence 2, token 1: label 1.5 is neither a string"),
         ([Y[0], Y[1], ["C", np.nan, "A"]], "Sequence 2, token 1: label nan is neither a string"),

@@ -210,6 +210,6 @@ class SDCACRF(BaseTagger):
 
     def _keep(self, solution):
         super()._keep(solution)
-        objective = solution.history["objective"][-1]
+        objective = float(solution.history["objective"][-1])
         self.duality_gap_ = solution.bound
         self.relative_duality_gap_ = solution.bound / objective if solution.bound > 0 else 0.0
