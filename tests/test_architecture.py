@@ -20,7 +20,7 @@ ROOT = Path(skstruct.__file__).parent
 # The floors from the ground up: rooms and the number of lines that a module there may have.
 # Kernels state the formulas they compute, which takes room.
 FLOORS = [
-    {"compiled": 150},
+    {"compiled": 200},
     {"utils": 250},
     {"kernels._jit": 50},
     {"kernels.vector": 400},
@@ -37,14 +37,20 @@ FLOORS = [
     {"rerankers": 400},
     {"crfsuite": 410},
     {"crfpp": 400},
+    # What compiles ahead of time runs every estimator.
+    {"compiled.workload": 250},
+    {"compiled.warm": 200},
+    {"compiled.build": 200},
+    {"__main__": 100},
 ]
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 MOST_LINES = {room: lines for rooms in FLOORS for room, lines in rooms.items()}
 MOST_FILES = 15
 MOST_LINES_OF_A_BODY = 50
 
-# Modules with code, packages not counted, that a program loads which imports one estimator.
-MOST_LOADED = {"PerceptronTagger": 36, "CRFTagger": 32, "VRDAReranker": 23}
+# Modules that a program loads which imports one estimator. Packages, which only export names, and
+# the room that finds compiled kernels are not counted.
+MOST_LOADED = {"PerceptronTagger": 29, "CRFTagger": 29, "VRDAReranker": 19}
 
 # What is still to be put in order. Whoever does so takes it off the list.
 ARROWS_TO_TURN = {
@@ -167,7 +173,9 @@ def test_modules_that_an_estimator_loads(name):
     result = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     )
-    loaded = {module.removeprefix("skstruct.") for module in result.stdout.split()} & set(MODULES)
+    names = [name for name in result.stdout.split() if name.startswith("skstruct.")]
+    loaded = {name.removeprefix("skstruct.") for name in names} & set(MODULES)
+    loaded = {name for name in loaded if room_of(name) != "compiled"}
     assert len(loaded) <= MOST_LOADED[name], sorted(loaded)
 
 
