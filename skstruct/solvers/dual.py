@@ -11,8 +11,9 @@ from skstruct.input.constraints import forbid
 from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
+from skstruct.kernels.dual.problem import Problem, renumber_features
 from skstruct.kernels.dual.sampling import build_tree
-from skstruct.kernels.dual.sdca import Dual, Problem, Sampling, renumber_features, sdca_updates
+from skstruct.kernels.dual.sdca import Dual, Sampling, sdca_updates
 from skstruct.kernels.dual.start import (
     mix_with_gold,
     set_marginals,

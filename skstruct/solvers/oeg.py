@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
-from skstruct.kernels.dual.sdca import Problem, renumber_features
+from skstruct.kernels.dual.problem import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
 from skstruct.solvers.stochastic import Settings, run_epochs
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from skstruct.input.constraints import forbid
 from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.dual.problem import Problem, renumber_features
 from skstruct.kernels.dual.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
 from skstruct.kernels.dual.sampling import build_tree
-from skstruct.kernels.dual.sdca import Problem, renumber_features
 from skstruct.kernels.likelihood.lbfgs import dot
 from skstruct.solvers.stochastic import Settings, run_epochs
 

@@ -111,9 +111,9 @@ def longest(offsets, first, last):
 
 
 @lean_jit
-def value_of(rows, k):
-    """Value of the ``k``-th occurrence of a feature."""
-    return 1.0 if rows.data.shape[0] == 0 else rows.data[k]
+def value_of(data, k):
+    """Value of the ``k``-th occurrence of a feature; all are one where ``data`` is empty."""
+    return 1.0 if data.shape[0] == 0 else data[k]
 
 
 @lean_jit
@@ -126,7 +126,6 @@ def emission_scores(rows, first, last, chain, out):
 def linear_scores(rows, first, last, weights, bias, out):
     """Write the rows ``first:last``, times weights, plus a bias, into ``out``."""
     n_labels = weights.shape[1]
-    unit = rows.data.shape[0] == 0
     end = rows.indptr[last]
     for t in range(first, last):
         score = out[t - first]
@@ -139,7 +138,7 @@ def linear_scores(rows, first, last, weights, bias, out):
             prefetch(weights, coming * n_labels + n_labels - 1)
         if n_labels < LANES:
             narrow_scores(rows, a, b, weights, bias, score)
-        elif unit:
+        elif rows.data.shape[0] == 0:
             sum_rows(bias, weights, rows.indices, None, a, b, score)
         else:
             sum_rows(bias, weights, rows.indices, rows.data, a, b, score)
@@ -148,11 +147,10 @@ def linear_scores(rows, first, last, weights, bias, out):
 @lean_jit
 def narrow_scores(rows, first, last, weights, bias, out):
     """Write the scores of one token, where labels are few."""
-    unit = rows.data.shape[0] == 0
     for j in range(out.shape[0]):
         out[j] = bias[j]
     for k in range(first, last):
-        x = 1.0 if unit else rows.data[k]
+        x = value_of(rows.data, k)
         weight = weights[rows.indices[k]]
         for j in range(out.shape[0]):
             out[j] += x * weight[j]

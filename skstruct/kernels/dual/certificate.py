@@ -12,9 +12,9 @@ import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.forward_backward import log_forward_backward, scaled_forward
-from skstruct.kernels.chain.scores import longest, path_score, sequence_scores
+from skstruct.kernels.chain.scores import longest, path_score, sequence_scores, value_of
 from skstruct.kernels.dual.divergence import entropy
-from skstruct.kernels.dual.sdca import node_sign
+from skstruct.kernels.dual.problem import node_sign
 from skstruct.kernels.vector.prefetch import AHEAD, prefetch
 
 LOWEST = -1.7976931348623157e308
@@ -133,14 +133,13 @@ def add_features(problem, a, b, difference, out):
     """Add what the tokens ``a:b`` contribute to state weights and biases."""
     rows = problem.rows
     n_labels = difference.shape[1]
-    unit = rows.data.shape[0] == 0
     end = rows.indices.shape[0]
     for t in range(b - a):
         d = difference[t]
         for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
             if k + AHEAD < end:
                 prefetch(out.weights, rows.indices[k + AHEAD] * n_labels)
-            x = 1.0 if unit else rows.data[k]
+            x = value_of(rows.data, k)
             row = out.weights[rows.indices[k]]
             for j in range(n_labels):
                 row[j] += x * d[j]

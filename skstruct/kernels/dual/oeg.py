@@ -18,7 +18,7 @@ from skstruct.kernels.chain.forward_backward import (
     prepare_transitions,
 )
 from skstruct.kernels.chain.scores import Chain, longest, sequence_scores
-from skstruct.kernels.dual.sdca import Step, collect_features, move_weights
+from skstruct.kernels.dual.problem import add_difference, collect_features, new_difference
 
 MAX_TRIALS = 30
 # Steps that succeed at once may be longer next time.
@@ -129,36 +129,22 @@ def keep(i, a, b, trial, state):
 def conjugate_to(problem, distinct, state):
     """Set the weights, from zero, to those that are conjugate to the dual variables."""
     n_sequences, n_labels = state.transition.shape[0], state.node.shape[1]
-    step = new_step(problem, distinct, n_sequences, n_labels)
+    difference = new_difference(problem, distinct, n_labels)
     for i in range(n_sequences):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         for y in range(n_labels):
             for j in range(n_labels):
-                step.transition[y * n_labels + j] = state.transition[i, y, j]
+                difference.transition[y * n_labels + j] = state.transition[i, y, j]
         for t in range(b - a):
             for j in range(n_labels):
-                step.node[t, j] = state.node[a + t, j]
+                difference.node[t, j] = state.node[a + t, j]
             gold = problem.labels[a + t]
-            step.node[t, gold] -= 1.0
+            difference.node[t, gold] -= 1.0
             if t > 0:
-                step.transition[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
-        collect_features(problem, distinct, i, step)
-        move_weights(
-            problem, distinct, i, step, -problem.sample_weight[i] / problem.l2, state.chain
-        )
-
-
-@jit
-def new_step(problem, distinct, n_sequences, n_labels):
-    """Workspace for differences of expected features."""
-    return Step(
-        np.empty(0),
-        np.empty(0),
-        np.empty((0, n_labels)),
-        np.empty((longest(problem.offsets, 0, n_sequences), n_labels)),
-        np.empty(n_labels * n_labels),
-        np.empty((longest(distinct.start, 0, n_sequences), n_labels)),
-    )
+                difference.transition[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
+        collect_features(problem, distinct, i, difference)
+        weight = problem.sample_weight[i] / problem.l2
+        add_difference(problem, distinct, i, difference, -weight, state.chain)
 
 
 @jit
@@ -183,7 +169,7 @@ def oeg_steps(problem, distinct, order, state):
     """
     n_sequences, n_labels = state.transition.shape[0], state.node.shape[1]
     length = longest(problem.offsets, 0, n_sequences)
-    step = new_step(problem, distinct, n_sequences, n_labels)
+    difference = new_difference(problem, distinct, n_labels)
     trial = new_trial(length, n_labels)
     scores = np.empty((length, n_labels))
     n_calls = 0
@@ -191,12 +177,12 @@ def oeg_steps(problem, distinct, order, state):
         sequence_scores(
             problem.rows, problem.offsets[i], problem.offsets[i + 1], state.chain, scores
         )
-        n_calls += ascend(problem, distinct, i, state, step, trial, scores)
+        n_calls += ascend(problem, distinct, i, state, difference, trial, scores)
     return n_calls
 
 
 @jit
-def ascend(problem, distinct, i, state, step, trial, scores):
+def ascend(problem, distinct, i, state, difference, trial, scores):
     """Find a step of sequence ``i`` by which the dual objective grows; return the trials."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     n_labels = state.node.shape[1]
@@ -215,22 +201,21 @@ def ascend(problem, distinct, i, state, step, trial, scores):
         entropy = infer(b - a, trial)
         for t in range(b - a):
             for j in range(n_labels):
-                step.node[t, j] = trial.node[t, j] - state.node[a + t, j]
+                difference.node[t, j] = trial.node[t, j] - state.node[a + t, j]
         for y in range(n_labels):
             for j in range(n_labels):
-                step.transition[y * n_labels + j] = (
+                difference.transition[y * n_labels + j] = (
                     trial.transition[0, y, j] - state.transition[i, y, j]
                 )
-        square = collect_features(problem, distinct, i, step)
-        rise = mean_score(
-            scores, transition, step.node, step.transition.reshape((n_labels, n_labels)), b - a
-        )
+        square = collect_features(problem, distinct, i, difference)
+        moved = difference.transition.reshape((n_labels, n_labels))
+        rise = mean_score(scores, transition, difference.node, moved, b - a)
         gain = entropy - state.entropy[i] + rise - 0.5 * weight * square
         # Near the optimum the entropies cannot resolve the gain any more.
         if gain >= -1e-13 * (b - a):
             state.entropy[i] = entropy
             keep(i, a, b, trial, state)
-            move_weights(problem, distinct, i, step, -weight, state.chain)
+            add_difference(problem, distinct, i, difference, -weight, state.chain)
             if n_trials == 1:
                 state.eta[i] = min(1.0, GROWTH * eta)
             return n_trials

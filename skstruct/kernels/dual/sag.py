@@ -22,9 +22,14 @@ from skstruct.kernels.chain.forward_backward import (
     forward_backward,
     prepare_transitions,
 )
-from skstruct.kernels.chain.scores import Chain, add_boundary, longest, path_score
+from skstruct.kernels.chain.scores import Chain, add_boundary, longest, path_score, value_of
+from skstruct.kernels.dual.problem import (
+    Difference,
+    add_difference,
+    collect_features,
+    new_difference,
+)
 from skstruct.kernels.dual.sampling import draw_sequence, set_priority
-from skstruct.kernels.dual.sdca import Step, collect_features
 
 # Places in the array `AverageGradient.progress`.
 SCALE = 0
@@ -50,6 +55,15 @@ class AverageGradient(NamedTuple):
     priority: np.ndarray  # tree of sums of the curvatures
     largest: np.ndarray  # tree of their maxima
     progress: np.ndarray  # (N_PROGRESS,)
+
+
+class Visit(NamedTuple):
+    """Workspace: the gradient of one sequence, and its scores on the way down."""
+
+    gradient: Difference  # by the scores, and by the weights; at last, how it changed
+    descent: np.ndarray  # (length, n_labels), by how much a step of length one lowers the scores
+    scores: np.ndarray  # (length, n_labels), under the current weights
+    trial: np.ndarray  # (length, n_labels), after a step; overwritten
 
 
 @jit
@@ -78,20 +92,15 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
     n_oracle_calls : int
         How many times marginals or partition functions were computed.
     """
-    n_sequences, size = state.transition.shape
+    n_sequences = state.transition.shape[0]
     n_labels = state.chain.transition.shape[0]
     length = longest(problem.offsets, 0, n_sequences)
-    most = longest(distinct.start, 0, n_sequences)
-    step = Step(
-        np.empty(0),
-        np.empty(0),
+    visit = Visit(
+        new_difference(problem, distinct, n_labels),
         np.empty((length, n_labels)),
         np.empty((length, n_labels)),
-        np.empty(size),
-        np.empty((most, n_labels)),
+        np.empty((length, n_labels)),
     )
-    scores = np.empty((length, n_labels))
-    trial = np.empty((length, n_labels))
     n_calls = 0
     for k in range(order.shape[0] + draws.shape[0]):
         if k < order.shape[0]:
@@ -100,7 +109,7 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
             u = draws[k - order.shape[0]]
             i = draw_sequence(state.priority, n_sequences, nonuniformity, u, False)
         catch_up(distinct.features, distinct.start[i], distinct.start[i + 1], state)
-        n_calls += visit(problem, distinct, i, state, step, scores, trial)
+        n_calls += visit_sequence(problem, distinct, i, state, visit)
         if move:
             advance(problem.l2 / n_sequences, state, problem.fit_intercept)
     return n_calls
@@ -119,38 +128,32 @@ def catch_up(features, first, last, state):
 
 
 @jit
-def visit(problem, distinct, i, state, step, scores, trial):
-    """Renew the gradient of sequence ``i``, and the estimate of its curvature."""
+def visit_sequence(problem, distinct, i, state, visit):
+    """Renew the gradient of sequence ``i``, and the estimate of its curvature.
+
+    Returns how many times marginals or partition functions were computed.
+    """
     a, b = problem.offsets[i], problem.offsets[i + 1]
-    length = b - a
-    n_labels = step.node.shape[1]
-    value = sequence_gradient(problem, i, state, step, scores, trial)
-    square = collect_features(problem, distinct, i, step)
-    curvature = state.curvature[i]
-    known = curvature > 0.0
-    curvature = EASING * curvature if known else 1.0
+    gradient = visit.gradient
+    value = sequence_gradient(problem, i, state, visit)
+    square = collect_features(problem, distinct, i, gradient)
+    known = state.curvature[i] > 0.0
+    curvature = EASING * state.curvature[i] if known else 1.0
     n_calls = 1
     if square > SMALLEST:
-        # node_excess: by how much a step of length one would lower the scores
-        gradient_scores(problem, distinct, i, step)
+        fill_descent(problem, distinct, i, visit)
         while True:
             n_calls += 1
-            far = trial_value(problem, i, state, step, 1.0 / curvature, scores, trial)
-            # A square too small to be seen in the value ends it, too.
-            if far <= value - square / (2.0 * curvature) + 1e-13 * abs(value):
+            reached = trial_value(problem, i, state, visit, 1.0 / curvature)
+            # The last term ends the search where the decrease is lost in rounding.
+            if reached <= value - square / (2.0 * curvature) + 1e-13 * abs(value):
                 break
             curvature *= 2.0
-    for t in range(length):
-        for j in range(n_labels):
-            renewed = step.node[t, j]
-            step.node[t, j] = renewed - state.node[a + t, j]
-            state.node[a + t, j] = renewed
-    for k in range(step.transition.shape[0]):
-        renewed = step.transition[k]
-        step.transition[k] = renewed - state.transition[i, k]
-        state.transition[i, k] = renewed
-    collect_features(problem, distinct, i, step)
-    add_to_total(problem, distinct, i, step, state.total)
+    replace_gradient(gradient.node[: b - a], state.node[a:b])
+    size = gradient.transition.shape[0]
+    replace_gradient(gradient.transition.reshape((1, size)), state.transition[i : i + 1])
+    collect_features(problem, distinct, i, gradient)
+    add_difference(problem, distinct, i, gradient, 1.0, state.total)
     state.progress[SEEN] += 0.0 if known else 1.0
     state.progress[SUM] += curvature - state.curvature[i]
     state.curvature[i] = curvature
@@ -160,18 +163,28 @@ def visit(problem, distinct, i, state, step, scores, trial):
 
 
 @jit
-def sequence_gradient(problem, i, state, step, scores, trial):
-    """Fill in the gradient by the scores of sequence ``i``; return its value."""
+def replace_gradient(gradient, stored):
+    """Store a gradient; what is left in its place is by how much it changed."""
+    for t in range(gradient.shape[0]):
+        for k in range(gradient.shape[1]):
+            renewed = gradient[t, k]
+            gradient[t, k] = renewed - stored[t, k]
+            stored[t, k] = renewed
+
+
+@jit
+def sequence_gradient(problem, i, state, visit):
+    """Fill in the scores of sequence ``i`` and the gradient by them; return the loss."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
-    n_labels = step.node.shape[1]
+    scores, trial, node = visit.scores, visit.trial, visit.gradient.node
+    n_labels = node.shape[1]
     weight = problem.sample_weight[i]
     chain, rows = state.chain, problem.rows
-    unit = rows.data.shape[0] == 0
     for t in range(b - a):
         for j in range(n_labels):
             scores[t, j] = 0.0
         for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
-            x = 1.0 if unit else rows.data[k]
+            x = value_of(rows.data, k)
             row = chain.weights[rows.indices[k]]
             for j in range(n_labels):
                 scores[t, j] += x * row[j]
@@ -183,86 +196,65 @@ def sequence_gradient(problem, i, state, step, scores, trial):
             trial[t, j] = scores[t, j]
     transitions = prepare_transitions(chain.transition)
     slabs = np.zeros((1, n_labels, n_labels))
-    log_z = forward_backward(trial, b - a, transitions, step.node, np.empty(b - a), 1.0, slabs)
+    log_z = forward_backward(trial, b - a, transitions, node, np.empty(b - a), 1.0, slabs)
     finish_transition_marginals(slabs, transitions)
     gold = problem.labels[a:b]
     for t in range(b - a):
-        step.node[t, gold[t]] -= 1.0
+        node[t, gold[t]] -= 1.0
         if t > 0:
             slabs[0, gold[t - 1], gold[t]] -= 1.0
         for j in range(n_labels):
-            step.node[t, j] *= weight
+            node[t, j] *= weight
     for y in range(n_labels):
         for j in range(n_labels):
-            step.transition[y * n_labels + j] = weight * slabs[0, y, j]
+            visit.gradient.transition[y * n_labels + j] = weight * slabs[0, y, j]
     return weight * (log_z - path_score(scores, b - a, chain.transition, gold))
 
 
 @jit
-def gradient_scores(problem, distinct, i, step):
-    """Scores of the tokens where the weights are the gradient, into ``step.node_excess``."""
+def fill_descent(problem, distinct, i, visit):
+    """Scores of the tokens of sequence ``i`` with its gradient for weights."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
-    rows, n_labels = problem.rows, step.node.shape[1]
-    unit = rows.data.shape[0] == 0
+    rows, descent, node = problem.rows, visit.descent, visit.gradient.node
+    n_labels = node.shape[1]
     for t in range(b - a):
-        score = step.node_excess[t]
+        score = descent[t]
         for j in range(n_labels):
             score[j] = 0.0
         for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
-            x = 1.0 if unit else rows.data[k]
-            row = step.features[distinct.position[k]]
+            x = value_of(rows.data, k)
+            row = visit.gradient.features[distinct.position[k]]
             for j in range(n_labels):
                 score[j] += x * row[j]
     if problem.fit_intercept:
         for j in range(n_labels):
             bias = 0.0
             for t in range(b - a):
-                bias += step.node[t, j]
+                bias += node[t, j]
             for t in range(b - a):
-                step.node_excess[t, j] += bias
-        add_boundary(step.node[0], step.node[b - a - 1], step.node_excess, b - a)
+                descent[t, j] += bias
+        add_boundary(node[0], node[b - a - 1], descent, b - a)
 
 
 @jit
-def trial_value(problem, i, state, step, distance, scores, trial):
-    """Value of sequence ``i`` alone after a step of this length against its gradient."""
+def trial_value(problem, i, state, visit, distance):
+    """Loss of sequence ``i`` alone after a step of this length against its gradient."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
-    n_labels = step.node.shape[1]
+    trial, n_labels = visit.trial, visit.trial.shape[1]
     transition = np.empty((n_labels, n_labels))
     for y in range(n_labels):
         for j in range(n_labels):
-            moved = distance * step.transition[y * n_labels + j]
+            moved = distance * visit.gradient.transition[y * n_labels + j]
             transition[y, j] = state.chain.transition[y, j] - moved
     for t in range(b - a):
         for j in range(n_labels):
-            trial[t, j] = scores[t, j] - distance * step.node_excess[t, j]
+            trial[t, j] = visit.scores[t, j] - distance * visit.descent[t, j]
     gold_score = path_score(trial, b - a, transition, problem.labels[a:b])
     transitions = prepare_transitions(transition)
     no_slabs = np.empty((0, n_labels, n_labels))
     node, scale = np.empty((b - a, n_labels)), np.empty(b - a)
     log_z = forward_backward(trial, b - a, transitions, node, scale, 1.0, no_slabs)
     return problem.sample_weight[i] * (log_z - gold_score)
-
-
-@jit
-def add_to_total(problem, distinct, i, step, total):
-    """Add the change of one gradient to the sum of all."""
-    n_labels = step.node.shape[1]
-    begin, end = distinct.start[i], distinct.start[i + 1]
-    for u in range(begin, end):
-        row, change = total.weights[distinct.features[u]], step.features[u - begin]
-        for j in range(n_labels):
-            row[j] += change[j]
-    for y in range(n_labels):
-        for j in range(n_labels):
-            total.transition[y, j] += step.transition[y * n_labels + j]
-    if problem.fit_intercept:
-        length = problem.offsets[i + 1] - problem.offsets[i]
-        for j in range(n_labels):
-            for t in range(length):
-                total.intercept[j] += step.node[t, j]
-            total.start[j] += step.node[0, j]
-            total.end[j] += step.node[length - 1, j]
 
 
 @jit

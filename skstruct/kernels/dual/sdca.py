@@ -16,32 +16,20 @@ from skstruct.kernels.chain.forward_backward import (
     prepare_transitions,
     scaled_forward,
 )
-from skstruct.kernels.chain.scores import Rows, longest, sequence_scores
-from skstruct.kernels.dual.divergence import FLOOR, compare_clique, entropy_slopes, jit_sums, move
+from skstruct.kernels.chain.scores import longest, sequence_scores
+from skstruct.kernels.dual.divergence import FLOOR, compare_clique, entropy_slopes, move
+from skstruct.kernels.dual.problem import (
+    Difference,
+    add_difference,
+    collect_features,
+    new_difference,
+    node_sign,
+)
 from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 from skstruct.kernels.vector.rows import vector_matrix
 
 # Bisection alone gets to full precision with as many passes.
 MAX_TRIALS = 50
-
-
-class Problem(NamedTuple):
-    """What is to be learnt from; every sequence has a token and a positive weight."""
-
-    rows: Rows
-    offsets: np.ndarray  # (n_sequences + 1,)
-    labels: np.ndarray  # (n_rows,)
-    sample_weight: np.ndarray  # (n_sequences,)
-    l2: float
-    fit_intercept: bool
-
-
-class Distinct(NamedTuple):
-    """The distinct features of each sequence."""
-
-    start: np.ndarray  # (n_sequences + 1,)
-    features: np.ndarray  # (start[-1],) int32
-    position: np.ndarray  # (nnz,) int32, place of an occurrence's feature among its sequence's
 
 
 class Dual(NamedTuple):
@@ -80,59 +68,12 @@ class Oracle(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Workspace: what an update is to change, before its length is known."""
+    """Workspace: the direction of an update, ``nu - mu``, in the forms that it is needed in."""
 
     nu: np.ndarray  # transition marginals of the weights, flat
-    excess: np.ndarray  # transition marginals of the dual variable over these, less one
-    node_excess: np.ndarray  # (length, n_labels)
-    node: np.ndarray  # (length, n_labels), difference of node marginals
-    transition: np.ndarray  # (n_labels**2,), of transition marginals, summed
-    features: np.ndarray  # (n_distinct, n_labels), of expected features
-
-
-@jit
-def renumber_features(rows, offsets, n_features):
-    """Number the features as they first appear, and find the distinct ones of each sequence.
-
-    Weights of features that first appear next to each other then lie next to each other, and
-    reading them waits less for memory.
-
-    Returns
-    -------
-    rank : ndarray of shape (n_features,)
-        Number of each feature; those that do not appear come last.
-    rows : Rows
-        The tokens, with numbers in place of features.
-    distinct : Distinct
-    """
-    n_sequences = offsets.shape[0] - 1
-    rank = np.full(n_features, -1, np.int32)
-    seen_in = np.full(n_features, -1, np.int32)
-    place = np.empty(n_features, np.int32)
-    indices = np.empty(rows.indices.shape[0], np.int32)
-    position = np.empty(rows.indices.shape[0], np.int32)
-    features = np.empty(rows.indices.shape[0], np.int32)
-    start = np.zeros(n_sequences + 1, np.int64)
-    n, n_ranked = 0, 0
-    for i in range(n_sequences):
-        for k in range(rows.indptr[offsets[i]], rows.indptr[offsets[i + 1]]):
-            f = rows.indices[k]
-            if rank[f] < 0:
-                rank[f] = n_ranked
-                n_ranked += 1
-            if seen_in[f] != i:
-                seen_in[f] = i
-                place[f] = n - start[i]
-                features[n] = rank[f]
-                n += 1
-            indices[k] = rank[f]
-            position[k] = place[f]
-        start[i + 1] = n
-    for f in range(n_features):
-        if rank[f] < 0:
-            rank[f] = n_ranked
-            n_ranked += 1
-    return rank, Rows(rows.indptr, indices, rows.data), Distinct(start, features, position)
+    excess: np.ndarray  # ratios ``mu / nu - 1`` of transition marginals, flat
+    node_excess: np.ndarray  # (length, n_labels), and of node marginals
+    difference: Difference
 
 
 @jit
@@ -184,14 +125,15 @@ def compare_sequence(mu_node, mu_transition, oracle, middle, step):
     """Fill in the step from ``mu`` to ``nu``; return the gap, and the slope at its start."""
     length, n_labels = mu_node.shape
     size = n_labels * n_labels
+    node, transition = step.difference.node, step.difference.transition
     gap, slope = 0.0, 0.0
     for k in range(size):
-        step.transition[k] = 0.0
+        transition[k] = 0.0
     for t in range(length):
         for j in range(n_labels):
             oracle.node[t, j] = max(oracle.node[t, j], FLOOR)
-            step.node[t, j] = 0.0
-        g, s = compare_clique(mu_node[t], oracle.node[t], step.node_excess[t], step.node[t])
+            node[t, j] = 0.0
+        g, s = compare_clique(mu_node[t], oracle.node[t], step.node_excess[t], node[t])
         sign = node_sign(t, length)
         gap += sign * g
         slope += sign * s
@@ -203,64 +145,16 @@ def compare_sequence(mu_node, mu_transition, oracle, middle, step):
                 for j in range(n_labels):
                     nu[i * n_labels + j] = max(x * slab[i, j] * oracle.right[t, j], FLOOR)
             excess = step.excess[(t - 1) * size : t * size]
-            g, s = compare_clique(mu_transition[t - 1], nu, excess, step.transition)
+            g, s = compare_clique(mu_transition[t - 1], nu, excess, transition)
             gap += g
             slope += s
     return max(gap, 0.0), slope
 
 
-@jit(inline="always")
-def node_sign(t, length):
-    """How often a token counts in sums over cliques and separators."""
-    if length == 1:
-        return 1.0
-    return 0.0 if t == 0 or t == length - 1 else -1.0
-
-
-@lean_jit
-def collect_features(problem, distinct, i, step):
-    """Differences of the expected features of sequence ``i``; returns their squared norm."""
-    rows = problem.rows
-    a, b = problem.offsets[i], problem.offsets[i + 1]
-    n_distinct = distinct.start[i + 1] - distinct.start[i]
-    n_labels = step.node.shape[1]
-    for u in range(n_distinct):
-        for j in range(n_labels):
-            step.features[u, j] = 0.0
-    unit = rows.data.shape[0] == 0
-    for t in range(b - a):
-        d = step.node[t]
-        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
-            x = 1.0 if unit else rows.data[k]
-            row = step.features[distinct.position[k]]
-            for j in range(n_labels):
-                row[j] += x * d[j]
-    total = squared_norm(step.transition)
-    for u in range(n_distinct):
-        total += squared_norm(step.features[u])
-    if problem.fit_intercept:
-        for j in range(n_labels):
-            bias = 0.0
-            for t in range(b - a):
-                bias += step.node[t, j]
-            total += bias * bias
-        total += squared_norm(step.node[0]) + squared_norm(step.node[b - a - 1])
-    return total
-
-
-@jit_sums
-def squared_norm(x):
-    """Squared norm of a vector."""
-    total = 0.0
-    for k in range(x.shape[0]):
-        total += x[k] * x[k]
-    return total
-
-
 @lean_jit
 def slopes(step, oracle, length, square, gamma):
     """Derivatives of the dual objective along the step, over the weight of the sequence."""
-    size = step.transition.shape[0]
+    size = step.difference.transition.shape[0]
     rest = 1.0 - gamma
     n = (length - 1) * size
     first, second = entropy_slopes(step.nu[:n], step.excess[:n], rest)
@@ -314,39 +208,18 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
     gap, slope = compare_sequence(node, transition, oracle, middle, step)
     dual.gap[i] = gap
     scale = problem.sample_weight[i] / problem.l2
-    square = scale * collect_features(problem, distinct, i, step)
+    square = scale * collect_features(problem, distinct, i, step.difference)
     gamma = line_search(step, oracle, length, slope, square, tol)
     if gamma == 0.0:
         return
     total = 0.0
-    size = step.transition.shape[0]
+    size = step.difference.transition.shape[0]
     for t in range(length):
         total += node_sign(t, length) * move(node[t], oracle.node[t], gamma)
         if t > 0:
             total += move(transition[t - 1], step.nu[(t - 1) * size : t * size], gamma)
     dual.entropy[i] = total
-    move_weights(problem, distinct, i, step, -gamma * scale, chain)
-
-
-@lean_jit
-def move_weights(problem, distinct, i, step, factor, chain):
-    """Add the differences of expected features, times `factor`, to the weights."""
-    n_labels = chain.transition.shape[0]
-    begin, end = distinct.start[i], distinct.start[i + 1]
-    for u in range(begin, end):
-        weights, difference = chain.weights[distinct.features[u]], step.features[u - begin]
-        for j in range(n_labels):
-            weights[j] += factor * difference[j]
-    for y in range(n_labels):
-        for z in range(n_labels):
-            chain.transition[y, z] += factor * step.transition[y * n_labels + z]
-    if problem.fit_intercept:
-        length = problem.offsets[i + 1] - problem.offsets[i]
-        for j in range(n_labels):
-            for t in range(length):
-                chain.intercept[j] += factor * step.node[t, j]
-            chain.start[j] += factor * step.node[0, j]
-            chain.end[j] += factor * step.node[length - 1, j]
+    add_difference(problem, distinct, i, step.difference, -gamma * scale, chain)
 
 
 @jit
@@ -375,7 +248,6 @@ def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
     n_labels = chain.transition.shape[0]
     n_sequences = dual.gap.shape[0]
     length = longest(problem.offsets, 0, n_sequences)
-    most = longest(distinct.start, 0, n_sequences)
     size = n_labels * n_labels
     oracle = Oracle(
         np.empty((length, n_labels)),
@@ -388,9 +260,7 @@ def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
         np.empty((length - 1) * size),
         np.empty((length - 1) * size),
         np.empty((length, n_labels)),
-        np.empty((length, n_labels)),
-        np.empty(size),
-        np.empty((most, n_labels)),
+        new_difference(problem, distinct, n_labels),
     )
     for k in range(order.shape[0] + draws.shape[0]):
         if k < order.shape[0]:

@@ -8,9 +8,9 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
-from skstruct.kernels.chain.scores import longest, sequence_scores
+from skstruct.kernels.chain.scores import longest, sequence_scores, value_of
 from skstruct.kernels.dual.divergence import FLOOR, entropy, jit_sums, log_positive
-from skstruct.kernels.dual.sdca import node_sign
+from skstruct.kernels.dual.problem import node_sign
 
 
 @jit
@@ -106,14 +106,13 @@ def squared_radii(problem, distinct):
     n_sequences = problem.offsets.shape[0] - 1
     radii = np.empty(n_sequences)
     total = np.empty(longest(distinct.start, 0, n_sequences))
-    unit = rows.data.shape[0] == 0
     for i in range(n_sequences):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         n_distinct = distinct.start[i + 1] - distinct.start[i]
         for u in range(n_distinct):
             total[u] = 0.0
         for k in range(rows.indptr[a], rows.indptr[b]):
-            total[distinct.position[k]] += 1.0 if unit else abs(rows.data[k])
+            total[distinct.position[k]] += abs(value_of(rows.data, k))
         radius = (b - a - 1.0) ** 2
         for u in range(n_distinct):
             radius += total[u] * total[u]

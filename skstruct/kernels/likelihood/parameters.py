@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import longest
+from skstruct.kernels.chain.scores import longest, value_of
 from skstruct.kernels.vector.lanes import LANES, scatter_block, scatter_unit_block
 from skstruct.kernels.vector.prefetch import AHEAD, prefetch
 from skstruct.kernels.vector.rows import sum_rows
@@ -94,7 +94,7 @@ def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq,
         freq[y] = 0.0
         seen[y] = every_label
     for m in range(colptr[f], colptr[f + 1]):
-        freq[seen_labels[m]] += seen_values[m] if seen_values.shape[0] > 0 else 1.0
+        freq[seen_labels[m]] += value_of(seen_values, m)
         seen[seen_labels[m]] = True
     n = 0
     for y in range(n_labels):
@@ -270,7 +270,7 @@ def state_scores(features, theta, n_labels, first, last, out):
                 sum_rows(zero, theta, places, data, a, c, score)
             a = c
         for k in range(a, b):
-            x = 1.0 if unit else data[k]
+            x = value_of(data, k)
             p = places[k]
             if p >= features.full_from:
                 for j in range(n_labels):
@@ -301,7 +301,7 @@ def add_state_gradient(features, difference, n_labels, first, last, gradient):
                     scatter_block(d, data, places, a, c, at, j - at, gradient)
             a = c
         for k in range(a, b):
-            x = 1.0 if unit else data[k]
+            x = value_of(data, k)
             p = places[k]
             if p >= features.full_from:
                 for j in range(n_labels):

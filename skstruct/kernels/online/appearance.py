@@ -7,7 +7,7 @@ them waits for memory a third less.
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import Rows
+from skstruct.kernels.chain.scores import Rows, value_of
 
 # Ciura's (2001), and beyond them each 2.25 times the one before.
 GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)
@@ -45,7 +45,7 @@ def sort_row(first, last, indices, data):
     for gap in GAPS:
         for k in range(first + gap, last):
             index, m = indices[k], k
-            value = 1.0 if unit else data[k]
+            value = value_of(data, k)
             while m >= first + gap and indices[m - gap] > index:
                 indices[m] = indices[m - gap]
                 if not unit:

@@ -305,7 +305,7 @@ def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both)
     for j in changed:
         total_of_both = 0.0
         for k in range(first, last):
-            x = value_of(rows, k) * step
+            x = value_of(rows.data, k) * step
             if average:
                 prefetch(lag, rows.indices[k] * n_labels + j)
             before = weights[rows.indices[k], j]
@@ -315,7 +315,7 @@ def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both)
     if average:
         for j in changed:
             for k in range(first, last):
-                lag[rows.indices[k], j] += total * (value_of(rows, k) * step * d[j])
+                lag[rows.indices[k], j] += total * (value_of(rows.data, k) * step * d[j])
     return growth
 
 
@@ -326,7 +326,7 @@ def change_rows(rows, first, last, d, step, weights, lag, both):
     for j in range(n_labels):
         both[j] = 0.0
     for k in range(first, last):
-        x, w = value_of(rows, k) * step, weights[rows.indices[k]]
+        x, w = value_of(rows.data, k) * step, weights[rows.indices[k]]
         for j in range(0, n_labels if lag.shape[0] > 0 else 0, LINE):
             prefetch(lag, rows.indices[k] * n_labels + j)
         for j in range(n_labels):
@@ -343,7 +343,7 @@ def change_rows(rows, first, last, d, step, weights, lag, both):
 def lag_rows(rows, first, last, d, step, total, lag):
     """Change what the average lags behind by the same, times the scales so far."""
     for k in range(first, last):
-        x, u = value_of(rows, k) * step, lag[rows.indices[k]]
+        x, u = value_of(rows.data, k) * step, lag[rows.indices[k]]
         for j in range(d.shape[0]):
             u[j] += total * (x * d[j])
 

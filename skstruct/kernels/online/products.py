@@ -9,6 +9,7 @@ labelling.
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.scores import value_of
 
 # Up to so many places are compared each with each, which is fast but quadratic.
 FEW = 64
@@ -172,11 +173,10 @@ def fill_gram(rows, offset, places, slots, links, value, gram):
     Occurrences of the same feature are linked, the last one first.
     """
     place, before = links[0], links[1]
-    unit = rows.data.shape[0] == 0
     n = 0
     for i in range(places.shape[0]):
         for k in range(rows.indptr[offset + places[i]], rows.indptr[offset + places[i] + 1]):
-            place[n], value[n] = i, 1.0 if unit else rows.data[k]
+            place[n], value[n] = i, value_of(rows.data, k)
             gram[i, i] += value[n] * value[n]
             m = before[n] = slots[rows.indices[k]]
             while m >= 0:
@@ -219,12 +219,11 @@ def group_features(rows, offset, places, slots):
     for s in range(n_groups):
         first[s + 2] += first[s + 1]
     place, value = np.empty(n, np.int64), np.empty(n)
-    unit = rows.data.shape[0] == 0
     # What is counted up here to the end of a group is the beginning of the next one then.
     for i in range(places.shape[0]):
         for k in range(rows.indptr[offset + places[i]], rows.indptr[offset + places[i] + 1]):
             m = first[slots[rows.indices[k]] + 1]
-            place[m], value[m] = i, 1.0 if unit else rows.data[k]
+            place[m], value[m] = i, value_of(rows.data, k)
             first[slots[rows.indices[k]] + 1] += 1
     forget(rows, offset, places, slots)
     return first[: n_groups + 1], place, value
@@ -245,7 +244,7 @@ def add_shared(codes, values, slots, gathered, products):
         for k in range(n_found):
             gathered[j, k] = 0.0
     for p in range(codes.shape[0]):
-        x = 1.0 if values.shape[0] == 0 else values[p]
+        x = value_of(values, p)
         for k in range(n_found):
             gathered[slots[codes[p, 0]], k] += x
             gathered[slots[codes[p, k + 1]], k] -= x

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import Rows
+from skstruct.kernels.chain.scores import Rows, value_of
 
 # Codes of the losses, as the kernels see them.
 HINGE, LOGISTIC, LOG, BAYES_RISK = range(4)
@@ -177,12 +177,11 @@ def dual_scores(rows, first, last, base, state, out):
     k = state.n_updates[0]
     threshold = k * state.l1
     scale = 1.0 / (state.eta * np.sqrt(max(k, 1)))
-    unit = rows.data.shape[0] == 0
     for t in range(first, last):
         total = base[t]
         for e in range(rows.indptr[t], rows.indptr[t + 1]):
             weight = dual_weight(state.gradient_sum[rows.indices[e]], threshold, scale)
-            total += weight if unit else rows.data[e] * weight
+            total += value_of(rows.data, e) * weight
         out[t - first] = total
 
 
@@ -267,12 +266,11 @@ def vanishes(gradient_sum, l1, n_mistakes):
 @jit
 def candidate_scores(rows, first, last, base, weights, out):
     """Scores of the candidates ``first:last`` by a weight vector."""
-    unit = rows.data.shape[0] == 0
     for t in range(first, last):
         total = base[t]
         for e in range(rows.indptr[t], rows.indptr[t + 1]):
             weight = weights[rows.indices[e]]
-            total += weight if unit else rows.data[e] * weight
+            total += value_of(rows.data, e) * weight
         out[t - first] = total
 
 
@@ -352,11 +350,10 @@ def group_softmax(scores, offsets, out):
 @jit
 def scatter(rows, first, d, step, weights):
     """Add ``step * sum_y d[y] phi(y)`` to a vector, feature by feature."""
-    unit = rows.data.shape[0] == 0
     for y in range(d.shape[0]):
         if d[y] != 0.0:
             for e in range(rows.indptr[first + y], rows.indptr[first + y + 1]):
-                x = 1.0 if unit else rows.data[e]
+                x = value_of(rows.data, e)
                 weights[rows.indices[e]] += step * d[y] * x
 
 
@@ -412,7 +409,7 @@ def without_shared(rows, offsets, n_features):
     for i in range(offsets.shape[0] - 1):
         a, b = offsets[i], offsets[i + 1]
         for e in range(rows.indptr[a], rows.indptr[b]):
-            j, x = rows.indices[e], 1.0 if unit else rows.data[e]
+            j, x = rows.indices[e], value_of(rows.data, e)
             if seen_in[j] != i:
                 seen_in[j], n_same[j], value[j] = i, 0, x
             n_same[j] += x == value[j]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
+from skstruct.kernels.chain.scores import value_of
 from skstruct.kernels.rerank.learn import vanishes
 
 # Of a product and a sum, generously.
@@ -65,7 +66,6 @@ def build_histories(rows, indptr, mistaken_rows, change, n_features):
     mistake = np.empty(starts[-1], np.int32)
     sums = np.empty(starts[-1])
     current = np.zeros(n_features)
-    unit = rows.data.shape[0] == 0
     for m in range(indptr.shape[0] - 1):
         for r in range(indptr[m], indptr[m + 1]):
             for e in range(rows.indptr[mistaken_rows[r]], rows.indptr[mistaken_rows[r] + 1]):
@@ -73,7 +73,7 @@ def build_histories(rows, indptr, mistaken_rows, change, n_features):
                 if ends[j] == starts[j] or mistake[ends[j] - 1] != m + 1:
                     mistake[ends[j]] = m + 1
                     ends[j] += 1
-                current[j] += change[r] * (1.0 if unit else rows.data[e])
+                current[j] += change[r] * value_of(rows.data, e)
                 sums[ends[j] - 1] = current[j]
     return Histories(starts, mistake, sums)
 
@@ -169,7 +169,6 @@ def vote(m, lines, base, standing, electorate):
 @jit
 def without_twins(rows, a, b, base):
     """The candidates, from 0, less those that equal an earlier one and so never win."""
-    unit = rows.data.shape[0] == 0
     standing = np.empty(b - a, np.int64)
     n = 0
     for t in range(a, b):
@@ -182,7 +181,7 @@ def without_twins(rows, a, b, base):
             is_twin = True
             for e in range(start, start + length):
                 same = rows.indices[e] == rows.indices[e + shift]
-                if not same or not (unit or rows.data[e] == rows.data[e + shift]):
+                if not same or value_of(rows.data, e) != value_of(rows.data, e + shift):
                     is_twin = False
                     break
             if is_twin:

@@ -1,0 +1,171 @@
+"""The training set as the stochastic solvers see it, and the features of one sequence at a time.
+
+SDCA, SAG and OEG visit one sequence after the other. A visit ends with a change of the node and
+transition marginals that its features are expected under; what this does to the weights is the
+matrix product of the features and the change, with one row for each distinct feature.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.scores import Rows, longest, value_of
+from skstruct.kernels.dual.divergence import jit_sums
+
+
+class Problem(NamedTuple):
+    """A training set and its regularisation; no sequence is empty or has weight zero."""
+
+    rows: Rows
+    offsets: np.ndarray  # (n_sequences + 1,)
+    labels: np.ndarray  # (n_rows,)
+    sample_weight: np.ndarray  # (n_sequences,)
+    l2: float
+    fit_intercept: bool
+
+
+class Distinct(NamedTuple):
+    """The distinct features of each sequence."""
+
+    start: np.ndarray  # (n_sequences + 1,)
+    features: np.ndarray  # (start[-1],) int32
+    position: np.ndarray  # (nnz,) int32, index of an occurrence's feature among its sequence's
+
+
+class Difference(NamedTuple):
+    """Workspace: a change of the marginals of one sequence, and of its expected features."""
+
+    node: np.ndarray  # (length, n_labels)
+    transition: np.ndarray  # (n_labels**2,), summed over the sequence
+    features: np.ndarray  # (n_distinct, n_labels)
+
+
+@jit
+def new_difference(problem, distinct, n_labels):
+    """Workspace that is large enough for every sequence."""
+    n_sequences = problem.offsets.shape[0] - 1
+    return Difference(
+        np.empty((longest(problem.offsets, 0, n_sequences), n_labels)),
+        np.empty(n_labels * n_labels),
+        np.empty((longest(distinct.start, 0, n_sequences), n_labels)),
+    )
+
+
+@jit
+def renumber_features(rows, offsets, n_features):
+    """Number the features as they first appear, and find the distinct ones of each sequence.
+
+    Weights of features that first appear next to each other are then neighbours in memory, so
+    reading them causes fewer cache misses.
+
+    Returns
+    -------
+    rank : ndarray of shape (n_features,)
+        Number of each feature; those that do not appear come last.
+    rows : Rows
+        The tokens, with numbers in place of features.
+    distinct : Distinct
+    """
+    n_sequences = offsets.shape[0] - 1
+    rank = np.full(n_features, -1, np.int32)
+    seen_in = np.full(n_features, -1, np.int32)
+    place = np.empty(n_features, np.int32)
+    indices = np.empty(rows.indices.shape[0], np.int32)
+    position = np.empty(rows.indices.shape[0], np.int32)
+    features = np.empty(rows.indices.shape[0], np.int32)
+    start = np.zeros(n_sequences + 1, np.int64)
+    n, n_ranked = 0, 0
+    for i in range(n_sequences):
+        for k in range(rows.indptr[offsets[i]], rows.indptr[offsets[i + 1]]):
+            f = rows.indices[k]
+            if rank[f] < 0:
+                rank[f] = n_ranked
+                n_ranked += 1
+            if seen_in[f] != i:
+                seen_in[f] = i
+                place[f] = n - start[i]
+                features[n] = rank[f]
+                n += 1
+            indices[k] = rank[f]
+            position[k] = place[f]
+        start[i + 1] = n
+    for f in range(n_features):
+        if rank[f] < 0:
+            rank[f] = n_ranked
+            n_ranked += 1
+    return rank, Rows(rows.indptr, indices, rows.data), Distinct(start, features, position)
+
+
+@jit(inline="always")
+def node_sign(t, length):
+    """Sign of a token in sums over cliques and separators (see `skstruct.kernels.dual.divergence`).
+
+    Zero at both ends, which are no separators; one for a token on its own, which is a clique.
+    """
+    if length == 1:
+        return 1.0
+    return 0.0 if t == 0 or t == length - 1 else -1.0
+
+
+@lean_jit
+def collect_features(problem, distinct, i, difference):
+    """Fill in ``difference.features`` of sequence ``i``; return the squared norm of all features.
+
+    Transitions and biases are features, too.
+    """
+    rows, node = problem.rows, difference.node
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    n_distinct = distinct.start[i + 1] - distinct.start[i]
+    n_labels = node.shape[1]
+    for u in range(n_distinct):
+        for j in range(n_labels):
+            difference.features[u, j] = 0.0
+    for t in range(b - a):
+        d = node[t]
+        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
+            x = value_of(rows.data, k)
+            row = difference.features[distinct.position[k]]
+            for j in range(n_labels):
+                row[j] += x * d[j]
+    total = squared_norm(difference.transition)
+    for u in range(n_distinct):
+        total += squared_norm(difference.features[u])
+    if problem.fit_intercept:
+        for j in range(n_labels):
+            bias = 0.0
+            for t in range(b - a):
+                bias += node[t, j]
+            total += bias * bias
+        total += squared_norm(node[0]) + squared_norm(node[b - a - 1])
+    return total
+
+
+@jit_sums
+def squared_norm(x):
+    """Squared norm of a vector."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += x[k] * x[k]
+    return total
+
+
+@lean_jit
+def add_difference(problem, distinct, i, difference, factor, chain):
+    """Add the difference of sequence ``i``, times a factor, to weights or to a gradient."""
+    n_labels = chain.transition.shape[0]
+    begin, end = distinct.start[i], distinct.start[i + 1]
+    for u in range(begin, end):
+        weights, change = chain.weights[distinct.features[u]], difference.features[u - begin]
+        for j in range(n_labels):
+            weights[j] += factor * change[j]
+    for y in range(n_labels):
+        for z in range(n_labels):
+            chain.transition[y, z] += factor * difference.transition[y * n_labels + z]
+    if problem.fit_intercept:
+        node, length = difference.node, problem.offsets[i + 1] - problem.offsets[i]
+        for j in range(n_labels):
+            for t in range(length):
+                chain.intercept[j] += factor * node[t, j]
+            chain.start[j] += factor * node[0, j]
+            chain.end[j] += factor * node[length - 1, j]
