@@ -11,12 +11,11 @@ from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
 from skstruct.kernels.chain.forward_backward import (
-    MAX_SPREAD,
     finish_transition_marginals,
     forward_backward,
     log_sum_exp,
-    prepare_transitions,
 )
+from skstruct.kernels.chain.transitions import MAX_SPREAD, prepare_transitions
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
 

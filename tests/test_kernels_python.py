@@ -30,6 +30,7 @@ from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.chain.search import search_nbest
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.likelihood import lbfgs
 from skstruct.kernels.online import products
 from skstruct.kernels.vector import rows
@@ -273,7 +274,7 @@ def dynamic_programmes():
         found[name + "beam"] = paths = np.full((5, 4), -1, np.int32)
         found[name + "beam-scores"] = path_scores = np.full(5, np.nan)
         beam.beam_nbest(scores, 4, transition, 7, 5, paths, path_scores)
-        transitions = forward_backward.prepare_transitions(transition)
+        transitions = prepare_transitions(transition)
         found[name + "node"] = node = np.empty((4, n_labels))
         found[name + "pairs"] = pairs = np.zeros((3, n_labels, n_labels))
         found[name + "log-partition"] = forward_backward.forward_backward(
@@ -290,7 +291,7 @@ def dead_ends():
     paths, path_scores = np.full((1, 3), -1, np.int32), np.full(1, np.nan)
     search = make_search(1, "beam", 1)
     search_nbest(scores.copy(), 3, transition, search, paths, path_scores)
-    transitions = forward_backward.prepare_transitions(transition)
+    transitions = prepare_transitions(transition)
     node, pairs = np.empty((3, 2)), np.zeros((1, 2, 2))
     log_z = forward_backward.forward_backward(
         scores.copy(), 3, transitions, node, np.empty(3), 1.0, pairs

@@ -32,9 +32,10 @@ from skstruct import (
 from skstruct.input.training_set import TrainingSet, batch_rows, zero_transition_weights
 from skstruct.kernels.chain.astar import astar_nbest
 from skstruct.kernels.chain.beam import beam_nbest
-from skstruct.kernels.chain.forward_backward import forward_backward, prepare_transitions
+from skstruct.kernels.chain.forward_backward import forward_backward
 from skstruct.kernels.chain.nbest import nbest
 from skstruct.kernels.chain.scores import TransitionChain
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.objective import CRFObjective, draw_order

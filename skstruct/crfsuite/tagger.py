@@ -16,9 +16,9 @@ from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_byt
 from skstruct.features.attributes import read_tokens
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.marginals import decode_marginals
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["ModelInfo", "Tagger", "as_sequences", "as_tokens", "tagger_of"]

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skstruct.input.constraints import forbid
-from skstruct.kernels.chain.forward_backward import prepare_transitions
 from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.problem import Problem, renumber_features
 from skstruct.kernels.dual.sampling import build_tree

@@ -11,14 +11,12 @@ from skstruct.input.training_set import zero_transition_weights
 from skstruct.kernels.chain.scores import Chain, Rows, TransitionChain, TransitionRows
 from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
 from skstruct.kernels.likelihood.lbfgs import dot
-from skstruct.kernels.likelihood.objective import nll_gradient
+from skstruct.kernels.likelihood.objective import nll_gradient, partial_nll_gradient
 from skstruct.kernels.likelihood.parameters import (
     LAST,
     TransitionStateFeatures,
-    pack_rows,
-    unpack_rows,
+    copy_rows,
 )
-from skstruct.kernels.online.partial import partial_nll_gradient
 from skstruct.solvers.layout import (
     lay_out_rows,
     squared,
@@ -325,15 +323,19 @@ class CRFObjective:
     def pack(self, chain):
         """Parameter vector with the weights of a chain, as far as the model has them."""
         theta = np.zeros(self.size)
-        pack_rows(chain.weights, self._place, self._features.labels, theta)
+        copy_rows(theta, self._place, self._features.labels, chain.weights, True)
         parts = self._split(theta)
         chain = forbid(chain, None)
         for name in Chain._fields[1:]:
             getattr(parts, name)[...] = getattr(chain, name)
         if self._transition_place is not None:
             labels = self._features.transitions.labels
-            pack_rows(
-                chain.transition_weights, self._transition_place, labels, parts.transition_weights
+            copy_rows(
+                parts.transition_weights,
+                self._transition_place,
+                labels,
+                chain.transition_weights,
+                True,
             )
         theta[self._pinned] = 0.0
         return theta
@@ -345,16 +347,17 @@ class CRFObjective:
         """
         parts = self._constrained(theta)
         weights = np.zeros((self.n_features, self.n_labels))
-        unpack_rows(theta, self._place, self._features.labels, weights)
+        copy_rows(theta, self._place, self._features.labels, weights, False)
         chain = Chain(weights, *(part.copy() for part in parts[1:5]))
         if self._transition_place is None:
             return chain
         weights_of_transitions = zero_transition_weights(len(self._transition_place), self.n_labels)
-        unpack_rows(
+        copy_rows(
             parts.transition_weights,
             self._transition_place,
             self._features.transitions.labels,
             weights_of_transitions,
+            False,
         )
         return TransitionChain(*chain, weights_of_transitions)
 

@@ -220,8 +220,8 @@ class LinearChainMixin:
     def _marginals(self, offsets, rows, chain, known, possible):
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
         # Imported where it is needed: taggers that only predict labels do without.
-        from skstruct.kernels.chain.forward_backward import prepare_transitions
         from skstruct.kernels.chain.marginals import decode_marginals
+        from skstruct.kernels.chain.transitions import prepare_transitions
 
         transitions = prepare_transitions(chain.transition)
         forbids = known is not None or possible is not None

@@ -79,15 +79,7 @@ def deviate(scores, matrices, labels, path_scores, workspace):
     waiting, waiting_scores, lead, step_back, ready, alternatives, smallest = workspace
     n_best, length = labels.shape
     n_labels = matrices.shape[1]
-    nothing = step_back.shape[0] - 1
-    for i in range(n_labels):
-        step_back[nothing, i] = 0.0
-    for t in range(length - 1, -1, -1):
-        step = step_after(labels[0], t, matrices, step_back, ready)
-        highest, second, labels[0, t] = add_rows(scores, t, step_back, step, alternatives)
-        lead[0, t] = highest - second
-        if t == length - 1:
-            path_scores[0] = highest
+    path_scores[0] = find_best(scores, matrices, labels[0], workspace)
     # A little less than exact, as sums are rounded.
     slack = 1e-9 * (1.0 + abs(path_scores[0]))
     limit = path_scores[0] - nth_smallest(lead[0], n_best - 1, smallest) - slack
@@ -97,15 +89,9 @@ def deviate(scores, matrices, labels, path_scores, workspace):
         if found > 0:
             if n_waiting == 0:
                 return found
-            parent, token, label = waiting[0, 0], waiting[0, 1], waiting[0, 2]
+            parent, token = waiting[0, 0], waiting[0, 1]
             path_scores[found] = waiting_scores[0]
-            n_waiting -= 1
-            for m in range(n_waiting):
-                waiting_scores[m] = waiting_scores[m + 1]
-                for i in range(3):
-                    waiting[m, i] = waiting[m + 1, i]
-            for t in range(token, length):
-                labels[found, t] = labels[parent, t] if t > token else label
+            n_waiting = take_first(waiting, waiting_scores, n_waiting, found, labels)
         capacity = n_best - found - 1
         n_waiting = min(n_waiting, capacity)
         path = labels[found]
@@ -138,6 +124,37 @@ def deviate(scores, matrices, labels, path_scores, workspace):
                     waiting, waiting_scores, n_waiting, capacity, deviation, score, labels
                 )
     return n_best
+
+
+@lean_jit
+def find_best(scores, matrices, path, workspace):
+    """Write the best label sequence, and the lead of its labels; return its score."""
+    step_back, lead = workspace.step_back, workspace.lead
+    length, n_labels = path.shape[0], matrices.shape[1]
+    for i in range(n_labels):
+        step_back[step_back.shape[0] - 1, i] = 0.0
+    best = 0.0
+    for t in range(length - 1, -1, -1):
+        step = step_after(path, t, matrices, step_back, workspace.ready)
+        highest, second, path[t] = add_rows(scores, t, step_back, step, workspace.alternatives)
+        lead[0, t] = highest - second
+        if t == length - 1:
+            best = highest
+    return best
+
+
+@lean_jit
+def take_first(waiting, waiting_scores, n_waiting, found, labels):
+    """Take the best deviation from the list; write the labels from there on; return the rest."""
+    parent, token = waiting[0, 0], waiting[0, 1]
+    labels[found, token] = waiting[0, 2]
+    for t in range(token + 1, labels.shape[1]):
+        labels[found, t] = labels[parent, t]
+    for m in range(n_waiting - 1):
+        waiting_scores[m] = waiting_scores[m + 1]
+        for i in range(3):
+            waiting[m, i] = waiting[m + 1, i]
+    return n_waiting - 1
 
 
 @lean_jit

@@ -11,129 +11,17 @@ may then be all that another label can continue, so the forward vectors are look
 they hold anything tiny, that one sequence is done again over logarithms.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import into_token, transition_score
+from skstruct.kernels.chain.transitions import N_SHARED, tabulate_sequence
 from skstruct.kernels.vector.rows import add_outer, vector_matrix
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
-MAX_SPREAD = 300.0
 # Among impossible labellings, smaller forward probabilities are not trusted. The backward vectors
 # of larger ones are far from overflow.
 TINY = 1e-150
-
-
-class Transitions(NamedTuple):
-    """The transition scores in the forms that the recursions want."""
-
-    log: np.ndarray  # (n_labels, n_labels)
-    shift: np.ndarray  # (n_labels,) largest score into each label
-    linear: np.ndarray  # exp(log - shift)
-    linear_t: np.ndarray  # its transpose
-    scaled: bool  # whether the linear domain is safe
-    forbids: bool  # whether some labellings are impossible
-
-
-class TokenTransitions(NamedTuple):
-    """Room for the same where every token has its own; filled in for one sequence at a time."""
-
-    log: np.ndarray  # (length, n_labels, n_labels)
-    shift: np.ndarray  # (length, n_labels), nothing for the first token
-    linear: np.ndarray
-    linear_t: np.ndarray
-    forbids: bool  # whether some labellings are impossible, whatever the transitions are
-
-
-N_SHARED = len(Transitions._fields)
-
-
-@jit
-def prepare_transitions(transition):
-    """Tabulate the exponentials of a matrix of transition scores, once for a whole batch.
-
-    Where every token has transitions of its own, this makes room for them, and
-    `forward_backward` tabulates those of each sequence.
-    """
-    shift = np.zeros(transition.shape[:-1])
-    linear = np.zeros(transition.shape)
-    linear_t = np.zeros(transition.shape)
-    if transition.ndim == 3:
-        return TokenTransitions(transition, shift, linear, linear_t, False)
-    scaled, forbids = tabulate(transition, shift, linear, linear_t)
-    return Transitions(transition, shift, linear, linear_t, scaled, forbids)
-
-
-@jit(inline="always")
-def tabulate(transition, shift, linear, linear_t):
-    """Fill in what the linear domain needs of a matrix.
-
-    Returns whether the linear domain is safe, and whether transitions are impossible in it.
-    """
-    n_labels = transition.shape[0]
-    low = np.empty(n_labels)
-    for j in range(n_labels):
-        shift[j] = low[j] = transition[0, j]
-    for i in range(1, n_labels):
-        for j in range(n_labels):
-            shift[j] = max(shift[j], transition[i, j])
-            low[j] = min(low[j], transition[i, j])
-    scaled, forbids = True, False
-    for j in range(n_labels):
-        # A label that nothing may lead to has a spread of nan, which no comparison accepts.
-        scaled &= shift[j] - low[j] <= MAX_SPREAD
-    for i in range(n_labels if scaled else 0):
-        for j in range(n_labels):
-            linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
-    if not scaled:
-        scaled = forbids = tabulate_possible(transition, shift, linear)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            linear_t[j, i] = linear[i, j]
-    return scaled, forbids
-
-
-@lean_jit
-def tabulate_possible(transition, shift, linear):
-    """The same for a matrix that has minus infinity; return whether it has, and is safe."""
-    n_labels = transition.shape[0]
-    forbids = False
-    for j in range(n_labels):
-        high, low = -np.inf, np.inf
-        for i in range(n_labels):
-            x = transition[i, j]
-            forbids |= x == -np.inf
-            if x != -np.inf:
-                high = x if x > high else high
-                low = x if x < low else low
-                if np.isnan(x):
-                    return False
-        if high - low > MAX_SPREAD:
-            return False
-        shift[j] = high if high > -np.inf else 0.0
-    for i in range(n_labels):
-        for j in range(n_labels):
-            x = transition[i, j]
-            linear[i, j] = exp_nonpositive(x - shift[j]) if x > -np.inf else 0.0
-    return forbids
-
-
-@jit
-def tabulate_sequence(length, transitions):
-    """Tabulate the transitions of one sequence; return the same for all of them."""
-    scaled, forbids = True, transitions.forbids
-    for t in range(1, length):
-        safe, forbidding = tabulate(
-            transitions.log[t],
-            transitions.shift[t],
-            transitions.linear[t],
-            transitions.linear_t[t],
-        )
-        scaled &= safe
-        forbids |= forbidding
-    return scaled, forbids
 
 
 @jit

@@ -1,17 +1,12 @@
-"""Loop over a range of sequences that computes marginals (forward-backward).
+"""Marginals of a range of sequences.
 
-Ranges may run in parallel: a call reads the whole batch and writes only the rows and sequences of
-its range.
+Ranges may run in parallel: a call writes only the rows and sequences of its range.
 """
 
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import (
-    TokenTransitions,
-    forward_backward,
-    prepare_transitions,
-)
+from skstruct.kernels.chain.forward_backward import forward_backward
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
     longest,
@@ -19,13 +14,14 @@ from skstruct.kernels.chain.scores import (
     transition_buffer,
     transition_scores,
 )
+from skstruct.kernels.chain.transitions import TokenTransitions, prepare_transitions
 
 
 @jit
 def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, log_partition):
     """Write node marginals (n_rows, n_labels) and log-partitions (n_sequences,) of a range.
 
-    ``transitions`` are the prepared ``chain.transition``, which all sequences share.
+    ``transitions`` are those of the chain, from `prepare_transitions`.
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     if len(chain) > N_PLAIN:

@@ -12,12 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import (
-    finish_transition_marginals,
-    forward_backward,
-    prepare_transitions,
-)
+from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
 from skstruct.kernels.chain.scores import Chain, longest, sequence_scores
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.problem import add_difference, collect_features, new_difference
 
 MAX_TRIALS = 30

@@ -17,12 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import (
-    finish_transition_marginals,
-    forward_backward,
-    prepare_transitions,
-)
+from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
 from skstruct.kernels.chain.scores import Chain, add_boundary, longest, path_score, value_of
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.problem import (
     Difference,
     add_difference,

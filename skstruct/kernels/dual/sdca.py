@@ -11,12 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.forward_backward import (
-    log_forward_backward,
-    prepare_transitions,
-    scaled_forward,
-)
+from skstruct.kernels.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.kernels.chain.scores import longest, sequence_scores
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.divergence import FLOOR, compare_clique, entropy_slopes, move
 from skstruct.kernels.dual.problem import (
     Difference,

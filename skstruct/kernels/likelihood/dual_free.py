@@ -22,7 +22,6 @@ from skstruct.kernels.chain.forward_backward import (
     as_slabs,
     finish_transition_marginals,
     forward_backward,
-    prepare_transitions,
 )
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
@@ -31,6 +30,7 @@ from skstruct.kernels.chain.scores import (
     transition_buffer,
     zero_transitions,
 )
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.divergence import jit_sums
 from skstruct.kernels.likelihood.objective import (
     chain_scores,

@@ -1,4 +1,7 @@
-"""Negative log-likelihood of a CRF, its gradient, and the diagonal of its Hessian."""
+"""Negative log-likelihood of a CRF, its gradient, and the diagonal of its Hessian.
+
+Where some labels are unknown, the likelihood is that of all labellings that agree with the others.
+"""
 
 import numpy as np
 
@@ -6,8 +9,8 @@ from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.forward_backward import (
     finish_transition_marginals,
     forward_backward,
-    prepare_transitions,
 )
+from skstruct.kernels.chain.partial import subtract_agreeing
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
     add_boundary,
@@ -16,6 +19,7 @@ from skstruct.kernels.chain.scores import (
     path_score,
     transition_buffer,
 )
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.likelihood.parameters import add_state_gradient, state_scores
 from skstruct.kernels.vector.rows import add_matrix
 
@@ -65,6 +69,77 @@ def add_transition_gradient(features, first, last, scale, differences, out):
             flat[t, p] = 0.0
 
 
+@jit(inline="always")
+def add_gradients(
+    loss, features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
+):
+    """Add the gradient of a loss to ``out``, summed over sequences; return the sum of the losses.
+
+    Each loss is compiled into an entry of its own (see `online_epoch`).
+
+    Parameters
+    ----------
+    loss : function
+        ``loss(scores, transitions, labels, weight, curved, marginals, scale, slabs, differences)``
+        returns the loss of one sequence. The gradient by the scores of its labels, times the
+        weight, is written into ``marginals``; that by the scores of its transitions is added to
+        ``slabs``, up to `finish_transition_marginals`, or to ``differences``.
+    features, counted, labels, sequence_weight, chain, curved, out
+        See `nll_gradient`.
+    """
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(out, length)
+    slabs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        slabs = differences[1:]
+    total = 0.0
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        if a == b:
+            continue
+        weight = sequence_weight[i]
+        chain_scores(features, chain, 1.0, a, b, scores)
+        if len(chain) > N_PLAIN:
+            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
+        total += weight * loss(
+            scores, transitions, labels[a:b], weight, curved, marginals, scale, slabs, differences
+        )
+        add_biases(marginals, b - a, out)
+        add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
+        if len(chain) > N_PLAIN:
+            add_transition_gradient(counted, a, b, 1.0, differences, out)
+    if len(chain) == N_PLAIN:
+        finish_transition_marginals(slabs, transitions)
+        add_matrix(slabs[0], out.transition)
+    return total
+
+
+@jit
+def nll(scores, transitions, gold, weight, curved, marginals, scale, slabs, differences):
+    """Negative log-likelihood of the gold labels; the gradient, or the Hessian's diagonal."""
+    length = gold.shape[0]
+    gold_score = 0.0 if curved else path_score(scores, length, transitions.log, gold)
+    log_z = forward_backward(scores, length, transitions, marginals, scale, weight, slabs)
+    if curved:
+        to_variances(marginals, length, weight)
+    else:
+        subtract_gold(marginals, gold, weight, differences)
+    return log_z - gold_score
+
+
+@jit
+def partial_nll(scores, transitions, labels, weight, curved, marginals, scale, slabs, differences):
+    """Negative logarithm of the marginal likelihood of the labels that are known."""
+    length = labels.shape[0]
+    kept = scores[:length].copy()
+    log_z = forward_backward(scores, length, transitions, marginals, scale, weight, slabs)
+    return log_z - subtract_agreeing(kept, labels, transitions, weight, marginals, slabs)
+
+
 @jit
 def nll_gradient(
     features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
@@ -76,52 +151,38 @@ def nll_gradient(
     features : StateFeatures
         The tokens.
     counted : StateFeatures
-        What the gradient takes for them: the same, or with values squared for the Hessian.
+        The same, or with squared values for the Hessian: the factors of the gradient's rows.
     chain : Chain
         The weights; ``chain.weights`` is the vector of state weights.
     labels : ndarray of shape (n_rows,)
         Gold labels, which the Hessian does not depend on.
     curved : bool
-        Whether to estimate the diagonal of the Hessian instead of the gradient. It is exact for
-        state weights but for the correlation of a feature's tokens; of transitions, the counts are
-        taken for Poisson.
+        Estimate the diagonal of the Hessian instead of the gradient. For state weights it is exact
+        but for the correlation of a feature's tokens; counts of transitions are taken for Poisson.
     out : Chain
         The gradient or the diagonal is added here.
     """
-    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
-    scores = np.empty((length, n_labels))
-    marginals = np.empty((length, n_labels))
-    scale = np.empty(length)
-    transitions = prepare_transitions(transition_buffer(chain, length))
-    differences = transition_buffer(out, length)
-    slabs = np.zeros((1, n_labels, n_labels))
-    if len(chain) > N_PLAIN:
-        slabs = differences[1:]
-    nll = 0.0
-    for i in range(first, last):
-        a, b = offsets[i], offsets[i + 1]
-        if a == b:
-            continue
-        weight = sequence_weight[i]
-        gold = labels[a:b]
-        chain_scores(features, chain, 1.0, a, b, scores)
-        if len(chain) > N_PLAIN:
-            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
-        gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
-        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, slabs)
-        nll += weight * (log_z - gold_score)
-        if curved:
-            to_variances(marginals, b - a, weight)
-        else:
-            subtract_gold(marginals, gold, weight, differences)
-        add_biases(marginals, b - a, out)
-        add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
-        if len(chain) > N_PLAIN:
-            add_transition_gradient(counted, a, b, 1.0, differences, out)
-    if len(chain) == N_PLAIN:
-        finish_transition_marginals(slabs, transitions)
-        add_matrix(slabs[0], out.transition)
-    return nll
+    return add_gradients(
+        nll, features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
+    )
+
+
+@jit
+def partial_nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, out):
+    """Weighted sum of the negative logarithms of the marginal likelihoods (see `nll_gradient`)."""
+    return add_gradients(
+        partial_nll,
+        features,
+        features,
+        offsets,
+        first,
+        last,
+        labels,
+        sequence_weight,
+        chain,
+        False,
+        out,
+    )
 
 
 @lean_jit

@@ -201,41 +201,24 @@ def point_to_rows(rows, place, width):
 
 
 @lean_jit
-def unpack_rows(theta, place, short_labels, weights):
-    """Copy the parameter vector into a dense ``weights`` (n_features, n_labels)."""
+def copy_rows(theta, place, short_labels, weights, pack):
+    """Copy a dense ``weights`` (n_features, n_labels) into the parameter vector, or back."""
     n_labels = weights.shape[1]
     for f in range(place.shape[0]):
-        p = place[f]
-        if p < 0:
-            continue
-        if p >= short_labels.shape[0]:
-            for y in range(n_labels):
-                weights[f, y] = theta[p + y]
-        else:
-            code = 0
-            while code < LAST:
+        p, label = place[f], -1
+        full, finished = p >= short_labels.shape[0], p < 0
+        while not finished:
+            if full:
+                label += 1
+                finished = label == n_labels - 1
+            else:
                 code = np.int64(short_labels[p])
-                weights[f, code & (LAST - 1)] = theta[p]
-                p += 1
-
-
-@lean_jit
-def pack_rows(weights, place, short_labels, theta):
-    """Copy a dense ``weights`` (n_features, n_labels) into the parameter vector."""
-    n_labels = weights.shape[1]
-    for f in range(place.shape[0]):
-        p = place[f]
-        if p < 0:
-            continue
-        if p >= short_labels.shape[0]:
-            for y in range(n_labels):
-                theta[p + y] = weights[f, y]
-        else:
-            code = 0
-            while code < LAST:
-                code = np.int64(short_labels[p])
-                theta[p] = weights[f, code & (LAST - 1)]
-                p += 1
+                label, finished = code & (LAST - 1), code >= LAST
+            if pack:
+                theta[p] = weights[f, label]
+            else:
+                weights[f, label] = theta[p]
+            p += 1
 
 
 @lean_jit

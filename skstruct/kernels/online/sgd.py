@@ -7,9 +7,9 @@ from skstruct.kernels.chain.forward_backward import (
     as_slabs,
     finish_transition_marginals,
     forward_backward,
-    prepare_transitions,
 )
 from skstruct.kernels.chain.scores import add_transition, path_score
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.chain.viterbi import argmax
 from skstruct.kernels.online.loop import online_epoch
 

@@ -265,12 +265,23 @@ def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh,
 
 
 @lean_jit
-def _hash_new(tokens, pattern, values, first, last, slots, recent, numbers, pending):
-    """Number what was seen lately, and hash the rest, for which memory is asked for.
+def _prefetch_codes(features, hashes, n):
+    """Prefetch the codes of the features that combinations probably are."""
+    slots, width = features.slots, features.codes.shape[1]
+    for i in range(n):
+        entry = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
+        if entry >= 0:
+            prefetch(features.codes, (entry & _LOW) * width)
+            prefetch(features.groups, entry & _LOW)
 
-    Returns how many rows are pending: their numbers, hashes and packed codes.
+
+@lean_jit
+def _prepare_block(tokens, pattern, values, first, last, features, recent, numbers, pending):
+    """Number the combinations seen lately; hash the others and prefetch what looks them up.
+
+    Returns the number of pending rows; ``pending`` receives their row numbers, hashes and keys.
     """
-    n = 0
+    n, slots = 0, features.slots
     rows, hashes, keys = pending
     for r in range(first, last):
         place = tokens.places[r]
@@ -287,18 +298,8 @@ def _hash_new(tokens, pattern, values, first, last, slots, recent, numbers, pend
         rows[n], hashes[n], keys[n] = r, h, key
         prefetch(slots, np.int64(_mixed(h) & np.uint64(len(slots) - 1)))
         n += 1
+    _prefetch_codes(features, hashes, n)
     return n
-
-
-@lean_jit
-def _ask_for_codes(features, hashes, n):
-    """Ask for the codes of the features that combinations probably are."""
-    slots, width = features.slots, features.codes.shape[1]
-    for i in range(n):
-        entry = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
-        if entry >= 0:
-            prefetch(features.codes, (entry & _LOW) * width)
-            prefetch(features.groups, entry & _LOW)
 
 
 @jit
@@ -333,8 +334,7 @@ def _number_rows(
     rows, hashes, keys = pending
     for start in range(0, len(numbers), _BLOCK):
         end = min(start + _BLOCK, len(numbers))
-        n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
-        _ask_for_codes(features, hashes, n)
+        n = _prepare_block(tokens, pattern, values, start, end, features, recent, numbers, pending)
         for i in range(n):
             place = tokens.places[rows[i]]
             numbers[rows[i]], n_features = _enter(
@@ -361,8 +361,7 @@ def _find_rows(tokens, pattern, values, known, features, numbers, recent, pendin
     rows, hashes, keys = pending
     for start in range(0, len(numbers), _BLOCK):
         end = min(start + _BLOCK, len(numbers))
-        n = _hash_new(tokens, pattern, values, start, end, features.slots, recent, numbers, pending)
-        _ask_for_codes(features, hashes, n)
+        n = _prepare_block(tokens, pattern, values, start, end, features, recent, numbers, pending)
         for i in range(n):
             r = rows[i]
             feature, _, namesake = _probe(
