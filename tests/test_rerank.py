@@ -19,7 +19,8 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.rerank.learn import judge, loss_gradient, vanishes, without_shared
+from skstruct.kernels.rerank.learn import vanishes, without_shared
+from skstruct.kernels.rerank.losses import judge, loss_gradient
 from skstruct.rerankers.base import LOSSES
 from skstruct.rerankers.perceptron import PerceptronReranker
 from skstruct.rerankers.sgd import SGDReranker

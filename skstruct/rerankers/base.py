@@ -15,15 +15,8 @@ from skstruct.compiled.log import compiling_announced
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.rerank.learn import (
-    BAYES_RISK,
-    HINGE,
-    LOG,
-    LOGISTIC,
-    Groups,
-    group_softmax,
-    without_shared,
-)
+from skstruct.kernels.rerank.learn import Groups, without_shared
+from skstruct.kernels.rerank.losses import BAYES_RISK, HINGE, LOG, LOGISTIC, group_softmax
 from skstruct.rerankers.groups import (
     errors_name_groups,
     read_baseline_score,
@@ -71,7 +64,8 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
     A perceptron without an average:
 
     >>> import numpy as np
-    >>> from skstruct.kernels.rerank.learn import Tally, candidate_scores, judge, scatter
+    >>> from skstruct.kernels.rerank.learn import Tally, candidate_scores, scatter
+    >>> from skstruct.kernels.rerank.losses import judge
     >>> from skstruct.rerankers.base import BaseReranker
     >>> class PlainPerceptron(BaseReranker):
     ...     def _start(self, n_features, n_groups):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from skstruct.kernels.rerank.learn import HINGE, DescentRule
+from skstruct.kernels.rerank.learn import DescentRule
+from skstruct.kernels.rerank.losses import HINGE
 from skstruct.rerankers.descent import Descent, DescentReranker
 from skstruct.utils.public_paths import set_module
 

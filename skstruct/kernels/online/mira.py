@@ -8,7 +8,8 @@ from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.nbest import n_possible
 from skstruct.kernels.chain.scores import path_score
 from skstruct.kernels.chain.search import Search, search_nbest
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
+from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
+from skstruct.kernels.online.loop import online_epoch
 from skstruct.kernels.online.products import inner_products
 
 MAX_PASSES = 200

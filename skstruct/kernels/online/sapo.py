@@ -7,12 +7,8 @@ from skstruct.kernels.chain.forward_backward import log_sum_exp
 from skstruct.kernels.chain.nbest import n_possible
 from skstruct.kernels.chain.scores import path_score
 from skstruct.kernels.chain.search import search_nbest
-from skstruct.kernels.online.loop import (
-    add_contrast,
-    clear_difference,
-    count_wrong,
-    online_epoch,
-)
+from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
+from skstruct.kernels.online.loop import online_epoch
 
 
 @jit

@@ -201,6 +201,32 @@ else:
         """``out = max_i x[i] + matrix[i]`` for the blocks that start at some columns."""
         return types.void(x, matrix, starts, out), _square(-np.inf, _larger_sum)
 
+    def _find_largest(code, top, blocks, n, register):
+        """Find where the largest item ``top`` is first, how often it occurs, and the next one.
+
+        The latter is left in the register.
+        """
+        builder = code.builder
+        lowest = ir.Constant(_BLOCK, [-np.inf] * LANES)
+        builder.store(lowest, register)
+        where = cgutils.alloca_once_value(builder, n)
+        n_largest = cgutils.alloca_once_value(builder, _INT(0))
+        for at, skip, total in blocks:
+            skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
+            total = builder.select(skipped, lowest, total)
+            equal = builder.fcmp_ordered("==", total, top)
+            bits = builder.zext(builder.bitcast(equal, ir.IntType(LANES)), _INT)
+            first = builder.add(at, builder.cttz(bits, ir.Constant(ir.IntType(1), 0)))
+            none = builder.icmp_signed("==", bits, _INT(0))
+            first = builder.select(none, n, first)
+            before = builder.load(where)
+            found = builder.icmp_signed("<", first, before)
+            builder.store(builder.select(found, first, before), where)
+            builder.store(builder.add(builder.load(n_largest), builder.ctpop(bits)), n_largest)
+            rest = code.larger(builder.select(equal, lowest, total), builder.load(register))
+            builder.store(rest, register)
+        return where, n_largest
+
     @intrinsic
     def add_top_two(typing, x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
@@ -233,24 +259,8 @@ else:
                 code.store(total, code.block(out, at)[0])
                 builder.store(code.larger(total, builder.load(register)), register)
             top = code.largest_lane(builder.load(register))
-            # From the next token on, all waits for where the largest is; so that comes first.
-            builder.store(lowest, register)
-            where = cgutils.alloca_once_value(builder, n)
-            n_largest = cgutils.alloca_once_value(builder, _INT(0))
-            for at, skip, total in blocks():
-                skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
-                total = builder.select(skipped, lowest, total)
-                equal = builder.fcmp_ordered("==", total, top)
-                bits = builder.zext(builder.bitcast(equal, ir.IntType(LANES)), _INT)
-                first = builder.add(at, builder.cttz(bits, ir.Constant(ir.IntType(1), 0)))
-                none = builder.icmp_signed("==", bits, _INT(0))
-                first = builder.select(none, n, first)
-                before = builder.load(where)
-                found = builder.icmp_signed("<", first, before)
-                builder.store(builder.select(found, first, before), where)
-                builder.store(builder.add(builder.load(n_largest), builder.ctpop(bits)), n_largest)
-                rest = code.larger(builder.select(equal, lowest, total), builder.load(register))
-                builder.store(rest, register)
+            # The next token waits for where the largest is, so that is found before all else.
+            where, n_largest = _find_largest(code, top, blocks(), n, register)
             zero = ir.Constant(ir.IntType(32), 0)
             top = builder.extract_element(top, zero)
             second = builder.extract_element(code.largest_lane(builder.load(register)), zero)
