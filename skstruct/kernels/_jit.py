@@ -1,4 +1,4 @@
-"""The one place that says how kernels are compiled."""
+"""Compiler options of all kernels."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ def jit(function=None, **options):
     return attach_cache(compiled(function))
 
 
-# For kernels that neither allocate nor return arrays, nor call what returns some. Otherwise numba
-# counts references wherever they name a row of an array, which takes longer than much of what is
-# done with a row.
+# For kernels that do not allocate or return arrays, and do not call functions that return arrays.
+# Without the NRT, numba does not count references to the rows of an array, which would often cost
+# more than the arithmetic on a row.
 lean_jit = partial(jit, _nrt=False)

@@ -2,7 +2,7 @@
 
 All four are functions of the scores alone, so the gradient by the weights is
 ``sum_y d[y] phi(y)``, where ``d`` are the derivatives and ``sum_y d[y] = 0``. Equation numbers are
-those of Xu, Gao, Xiao and He (2013).
+those of Gao, Xiao, Xu and He (2013).
 """
 
 import numpy as np

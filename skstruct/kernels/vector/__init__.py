@@ -1,1 +1,1 @@
-"""Arithmetic on rows of numbers at vector speed."""
+"""Vectorised arithmetic on rows of numbers."""

@@ -1,9 +1,8 @@
-"""Eight columns at a time: the instructions that `skstruct.kernels.vector.rows` is made of.
+"""Intrinsics on blocks of eight columns, from which `skstruct.kernels.vector.rows` is built.
 
-Each function works on the block of eight columns that starts at column ``j``, and keeps it in a
-register while it goes over the rows. The compiler does not find this by itself: it either loads
-and stores the block at every row, or works on single columns. On processors with narrower
-registers it splits the block.
+Each function keeps the block of eight columns that starts at column ``j`` in a register while it
+loops over rows. The compiler does not do this by itself: it loads and stores the block at every
+row, or works on single columns. On processors with narrower registers it splits the block.
 """
 
 import numba
@@ -20,8 +19,7 @@ if numba.config.DISABLE_JIT:
     def sum_block(initial, matrix, rows, values, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        Without values they are all one. Of a vector in place of a matrix, what begins at
-        ``rows[k]`` counts as a row.
+        Values of None are all one. If ``matrix`` is a vector, rows begin at ``rows[k]``.
         """
         width = matrix.shape[1] if matrix.ndim == 2 else 1
         out[j : j + LANES] = initial[j : j + LANES]
@@ -31,12 +29,12 @@ if numba.config.DISABLE_JIT:
             out[j : j + LANES] += x * matrix.ravel()[place : place + LANES]
 
     def scatter_block(x, values, rows, first, last, j, skip, vector):
-        """Add ``values[k] * x`` to what begins at ``rows[k]``, but for its first columns."""
+        """Add ``values[k] * x`` to the row that begins at ``rows[k]``, except its first columns."""
         for k in range(first, last):
             vector[rows[k] + j + skip : rows[k] + j + LANES] += values[k] * x[j + skip : j + LANES]
 
     def scatter_unit_block(x, rows, first, last, j, skip, vector):
-        """The same with values that are all one."""
+        """Do the same with values that are all one."""
         scatter_block(x, np.ones(last), rows, first, last, j, skip, vector)
 
     def dot_blocks(x, matrix, starts, out):
@@ -52,8 +50,7 @@ if numba.config.DISABLE_JIT:
     def add_top_two(x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
 
-        Returns its largest, the next one, and the first position of the largest. What is no number
-        is none of them.
+        Returns its largest item, the next one, and the first position of the largest, without NaN.
         """
         out[:] = x[i] + y[j]
         numbers = np.where(np.isnan(out), -np.inf, out)
@@ -61,7 +58,7 @@ if numba.config.DISABLE_JIT:
         return top, second, np.argmax(numbers)
 
     def outer_block(weight, x, y, j, skip, out):
-        """``out += weight * outer(x, y)``, but for the first ``skip`` columns."""
+        """``out += weight * outer(x, y)``, except the first ``skip`` columns."""
         out[:, j + skip : j + LANES] += weight * np.outer(x, y[j + skip : j + LANES])
 
 else:
@@ -71,7 +68,7 @@ else:
     _FUSED = ("contract",)
 
     class _Code:
-        """Emits the instructions of one block for the arrays of a call."""
+        """Builder of the instructions on one block, for the arrays of a call."""
 
         def __init__(self, context, builder):
             self.context, self.builder = context, builder
@@ -83,7 +80,7 @@ else:
             return self.builder.load(self.builder.gep(array.data, [position]))
 
         def block(self, array, position):
-            """Where the block at a position is, and what stands there."""
+            """Address and value of the block at a position."""
             address = self.builder.gep(array.data, [position])
             address = self.builder.bitcast(address, _BLOCK.as_pointer())
             value = self.builder.load(address)
@@ -94,7 +91,7 @@ else:
             self.builder.store(value, address).align = 8
 
         def spread(self, number, vector=_BLOCK):
-            """The number in all lanes."""
+            """Broadcast a number to all lanes."""
             nothing = ir.Constant(vector, ir.Undefined)
             first = ir.Constant(ir.IntType(32), 0)
             zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -106,11 +103,11 @@ else:
             return self.builder.fadd(total, product, flags=_FUSED)
 
         def larger(self, x, y):
-            """The larger one in each lane; that of `y` if that of `x` is no number."""
+            """Elementwise maximum; that of `y` where `x` is NaN."""
             return self.builder.select(self.builder.fcmp_ordered(">", x, y), x, y)
 
         def largest_lane(self, block):
-            """The largest of the lanes, in all of them."""
+            """Maximum over the lanes, in all of them."""
             for half in (4, 2, 1):
                 order = [(i + half) % LANES for i in range(LANES)]
                 order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), order)
@@ -118,7 +115,7 @@ else:
             return block
 
         def over_rows(self, initial, first, last, step):
-            """``step`` of some blocks and every number from ``first`` to ``last``."""
+            """Fold ``step`` over the numbers from ``first`` to ``last``, with some blocks as state."""
             registers = [cgutils.alloca_once(self.builder, _BLOCK) for _ in initial]
 
             def load():
@@ -137,8 +134,7 @@ else:
     def sum_block(typing, initial, matrix, rows, values, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        Without values they are all one. Of a vector in place of a matrix, what begins at
-        ``rows[k]`` counts as a row.
+        Values of None are all one. If ``matrix`` is a vector, rows begin at ``rows[k]``.
         """
 
         def codegen(context, builder, signature, args):
@@ -166,7 +162,7 @@ else:
         ), codegen
 
     def _square(initial, combine):
-        """Code that combines the rows of a square matrix with the items of a vector."""
+        """Return the code that folds the rows of a square matrix and the items of a vector."""
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
@@ -202,10 +198,7 @@ else:
         return types.void(x, matrix, starts, out), _square(-np.inf, _larger_sum)
 
     def _find_largest(code, top, blocks, n, register):
-        """Find where the largest item ``top`` is first, how often it occurs, and the next one.
-
-        The latter is left in the register.
-        """
+        """First position and count of the largest item ``top``; the next one into the register."""
         builder = code.builder
         lowest = ir.Constant(_BLOCK, [-np.inf] * LANES)
         builder.store(lowest, register)
@@ -231,8 +224,7 @@ else:
     def add_top_two(typing, x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
 
-        Returns its largest, the next one, and the first position of the largest. What is no number
-        is none of them.
+        Returns its largest item, the next one, and the first position of the largest, without NaN.
         """
 
         def codegen(context, builder, signature, args):
@@ -243,7 +235,7 @@ else:
             lowest = ir.Constant(_BLOCK, [-np.inf] * LANES)
 
             def blocks():
-                """Where each block starts, what it is to skip, and its sums."""
+                """Start of each block, number of columns to skip, and sums."""
                 with cgutils.for_range_slice(builder, _INT(0), n, _INT(LANES)) as (start, _):
                     at = builder.select(builder.icmp_signed("<", start, last), start, last)
                     rows = ((x, builder.mul(args[1], n)), (y, builder.mul(args[3], n)))
@@ -287,7 +279,7 @@ else:
 
     @intrinsic
     def outer_block(typing, weight, x, y, j, skip, out):
-        """``out += weight * outer(x, y)``, but for the first ``skip`` columns."""
+        """``out += weight * outer(x, y)``, except the first ``skip`` columns."""
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
@@ -310,7 +302,7 @@ else:
 
     @intrinsic
     def scatter_block(typing, x, values, rows, first, last, j, skip, vector):
-        """Add ``values[k] * x`` to what begins at ``rows[k]``, but for its first columns."""
+        """Add ``values[k] * x`` to the row that begins at ``rows[k]``, except its first columns."""
 
         def codegen(context, builder, signature, args):
             _scatter(_Code(context, builder), signature.args, args)
@@ -320,7 +312,7 @@ else:
 
     @intrinsic
     def scatter_unit_block(typing, x, rows, first, last, j, skip, vector):
-        """The same with values that are all one."""
+        """Do the same with values that are all one."""
 
         def codegen(context, builder, signature, args):
             kinds = [signature.args[0], None, *signature.args[1:]]

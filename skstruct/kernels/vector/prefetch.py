@@ -1,7 +1,7 @@
-"""Ask the processor to fetch memory that a loop will want soon.
+"""Prefetch memory that a loop is about to read.
 
-Weights are looked up feature by feature, all over a large array, and the indices say well in
-advance where. Without a hint most of the time of scoring is spent waiting for memory.
+The weights of a token's features are scattered over a large array, at addresses that are known well
+in advance. Without prefetching, scoring spends most of its time on cache misses.
 """
 
 import numba
@@ -10,14 +10,14 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-# How many features ahead, and how many doubles a cache line holds.
+# Number of features to look ahead, and number of doubles in a cache line.
 AHEAD = 32
 LINE = 8
 
 if numba.config.DISABLE_JIT:
 
     def prefetch(array, position):
-        """Do nothing: there is no cache to warm for interpreted code."""
+        """Do nothing, as interpreted code gains nothing from it."""
 
 else:
 
@@ -34,7 +34,7 @@ else:
             function = builder.module.globals.get(name)
             if function is None:
                 function = ir.Function(builder.module, kind, name)
-            # For reading, to be kept in all cache levels, data rather than instructions.
+            # Read access, all cache levels, data cache.
             hints = [ir.Constant(i32, value) for value in (0, 3, 1)]
             builder.call(function, [address, *hints])
             return context.get_dummy_value()

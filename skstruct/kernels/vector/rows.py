@@ -1,8 +1,8 @@
-"""Rows of numbers at vector speed: what decoding and marginals consist of.
+"""Vectorised operations on rows: the inner loops of decoding and of forward-backward.
 
-Three blocks of a square matrix are taken at a time, so that one sum does not wait for the one
-before. Where the last columns do not fill a block of their own, it begins earlier, and what it does
-twice comes to the same.
+Three blocks of columns of a square matrix are processed at a time, which gives the processor
+independent sums to interleave. The last block overlaps the one before where the number of columns is
+not a multiple of its size; columns in both are computed twice with the same result.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from skstruct.kernels.vector.lanes import (
 def sum_rows(initial, matrix, rows, values, first, last, out):
     """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-    What the parameters may be besides, see `sum_block`. There must be enough columns for one block.
+    See `sum_block` for the other forms of the parameters. At least `LANES` columns are needed.
     """
     n = out.shape[0]
     for j in range(0, n, LANES):
@@ -31,9 +31,9 @@ def sum_rows(initial, matrix, rows, values, first, last, out):
 
 @jit(inline="always")
 def add_rows(x, i, y, j, out):
-    """``out = x[i] + y[j]``; returns its largest, the next one, and where the largest is first.
+    """``out = x[i] + y[j]``; return its largest item, the next one, and the first largest position.
 
-    Where there is none, it is minus infinity, and at the first position.
+    An item that does not exist, or is NaN, counts as minus infinity, at the first position.
     """
     if out.shape[0] >= LANES:
         return add_top_two(x, i, y, j, out)

@@ -1,4 +1,4 @@
-"""Exponential in plain arithmetic, so that loops over labels vectorise."""
+"""Exponential in plain arithmetic, which lets the compiler vectorise loops over labels."""
 
 import numpy as np
 
@@ -9,16 +9,16 @@ _LN2_HI = 6.93147180369123816490e-01
 _LN2_LO = 1.90821492927058770002e-10
 # Adding 1.5 * 2**52 rounds a double to an integer, and leaves that integer in its low bits.
 _ROUND = 6755399441055744.0
-# exp(-708) is the last normal double; anything below is as good as zero in a probability.
+# exp(-708) is the last normal double; anything smaller is negligible in a probability.
 _LOWEST = -708.0
 
 
 @jit(inline="always")
 def exp_nonpositive(x):
-    """Exponential of ``x <= 0`` to 1 ulp or so; inputs below -708 count as -708.
+    """Exponential of ``x <= 0`` to about 1 ulp; inputs below -708 are clipped.
 
-    ``x = n log 2 + r`` with ``|r| <= log(2) / 2``, a Taylor polynomial for ``exp(r)``, and ``n``
-    added to the exponent bits.
+    ``exp(x) = 2**n exp(r)``, where ``x = n log(2) + r`` and ``|r| <= log(2) / 2``. A Taylor
+    polynomial approximates ``exp(r)``, and ``n`` is added to the exponent bits.
     """
     x = x if x > _LOWEST else _LOWEST
     z = x * _LOG2E + _ROUND
