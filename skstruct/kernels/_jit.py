@@ -19,12 +19,11 @@ def jit(function=None, **options):
     """
     if function is None:
         return partial(jit, **options)
-    # error_model="numpy": the check for division by zero would stop vectorisation.
-    # No fast-math flag, not even "contract": a function may be compiled more than once, inlined
-    # here and called there, and what is fused in one copy and not in another rounds differently.
-    # Which copy runs depends on what was cached, and the same fit would not always give the same
-    # bits.
-    # No wrapper for C: nothing calls kernels from there, and a tenth of the compile time is spared.
+    # error_model="numpy": the check for division by zero would prevent vectorisation.
+    # No fast-math flag, not even "contract": a function may be compiled twice, inlined and on its
+    # own, and the copies would round differently if only one of them fuses an operation. Which copy
+    # runs depends on the cache, so a fit would not be reproducible to the last bit.
+    # No C wrapper: nothing calls kernels from C, and it takes a tenth of the compile time.
     compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
     return attach_cache(compiled(function))
 

@@ -1,9 +1,9 @@
 """The n best label sequences, one by one, best first (A* search with a Viterbi heuristic).
 
-The best score of any prefix that ends with a label at a token, from one Viterbi pass, is a
-perfect heuristic for a search that grows suffixes from the last token to the first: nothing is
-ever expanded that is not on the way to a result (Soong and Huang, 1991; sapo-2018, section 2.1,
-with the directions exchanged).
+The best score of any prefix that ends with a label at a token, from one Viterbi pass, is a perfect
+heuristic for a search that grows suffixes from the last token to the first: every expanded suffix
+is part of a result (Soong and Huang, 1991; Sun et al., 2018, section 2.1, with the directions
+exchanged).
 """
 
 from typing import NamedTuple
@@ -16,13 +16,13 @@ from skstruct.kernels.vector.rows import add_rows
 
 
 class Workspace(NamedTuple):
-    """What the search keeps."""
+    """Lists and tables of the search."""
 
-    waiting: np.ndarray  # (n_best, 3), parent, token and label of a deviation
+    waiting: np.ndarray  # (n_best, 3), parent, token and label of each deviation
     waiting_scores: np.ndarray  # (n_best,)
-    lead: np.ndarray  # (n_best, length), of the label of a token before the second best one
-    # For each label the transition scores into it, matrix by matrix, as far as they were needed;
-    # and what comes after the last token, where all labels are the same.
+    lead: np.ndarray  # (n_best, length), lead of each label over the second best
+    # Transition scores into each label, matrix by matrix, filled in when first needed; then a row
+    # of zeros for the end of the sequence.
     step_back: np.ndarray
     ready: np.ndarray
     alternatives: np.ndarray  # (n_labels,)
@@ -31,14 +31,14 @@ class Workspace(NamedTuple):
 
 @jit
 def astar_nbest(scores, length, transition, n_best, labels, path_scores):
-    """Best label sequences of one sequence, best first; return how many there are.
+    """Write the best label sequences of one sequence, best first; return their number.
 
-    Every sequence found is *deviated* from at each token before the one where it deviated from
-    its own parent: another label there, what follows kept, and the best prefix before it. These
-    sets have no sequence in common, and each knows its best score. The `n_best` best deviations
-    wait in a sorted list. Ties are broken as in `viterbi`: the sequence with the smaller label at
-    the last token where two differ comes first. Sequences with a score of minus infinity are
-    impossible and not listed, unless all are.
+    Every sequence found gives rise to *deviations*, at each token before the one where it deviated
+    from its own parent: another label there, the same labels after it, and the best prefix before
+    it. These sets of sequences are disjoint, and the best score of each is known. The `n_best` best
+    deviations are kept in a sorted list. Ties are broken as in `viterbi`: the sequence with the
+    smaller label at the last token where two differ comes first. Sequences with a score of minus
+    infinity are impossible and left out, unless all are.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
     transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
         Transition scores.
     n_best : int
-        How many sequences are wanted.
+        Largest number of sequences.
     labels : ndarray of shape (n_best, length), integer
         Receives the label sequences.
     path_scores : ndarray of shape (n_best,)
@@ -58,7 +58,6 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         return 1
     best_prefixes(scores, length, transition)
     n_labels = transition.shape[-1]
-    # Matrix by matrix, then a row for what comes after the last token.
     matrices = transition.reshape((-1, n_labels, n_labels))
     n_rows = matrices.shape[0] * n_labels + 1
     workspace = Workspace(
@@ -75,12 +74,12 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
 
 @lean_jit
 def deviate(scores, matrices, labels, path_scores, workspace):
-    """The search itself, from the best scores of prefixes."""
+    """Search, given the best scores of prefixes."""
     waiting, waiting_scores, lead, step_back, ready, alternatives, smallest = workspace
     n_best, length = labels.shape
     n_labels = matrices.shape[1]
     path_scores[0] = find_best(scores, matrices, labels[0], workspace)
-    # A little less than exact, as sums are rounded.
+    # The slack covers the rounding of sums.
     slack = 1e-9 * (1.0 + abs(path_scores[0]))
     limit = path_scores[0] - nth_smallest(lead[0], n_best - 1, smallest) - slack
     n_waiting = parent = 0
@@ -99,8 +98,8 @@ def deviate(scores, matrices, labels, path_scores, workspace):
             if n_waiting == capacity:
                 worst = waiting_scores[capacity - 1] if capacity > 0 else np.inf
                 limit = max(limit, worst - slack)
-            # From where it meets its parent again, the two agree, and so do their leads. The first
-            # one is its own parent.
+            # Before the token where it meets its parent again, both have the same labels and
+            # leads. The first sequence is its own parent.
             met = found == 0 or (t + 1 < token and path[t + 1] == labels[parent, t + 1])
             if met:
                 path[t], lead[found, t] = labels[parent, t], lead[parent, t]
@@ -159,7 +158,7 @@ def take_first(waiting, waiting_scores, n_waiting, found, labels):
 
 @lean_jit
 def step_after(path, t, matrices, step_back, ready):
-    """The row of ``step_back`` that counts after token ``t`` of a path, filled in if need be."""
+    """Row of ``step_back`` for the step after token ``t`` of a path; filled in at first use."""
     n_labels = matrices.shape[1]
     if t == path.shape[0] - 1:
         return step_back.shape[0] - 1
@@ -173,7 +172,7 @@ def step_after(path, t, matrices, step_back, ready):
 
 @lean_jit
 def nth_smallest(x, n, smallest):
-    """The n-th smallest of some numbers; infinite if they are fewer, or none is asked for."""
+    """The n-th smallest number; infinite if there are fewer than n, or n is zero."""
     if n == 0 or x.shape[0] < n:
         return np.inf
     for k in range(x.shape[0]):
@@ -189,7 +188,7 @@ def nth_smallest(x, n, smallest):
 
 @lean_jit
 def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, labels):
-    """Put a deviation into its place among the best so far; return how many there are then."""
+    """Insert a deviation into the sorted list; return the new length of the list."""
     place = n_waiting
     while place > 0 and (
         waiting_scores[place - 1] < score
@@ -209,9 +208,9 @@ def insert(waiting, waiting_scores, n_waiting, capacity, deviation, score, label
 
 @lean_jit
 def precedes(a, b, labels):
-    """Whether deviation ``a`` has the smaller label at the last token where two differ."""
+    """Return True if ``a`` has the smaller label at the last token where the deviations differ."""
     first = max(a[1], b[1])
-    # After the deviations, those of one parent agree.
+    # Deviations from the same parent agree after both tokens.
     last = first if a[0] == b[0] else labels.shape[1] - 1
     for t in range(last, first - 1, -1):
         label_a = a[2] if t == a[1] else labels[a[0], t]

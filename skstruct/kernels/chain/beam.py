@@ -1,4 +1,4 @@
-"""Good label sequences by beam search, which may miss better ones."""
+"""Good label sequences by beam search, which may miss the best."""
 
 import numpy as np
 
@@ -9,14 +9,13 @@ from skstruct.kernels.chain.scores import into_token
 
 @jit
 def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scores):
-    """Best label sequences that a beam search finds, best first; return how many there are.
+    """Write the best label sequences that a beam search finds, best first; return their number.
 
-    From token to token the `beam_width` best prefixes are kept, whatever label they end with. A
-    sequence is missed if one of its prefixes is not among them, so the search is exact only where
-    no more prefixes are possible. Ties are broken as in `viterbi`, in the beam and at the end: the
-    sequence with the smaller label at the last token where two differ comes first. Sequences with a
-    score of minus infinity are not listed, unless the beam has nothing else: all prefixes that it
-    kept have then come to a dead end.
+    At every token the `beam_width` best prefixes are kept, whatever label they end with. A sequence
+    is missed if one of its prefixes is not among them, so the search is exact only if no more
+    prefixes are possible. Ties are broken as in `viterbi`, in the beam and at the end: the sequence
+    with the smaller label at the last token where two differ comes first. Sequences with a score of
+    minus infinity are left out, unless every prefix in the beam has reached a dead end.
 
     Parameters
     ----------
@@ -25,9 +24,9 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
     transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
         Transition scores.
     beam_width : int
-        How many prefixes are kept.
+        Number of prefixes kept.
     n_best : int
-        How many sequences are wanted, at most `beam_width`.
+        Largest number of sequences, at most `beam_width`.
     labels : ndarray of shape (n_best, length), integer
         Receives the label sequences.
     path_scores : ndarray of shape (n_best,)
@@ -39,10 +38,10 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
         return 1
     width = n_possible(length, n_labels, beam_width)
     current, previous = np.empty(width), np.empty(width)
-    # For every token and rank in the beam, the rank of the prefix that is extended and the label.
+    # Rank of the prefix that is extended, and label, for every token and rank in the beam.
     parent = np.zeros((length, width), np.int32)
     label = np.zeros((length, width), np.int32)
-    # For a literal zero, the callee would be compiled anew.
+    # A literal zero would compile the callee again.
     n_current = none = np.int64(0)
     for j in range(n_labels):
         n_current = insert_prefix(
@@ -56,7 +55,7 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
         for p in range(n_previous):
             before = label[t - 1, p]
             for j in range(n_labels):
-                # The order of the sums of `best_prefixes`, for the same rounding.
+                # Summed in the order of `best_prefixes`, for the same rounding.
                 score = scores[t, j] + (previous[p] + added[before, j])
                 if score < limit or (n_current == width and score < current[width - 1]):
                     continue
@@ -77,7 +76,7 @@ def beam_nbest(scores, length, transition, beam_width, n_best, labels, path_scor
 
 @jit
 def forbid_dead_ends(scores, length, transition):
-    """Make the labels impossible from which no possible labelling goes on to the end."""
+    """Make labels impossible that no possible labelling can continue to the end."""
     n_labels = transition.shape[-1]
     for t in range(length - 2, -1, -1):
         added = into_token(transition, t + 1)
@@ -91,9 +90,9 @@ def forbid_dead_ends(scores, length, transition):
 
 @jit
 def safe_limit(emission, added, previous, before, width):
-    """Score that no prefix of the next beam falls short of.
+    """Lower bound of the scores in the next beam.
 
-    In a full beam each prefix has a best successor, and these alone would fill the next one.
+    The best successors of all prefixes in a full beam would fill the next one.
     """
     if previous.shape[0] < width:
         return -np.inf
@@ -105,16 +104,16 @@ def safe_limit(emission, added, previous, before, width):
     limit = np.inf
     for p in range(width):
         limit = min(limit, previous[p] + gain[before[p]])
-    # A little less than exact, as sums are rounded.
+    # The margin covers the rounding of sums.
     return limit - 1e-9 * (1.0 + abs(limit))
 
 
 @lean_jit
 def insert_prefix(score, p, j, before, n, scores, parent, label):
-    """Put prefix ``p`` extended by label ``j`` into its place in a beam of ``n``; return the new n.
+    """Insert prefix ``p``, extended by label ``j``, into a beam of ``n``; return the new ``n``.
 
-    Prefixes come in order of rank, so that of equal ones with the same two last labels the
-    better ranked stays first. ``before`` are the last labels of the prefixes that are extended.
+    Prefixes are inserted in order of rank: among equal ones with the same last two labels, the one
+    that extends the better prefix stays first. ``before`` are the last labels of the prefixes.
     """
     place = n
     while place > 0 and scores[place - 1] <= score:

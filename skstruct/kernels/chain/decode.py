@@ -1,7 +1,6 @@
-"""Loop over a range of sequences that decodes the best labels (Viterbi).
+"""Viterbi decoding of a range of sequences.
 
-Ranges may run in parallel: a call reads the whole batch and writes only the rows and
-sequences of its range.
+Ranges may run in parallel: a call writes only the rows and sequences of its range.
 """
 
 import numpy as np

@@ -1,14 +1,17 @@
 """Sum over all label sequences: log-partition, node and transition marginals.
 
-Scaled forward-backward in the linear domain: emissions are divided by their largest at each
-token, transitions by the largest into each label, and forward vectors sum to one. What
-underflows to zero is then smaller than the rest by more than any continuation can make up for,
-as long as no two transitions into one label differ by more than `MAX_SPREAD`; beyond that
-the same sums are taken over logarithms.
+Scaled forward-backward in the linear domain (Rabiner, 1989, section V.A): at each token ``t`` the
+emissions are divided by the largest, transitions by the largest into each label, and forward
+vectors are normalised,
 
-Scores of minus infinity make labellings impossible, and factors of exactly zero. What underflows
-may then be all that another label can continue, so the forward vectors are looked through: where
-they hold anything tiny, that one sequence is done again over logarithms.
+    a_t[j] = c_t e_t[j] sum_i a_{t-1}[i] m[i, j],    log Z = -sum_t log c_t + the factors taken out.
+
+An item that underflows is negligible, as long as no two transitions into one label
+differ by more than `MAX_SPREAD`. Beyond that, the sums are computed in the log domain.
+
+A score of minus infinity makes labellings impossible and its factor exactly zero. An item that
+underflows may then be the only one that can be continued. If a forward vector of such a sequence
+has a tiny item, the sequence is computed again in the log domain.
 """
 
 import numpy as np
@@ -19,21 +22,22 @@ from skstruct.kernels.chain.transitions import N_SHARED, tabulate_sequence
 from skstruct.kernels.vector.rows import add_outer, vector_matrix
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
-# Among impossible labellings, smaller forward probabilities are not trusted. The backward vectors
-# of larger ones are far from overflow.
+# Smaller forward probabilities are not trusted where some labellings are impossible. Backward
+# vectors of larger ones are far from overflow.
 TINY = 1e-150
 
 
 @jit
 def scaled_forward(scores, length, transitions, forbids, alpha, scale):
-    """Go forward in the linear domain, and turn the scores into factors.
+    """Run the forward recursion in the linear domain; scores become factors.
 
     Returns
     -------
     log_z : float
         Logarithm of the partition function.
-    right : bool
-        Whether it is, and the forward vectors are. If not, the scores are what they were.
+    exact : bool
+        False if forward probabilities were lost to underflow; the scores are then unchanged and
+        the other results invalid.
     """
     kept = scores[:0]
     if forbids:
@@ -57,7 +61,7 @@ def scaled_forward(scores, length, transitions, forbids, alpha, scale):
 
 @lean_jit
 def restore(kept, scores):
-    """Write scores back. An assignment to the slice would take seconds to compile."""
+    """Copy ``kept`` into ``scores``; assigning to a slice would take seconds to compile."""
     for t in range(kept.shape[0]):
         for j in range(kept.shape[1]):
             scores[t, j] = kept[t, j]
@@ -65,7 +69,7 @@ def restore(kept, scores):
 
 @lean_jit
 def clear_impossible(scores, factors):
-    """Make the factors of scores that are minus infinity exactly zero."""
+    """Set the factors of scores of minus infinity to exactly zero."""
     for t in range(scores.shape[0]):
         for j in range(scores.shape[1]):
             if scores[t, j] == -np.inf:
@@ -74,10 +78,10 @@ def clear_impossible(scores, factors):
 
 @lean_jit
 def loses_paths(scores, factors, linear_t, alpha, scale):
-    """Whether forward vectors have, or may have lost, something tiny that is not impossible.
+    """Return True if possible labels have tiny forward probabilities, or may have lost them.
 
-    Factors of labels that no possible labelling has become zero, so that the way back never meets
-    them.
+    Factors of labels that are in no possible labelling become zero, so that the backward pass
+    ignores them.
     """
     for t in range(scores.shape[0]):
         if not scale[t] <= 1.0 / TINY:
@@ -97,7 +101,7 @@ def loses_paths(scores, factors, linear_t, alpha, scale):
 
 @lean_jit
 def exponentiate(scores, length, shift):
-    """Turn scores into factors of at most one, in place; return the logarithm taken out."""
+    """Turn scores into factors of at most one in place; return the sum of the maxima."""
     n_labels = shift.shape[0]
     taken = 0.0
     for t in range(length):
@@ -116,7 +120,7 @@ def exponentiate(scores, length, shift):
 
 @lean_jit
 def forward(factors, length, linear, alpha, scale):
-    """Fill the normalised forward vectors and their scales; return the sum of the log scales."""
+    """Fill in the normalised forward vectors and their scales; return the sum of the log norms."""
     n_labels = linear.shape[-1]
     log_scale = 0.0
     for t in range(length):
@@ -144,12 +148,11 @@ def forward(factors, length, linear, alpha, scale):
 
 @lean_jit
 def backward(factors, length, linear_t, alpha, scale, weight, slabs, room):
-    """Turn the forward vectors into node marginals, and collect the transition marginals.
+    """Turn the forward vectors into node marginals in place, and collect transition marginals.
 
-    ``slabs[p] += weight * outer(alpha[t - 1], q)`` leaves out the factor ``linear``, which the
-    caller multiplies in once (`finish_transition_marginals`). One slab of `slabs` collects the sum
-    over the sequence; as many slabs as there are transitions hold them one by one. ``room`` is for
-    two rows.
+    ``slabs[s] += weight * outer(alpha[t - 1], q)`` omits the factor ``linear``, which the caller
+    multiplies in once (`finish_transition_marginals`). A single slab receives the sum over the
+    sequence, ``length - 1`` slabs one transition each. ``room`` is workspace of two rows.
     """
     n_labels = linear_t.shape[-1]
     beta, q = room[0], room[1]
@@ -174,7 +177,7 @@ def backward(factors, length, linear_t, alpha, scale, weight, slabs, room):
 
 @jit
 def as_slabs(difference):
-    """Differences of transitions, shared or one matrix a token, as slabs for `forward_backward`."""
+    """View of differences of transitions as the slabs of `forward_backward`."""
     if difference.ndim == 2:
         return difference.reshape((1, difference.shape[0], difference.shape[1]))
     return difference[1:]
@@ -182,7 +185,7 @@ def as_slabs(difference):
 
 @lean_jit
 def finish_transition_marginals(slabs, transitions):
-    """Multiply the transition factors into collected transition marginals."""
+    """Multiply collected transition marginals by the transition factors."""
     if transitions.scaled:
         for slab in slabs:
             for i in range(slab.shape[0]):
@@ -192,7 +195,7 @@ def finish_transition_marginals(slabs, transitions):
 
 @lean_jit
 def finish_sequence(linear, length, slabs):
-    """The same for one sequence whose tokens have transitions of their own."""
+    """Do the same for one sequence whose tokens have their own transitions."""
     for t in range(1, min(length, slabs.shape[0] + 1)):
         for i in range(linear.shape[1]):
             for j in range(linear.shape[2]):
@@ -201,7 +204,7 @@ def finish_sequence(linear, length, slabs):
 
 @lean_jit
 def log_sum_exp(x, n):
-    """``log(sum(exp(x[:n])))``, also where all are minus infinity."""
+    """``log(sum(exp(x[:n])))``; minus infinity if all items are."""
     high = x[0]
     for i in range(1, n):
         high = max(high, x[i])
@@ -215,10 +218,10 @@ def log_sum_exp(x, n):
 
 @jit
 def log_forward_backward(scores, length, transition, alpha, weight, slabs, factors):
-    """The same as forward and backward over logarithms: slower, and safe for any scores.
+    """Do the same as `scaled_forward` and `backward` in the log domain: slower, but always safe.
 
-    If there are ``factors``, transition marginals are divided by them, for the caller to multiply
-    (`finish_transition_marginals`).
+    Transition marginals are divided by the ``factors``, if any, as `finish_transition_marginals`
+    will multiply by them.
     """
     n_labels = transition.shape[-1]
     z = np.empty(n_labels)
@@ -259,7 +262,7 @@ def log_forward_backward(scores, length, transition, alpha, weight, slabs, facto
 
 @jit
 def forward_backward(scores, length, transitions, alpha, scale, weight, slabs):
-    """Marginals of one sequence, and the logarithm of its partition function.
+    """Compute the marginals of one sequence; return the logarithm of its partition function.
 
     Parameters
     ----------
@@ -274,10 +277,10 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, slabs):
     weight : float
         Factor of the transition marginals.
     slabs : ndarray of shape (n_slabs, n_labels, n_labels)
-        Transition marginals are added here, up to `finish_transition_marginals`: summed over the
-        sequence with one slab, each on its own with ``length - 1`` slabs or more, not at all with
-        none. Where every token has transitions of its own, so they must have slabs, and they need
-        no finish.
+        Transition marginals are added here: with one slab their sum over the sequence, with
+        ``length - 1`` or more one in each, with none nothing. If tokens share transitions,
+        `finish_transition_marginals` must follow; if every token has its own, every transition
+        needs a slab and the result is final.
     """
     if length == 0:
         return 0.0
@@ -287,10 +290,10 @@ def forward_backward(scores, length, transitions, alpha, scale, weight, slabs):
     else:
         scaled, forbids = tabulate_sequence(length, transitions)
         factors = transitions.linear[0, :0]
-    log_z, right = 0.0, False
+    log_z, exact = 0.0, False
     if scaled:
-        log_z, right = scaled_forward(scores, length, transitions, forbids, alpha, scale)
-    if not right:
+        log_z, exact = scaled_forward(scores, length, transitions, forbids, alpha, scale)
+    if not exact:
         return log_forward_backward(scores, length, transitions.log, alpha, weight, slabs, factors)
     room = np.empty((2, alpha.shape[1]))
     backward(scores, length, transitions.linear_t, alpha, scale, weight, slabs, room)

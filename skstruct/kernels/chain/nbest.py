@@ -8,7 +8,7 @@ from skstruct.kernels.chain.scores import into_token
 
 @lean_jit
 def n_possible(length, n_labels, most):
-    """Number of label sequences of a length, or `most` if they are more."""
+    """Number of label sequences of a length, capped at `most`."""
     n = 1
     for _ in range(length):
         if n >= most:
@@ -19,12 +19,12 @@ def n_possible(length, n_labels, most):
 
 @jit
 def nbest(scores, length, transition, n_best, labels, path_scores):
-    """Best label sequences of one sequence, best first; return how many there are.
+    """Write the best label sequences of one sequence, best first; return their number.
 
-    Every label of every token keeps the `n_best` best prefixes that end there, each with the
+    For every token and label the `n_best` best prefixes that end there are kept, each with the
     label and the rank of the prefix it extends. Ties are broken as in `viterbi`: the sequence
     with the smaller label at the last token where two differ comes first. Sequences with a score
-    of minus infinity are impossible and not listed, unless all are.
+    of minus infinity are impossible and left out, unless all are.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
     transition : ndarray of shape (n_labels, n_labels) or (>= length, n_labels, n_labels)
         Transition scores.
     n_best : int
-        How many sequences are wanted.
+        Largest number of sequences.
     labels : ndarray of shape (n_best, length), integer
         Receives the label sequences.
     path_scores : ndarray of shape (n_best,)
@@ -46,7 +46,7 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
     back = np.empty((length, n_labels, n_best), np.int32)
     current = np.empty((n_labels, n_best))
     previous = np.empty((n_labels, n_best))
-    # Of a literal number, or an array that is no column, the callee would be compiled anew.
+    # A literal number, or an array of another layout, would compile the callee again.
     n_previous, nothing = np.int64(1), np.zeros((n_labels, 1))[:, 0]
     for j in range(n_labels):
         previous[j, 0] = scores[0, j]
@@ -76,7 +76,7 @@ def nbest(scores, length, transition, n_best, labels, path_scores):
 
 @jit
 def merge_prefixes(prefixes, n_ranks, added, n_wanted, best, codes):
-    """Merge sorted lists of prefixes, one a label, into the `n_wanted` best of them all.
+    """Merge the sorted lists of prefixes of all labels into the `n_wanted` best.
 
     ``codes`` receives ``label * n_best + rank`` of each.
     """

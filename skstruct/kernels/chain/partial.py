@@ -1,7 +1,6 @@
-"""Marginals over the labellings that agree with the labels that are known.
+"""Marginals of the labellings that agree with known labels.
 
-Scores of minus infinity rule out the other labellings, so these are the marginals of a chain whose
-tokens have few possible labels. The label of a token is negative where it is unknown.
+Scores of minus infinity rule out all other labellings. Unknown labels are negative.
 """
 
 import numpy as np
@@ -14,7 +13,7 @@ from skstruct.kernels.vector.rows import add_matrix
 
 @jit
 def forbidding(transitions):
-    """Transitions for scores of which some are minus infinity."""
+    """Transitions for emission scores with minus infinity."""
     log, shift, linear, linear_t = transitions[:4]
     if len(transitions) == N_SHARED:
         return Transitions(log, shift, linear, linear_t, transitions.scaled, True)
@@ -23,7 +22,7 @@ def forbidding(transitions):
 
 @jit
 def subtract_agreeing(scores, labels, transitions, weight, node, slabs):
-    """Subtract the marginals of the labellings that agree with the known labels from those of all.
+    """Subtract the marginals of agreeing labellings from those of all; return their log-partition.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ def subtract_agreeing(scores, labels, transitions, weight, node, slabs):
     Returns
     -------
     log_z : float
-        Logarithm of the partition function of the labellings that agree.
+        Logarithm of the partition function of the agreeing labellings.
     """
     length, n_labels = scores.shape
     for t in range(length):
@@ -56,7 +55,7 @@ def subtract_agreeing(scores, labels, transitions, weight, node, slabs):
     if len(transitions) == N_SHARED:
         log_z = forward_backward(scores, length, transitions, agreeing, scale, -weight, slabs)
     else:
-        # These are finished at once, and so are those that they are subtracted from.
+        # Transition marginals of tokens with their own transitions are final on both sides.
         each = np.zeros((max(length - 1, 1), n_labels, n_labels))
         log_z = forward_backward(scores, length, transitions, agreeing, scale, -weight, each)
         for t in range(length - 1):

@@ -1,11 +1,11 @@
 """Scores of every label at every token, and of every transition.
 
-By default all tokens share one matrix of transition scores. Tokens may have features of the
-transition into them: then every token has a matrix of its own. Kernels that only read transition
-scores take either, ``(n_labels, n_labels)`` or ``(length, n_labels, n_labels)``, and ask
-`into_token` for the one that counts. What is compiled for the former knows nothing of the latter:
-conditions on the ``ndim`` of an argument, or on the number of its fields, are settled before
-anything behind them is looked at.
+By default all tokens share one matrix of transition scores. Where tokens have features of the
+transition into them, every token has its own matrix. Kernels that only read transition scores
+accept both shapes, ``(n_labels, n_labels)`` and ``(length, n_labels, n_labels)``, and get the
+matrix of a token from `into_token`. Conditions on the ``ndim`` of an argument or on the number of
+its fields are decided at compile time, so the code for shared transitions contains none of the
+other.
 """
 
 from typing import NamedTuple
@@ -27,18 +27,18 @@ class Rows(NamedTuple):
 
 
 class TransitionRows(NamedTuple):
-    """The same with features of the transition into each token."""
+    """Rows with features of the transition into each token."""
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
-    transitions: Rows  # those of first tokens are never read
+    transitions: Rows  # rows of first tokens are never read
 
 
 class Chain(NamedTuple):
-    """The weights of a linear chain: what a label, and what a transition, scores."""
+    """Weights of a linear chain."""
 
-    weights: np.ndarray  # (n_features, n_labels), a feature's weights side by side
+    weights: np.ndarray  # (n_features, n_labels)
     transition: np.ndarray  # (n_labels, n_labels), from row to column
     intercept: np.ndarray  # (n_labels,)
     start: np.ndarray  # (n_labels,), added at the first token
@@ -46,7 +46,7 @@ class Chain(NamedTuple):
 
 
 class TransitionChain(NamedTuple):
-    """The same with weights of the features of transitions."""
+    """Weights of a linear chain with features of transitions."""
 
     weights: np.ndarray
     transition: np.ndarray
@@ -56,13 +56,13 @@ class TransitionChain(NamedTuple):
     transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), transitions row by row
 
 
-# A chain with more fields has features of transitions.
+# Number of fields of a chain without features of transitions.
 N_PLAIN = len(Chain._fields)
 
 
 @jit
 def into_token(transition, t):
-    """The scores, or differences, of the transition into token ``t``."""
+    """Matrix of the scores or differences of transitions into token ``t``."""
     if transition.ndim == 2:
         return transition
     return transition[t]
@@ -70,7 +70,7 @@ def into_token(transition, t):
 
 @lean_jit
 def transition_score(transition, t, i, j):
-    """The score of the transition from label ``i`` to label ``j`` of token ``t``."""
+    """Score of the transition from label ``i`` to label ``j`` of token ``t``."""
     if transition.ndim == 2:
         return transition[i, j]
     return transition[t, i, j]
@@ -78,7 +78,7 @@ def transition_score(transition, t, i, j):
 
 @lean_jit
 def add_transition(difference, t, i, j, weight):
-    """Add to what the transition from label ``i`` to label ``j`` of token ``t`` is to gain."""
+    """Add to the difference of the transition from label ``i`` to label ``j`` of token ``t``."""
     if difference.ndim == 2:
         difference[i, j] += weight
     else:
@@ -87,7 +87,7 @@ def add_transition(difference, t, i, j, weight):
 
 @jit
 def transition_buffer(chain, length):
-    """Where the transition scores of a sequence are: the weights themselves if all share them."""
+    """Array for the transition scores of a sequence: the weights if all tokens share them."""
     if len(chain) == N_PLAIN:
         return chain.transition
     return np.zeros((length, *chain.transition.shape))
@@ -95,7 +95,7 @@ def transition_buffer(chain, length):
 
 @jit
 def zero_transitions(chain, length):
-    """One zero for each transition; or one for each token, where tokens have their own scores."""
+    """Zero matrix of transitions; one for each token where tokens have their own transitions."""
     if len(chain) == N_PLAIN:
         return np.zeros(chain.transition.shape)
     return np.zeros((length, *chain.transition.shape))
@@ -124,7 +124,7 @@ def emission_scores(rows, first, last, chain, out):
 
 @lean_jit
 def linear_scores(rows, first, last, weights, bias, out):
-    """Write the rows ``first:last``, times weights, plus a bias, into ``out``."""
+    """Write ``rows[first:last] @ weights + bias`` into ``out``."""
     n_labels = weights.shape[1]
     end = rows.indptr[last]
     for t in range(first, last):
@@ -134,7 +134,7 @@ def linear_scores(rows, first, last, weights, bias, out):
             coming = rows.indices[k]
             for j in range(0, min(n_labels, 4 * LINE), LINE):
                 prefetch(weights, coming * n_labels + j)
-            # Where a row does not start with a line, it ends in one more.
+            # A row of weights that is not aligned to a cache line ends in one more.
             prefetch(weights, coming * n_labels + n_labels - 1)
         if n_labels < LANES:
             narrow_scores(rows, a, b, weights, bias, score)
@@ -146,7 +146,7 @@ def linear_scores(rows, first, last, weights, bias, out):
 
 @lean_jit
 def narrow_scores(rows, first, last, weights, bias, out):
-    """Write the scores of one token, where labels are few."""
+    """Write the scores of one token with fewer than `LANES` labels."""
     for j in range(out.shape[0]):
         out[j] = bias[j]
     for k in range(first, last):
@@ -167,7 +167,7 @@ def sequence_scores(rows, first, last, chain, out):
 def transition_scores(rows, first, last, chain, out):
     """Write the transition scores of one sequence into its `transition_buffer`.
 
-    A transition is to its features what a label is to a token, and the transition matrix its bias.
+    These are linear scores with transitions for labels and the transition matrix for biases.
     """
     bias = chain.transition.reshape(chain.transition.size)
     scores = out.reshape(out.shape[0], bias.shape[0])
@@ -176,7 +176,7 @@ def transition_scores(rows, first, last, chain, out):
 
 @lean_jit
 def add_boundary(start, end, out, length):
-    """Add the biases of a first and a last token to the scores of one sequence."""
+    """Add the biases of the first and the last token to the scores of one sequence."""
     if length > 0:
         for j in range(start.shape[0]):
             out[0, j] += start[j]

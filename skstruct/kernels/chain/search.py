@@ -1,4 +1,4 @@
-"""The n best label sequences by whichever search was chosen."""
+"""The n best label sequences by A* search, k-best Viterbi or beam search."""
 
 from typing import NamedTuple
 
@@ -21,20 +21,20 @@ ASTAR, KBEST, BEAM = range(3)
 
 
 class Search(NamedTuple):
-    """How the best labellings are searched for."""
+    """Parameters of a search for the best labellings."""
 
     n_best: int
     method: int  # ASTAR, KBEST or BEAM
     beam_width: int  # at least n_best
-    misses: np.ndarray  # (1,) counts the beams without a best labelling; (0,) does not count
+    misses: np.ndarray  # (1,), number of beams that missed the best labelling; (0,) to skip
 
 
 @jit
 def search_nbest(scores, length, transition, search, labels, path_scores):
-    """Best labellings of a sample, best first; return how many there are.
+    """Write the best labellings of a sample, best first; return their number.
 
-    Parameters and ties are those of `nbest`, except that the scores may be overwritten. As many
-    are wanted as ``labels`` has rows.
+    Parameters and ties are those of `nbest`, except that the scores may be overwritten. At most as
+    many labellings as ``labels`` has rows are found.
     """
     n_best = labels.shape[0]
     if search.method == ASTAR:
@@ -43,13 +43,13 @@ def search_nbest(scores, length, transition, search, labels, path_scores):
         return nbest(scores, length, transition, n_best, labels, path_scores)
     n_found = beam_nbest(scores, length, transition, search.beam_width, n_best, labels, path_scores)
     if length > 0 and path_scores[0] == -np.inf:
-        # Some labels are impossible, and all prefixes in the beam needed one of them to go on.
+        # Every prefix in the beam could only be continued by impossible labels.
         forbid_dead_ends(scores, length, transition)
         n_found = beam_nbest(
             scores, length, transition, search.beam_width, n_best, labels, path_scores
         )
     if search.misses.shape[0] > 0 and length > 0:
-        # The Viterbi pass costs little beside the beam, and its sums round in the same way.
+        # A Viterbi pass is cheap compared with the beam, and rounds its sums in the same way.
         best_prefixes(scores, length, transition)
         best = largest(scores[length - 1], transition.shape[-1])
         search.misses[0] += path_scores[0] < best
@@ -67,7 +67,7 @@ def search_range(rows, offsets, first, last, chain, search, labels, scores, coun
     scores : ndarray of shape (n_sequences, n_best)
         Receives their scores.
     counts : ndarray of shape (n_sequences,)
-        Receives how many there are where they are fewer than n_best.
+        Receives the number of labellings found.
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     emission = np.empty((length, n_labels))

@@ -16,24 +16,24 @@ MAX_SPREAD = 300.0
 
 
 class Transitions(NamedTuple):
-    """The transition scores in the forms that the recursions want."""
+    """Transition scores that all tokens share, in the forms that the recursions read."""
 
     log: np.ndarray  # (n_labels, n_labels)
-    shift: np.ndarray  # (n_labels,) largest score into each label
+    shift: np.ndarray  # (n_labels,), largest score into each label
     linear: np.ndarray  # exp(log - shift)
     linear_t: np.ndarray  # its transpose
-    scaled: bool  # whether the linear domain is safe
-    forbids: bool  # whether some labellings are impossible
+    scaled: bool  # the linear domain is safe
+    forbids: bool  # some labellings are impossible
 
 
 class TokenTransitions(NamedTuple):
-    """Room for the same where every token has its own; filled in for one sequence at a time."""
+    """Transition scores of each token; the other arrays are filled for one sequence at a time."""
 
     log: np.ndarray  # (length, n_labels, n_labels)
-    shift: np.ndarray  # (length, n_labels), nothing for the first token
+    shift: np.ndarray  # (length, n_labels), unused for the first token
     linear: np.ndarray
     linear_t: np.ndarray
-    forbids: bool  # whether some labellings are impossible, whatever the transitions are
+    forbids: bool  # some labellings are impossible for other reasons than transitions
 
 
 N_SHARED = len(Transitions._fields)
@@ -41,10 +41,10 @@ N_SHARED = len(Transitions._fields)
 
 @jit
 def prepare_transitions(transition):
-    """Tabulate the exponentials of a matrix of transition scores, once for a whole batch.
+    """Tabulate the exponentials of transition scores, once for a whole batch.
 
-    Where every token has transitions of its own, this makes room for them, and
-    `forward_backward` tabulates those of each sequence.
+    Where every token has its own transitions, only allocate; `forward_backward` then tabulates
+    those of each sequence.
     """
     shift = np.zeros(transition.shape[:-1])
     linear = np.zeros(transition.shape)
@@ -57,9 +57,14 @@ def prepare_transitions(transition):
 
 @jit(inline="always")
 def tabulate(transition, shift, linear, linear_t):
-    """Fill in what the linear domain needs of a matrix.
+    """Fill in the factors of one matrix.
 
-    Returns whether the linear domain is safe, and whether transitions are impossible in it.
+    Returns
+    -------
+    scaled : bool
+        The linear domain is safe.
+    forbids : bool
+        Some transitions are impossible in the linear domain.
     """
     n_labels = transition.shape[0]
     low = np.empty(n_labels)
@@ -71,7 +76,7 @@ def tabulate(transition, shift, linear, linear_t):
             low[j] = min(low[j], transition[i, j])
     scaled, forbids = True, False
     for j in range(n_labels):
-        # A label that nothing may lead to has a spread of nan, which no comparison accepts.
+        # The spread of a label that cannot be reached is NaN, for which this is False.
         scaled &= shift[j] - low[j] <= MAX_SPREAD
     for i in range(n_labels if scaled else 0):
         for j in range(n_labels):
@@ -86,7 +91,7 @@ def tabulate(transition, shift, linear, linear_t):
 
 @lean_jit
 def tabulate_possible(transition, shift, linear):
-    """The same for a matrix that has minus infinity; return whether it has, and is safe."""
+    """Do the same for a matrix with minus infinity; return True if it is safe and has any."""
     n_labels = transition.shape[0]
     forbids = False
     for j in range(n_labels):
@@ -111,7 +116,7 @@ def tabulate_possible(transition, shift, linear):
 
 @jit
 def tabulate_sequence(length, transitions):
-    """Tabulate the transitions of one sequence; return the same for all of them."""
+    """Tabulate the transitions of one sequence; return `scaled` and `forbids` of all tokens."""
     scaled, forbids = True, transitions.forbids
     for t in range(1, length):
         safe, forbidding = tabulate(

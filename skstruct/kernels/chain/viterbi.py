@@ -6,17 +6,17 @@ from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import transition_score
 from skstruct.kernels.vector.rows import max_plus
 
-# Up to so many labels, looking at all of them is faster than choosing.
+# With at most so many labels, comparing all of them is faster than selecting some.
 FEW_LABELS = 32
 
 
 @lean_jit
 def handicaps(transition, out):
-    """How far behind the best label another one may be and still matter for the next token.
+    """Largest lag of each label behind the best one with which it can still win at the next token.
 
-    ``out[i]`` is the most that label ``i`` can make up for by its transition into some label: what
-    it scores there more than the worst label does. Transitions that are minus infinity make it
-    infinite, and then no label is left out.
+    ``out[i]`` is the most that label ``i`` can gain on another label by a transition: the maximum
+    over ``j`` of ``transition[i, j] - min_k transition[k, j]``. It is infinite if a transition is
+    minus infinity, which keeps every label.
     """
     n_labels = transition.shape[0]
     for i in range(n_labels):
@@ -32,7 +32,7 @@ def handicaps(transition, out):
 
 @lean_jit
 def largest(x, n):
-    """Largest of the first ``n``; four at a time, so that it is not one chain of comparisons."""
+    """Maximum of the first ``n`` items; four independent comparisons at a time for speed."""
     a = b = c = d = -np.inf
     for i in range(0, n - 3, 4):
         a = x[i] if x[i] > a else a
@@ -46,10 +46,10 @@ def largest(x, n):
 
 @lean_jit
 def keep_contenders(scores, handicap, out):
-    """Write the labels that may precede a best one into ``out``; return how many there are."""
+    """Write the labels that may precede a best one into ``out``; return their number."""
     n_labels = handicap.shape[0]
     top = largest(scores, n_labels)
-    # A little more than exact, as sums are rounded.
+    # The margin covers the rounding of sums.
     limit = top - 1e-9 * (1.0 + abs(top))
     n = 0
     for i in range(n_labels):
@@ -60,7 +60,7 @@ def keep_contenders(scores, handicap, out):
 
 @lean_jit
 def best_contenders(previous, transition, contenders, out):
-    """``out[j] = max_i previous[i] + transition[i, j]`` with only some labels ``i``."""
+    """``out[j] = max_i previous[i] + transition[i, j]`` over the contenders ``i``."""
     for j in range(transition.shape[0]):
         out[j] = -np.inf
     for i in contenders:
@@ -74,7 +74,7 @@ def best_contenders(previous, transition, contenders, out):
 def best_prefixes(scores, length, transition):
     """Turn ``scores[t, j]`` into the score of the best prefix that ends with ``j``, in place.
 
-    Where one of many labels is far ahead, few others can be on a best path; the rest is left out.
+    With many labels, only those that can be on a best path are extended.
     """
     n_labels = transition.shape[-1]
     contenders = np.empty(n_labels + 1, np.int64)
@@ -83,11 +83,11 @@ def best_prefixes(scores, length, transition):
 
 @lean_jit
 def extend_prefixes(scores, length, transition, workspace, contenders):
-    """The same with room for what it needs."""
+    """Do the same with preallocated workspace."""
     best, handicap = workspace[0], workspace[1]
     n_labels = transition.shape[-1]
     choose = n_labels > FEW_LABELS and length > 1
-    # Where every token has transitions of its own, choosing would cost as much as it spares.
+    # With a matrix for each token, selecting labels would cost as much as it saves.
     if transition.ndim == 2 and choose:
         handicaps(transition, handicap)
     for t in range(1, length):
@@ -104,11 +104,11 @@ def extend_prefixes(scores, length, transition, workspace, contenders):
 
 @jit
 def viterbi(scores, length, transition, labels):
-    """Best label sequence of one sequence, and its score.
+    """Write the best label sequence of one sequence; return its score.
 
-    No back-pointers are kept: ``scores[t, j]`` becomes the score of the best prefix that ends
-    with ``j``, and the way back looks for the predecessor that attains it, which costs one
-    pass over the labels a token. Ties go to the smaller label, the last token first.
+    No back-pointers are stored: ``scores[t, j]`` becomes the score of the best prefix that ends
+    with ``j``, and the backward pass searches for the predecessor that attains it, one pass over
+    the labels per token. Ties go to the smaller label, decided from the last token on.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def viterbi(scores, length, transition, labels):
 
 @lean_jit
 def walk_back(scores, length, transition, labels):
-    """Best label sequence from the best scores of prefixes, and its score."""
+    """Write the best label sequence, given the best scores of prefixes; return its score."""
     n_labels = transition.shape[-1]
     label = argmax(scores[length - 1])
     score = scores[length - 1, label]
@@ -147,7 +147,7 @@ def walk_back(scores, length, transition, labels):
 
 @lean_jit
 def argmax(x):
-    """First position of the largest of `x`."""
+    """First position of the maximum of `x`."""
     best = 0
     for j in range(1, x.shape[0]):
         if x[j] > x[best]:

@@ -1,1 +1,1 @@
-"""Dual and stochastic ascent: steps by one sequence at a time."""
+"""Dual and stochastic solvers, which take steps of one sequence at a time."""

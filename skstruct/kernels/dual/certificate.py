@@ -1,11 +1,11 @@
-"""The duality gap of a CRF: the weights that belong to the dual variables, and what both are worth.
+"""Exact duality gap of a CRF: conjugate weights, entropies, and gaps (Le Priol et al., 2018, (11)).
 
-Transition marginals as they are stored, mostly in single precision, are not exactly those of any
-distribution: their rows and columns do not quite sum to the same. They are read as the conditional
-probabilities of a Markov chain, which always is one, and its exact entropy, marginals and expected
-features are computed in double precision. So the gap is one between a true dual value and a true
-primal value. Labellings that are impossible, which the weights of minus infinity tell, have no
-probability in that chain, although none of the stored marginals is quite zero.
+Stored transition marginals, usually in single precision, are not exactly those of any distribution:
+the marginals of a token computed from its two neighbours differ slightly. They are therefore read
+as the conditional probabilities of a Markov chain, whose exact entropy, marginals and expected
+features are computed in double precision. The gap is then one between a true dual and a true primal
+value. Impossible labellings, marked by weights of minus infinity, have probability zero in that
+chain, although no stored marginal is exactly zero.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ LOWEST = -1.7976931348623157e308
 
 @jit
 def possible_transitions(chain):
-    """One for each possible transition, in flat form: into any token, and into the last."""
+    """One for each possible transition, in flat form: into any token, and into the last one."""
     n_labels = chain.transition.shape[0]
     possible = np.ones((2, n_labels * n_labels))
     for y in range(n_labels):
@@ -36,7 +36,7 @@ def possible_transitions(chain):
 
 @lean_jit
 def read_chain(stored, possible, node, joint):
-    """Next token's marginals from this token's, which ``joint`` then has together."""
+    """Compute the joint marginals of two tokens, and those of the second, from the first."""
     n_labels = node.shape[1]
     for j in range(n_labels):
         node[1, j] = 0.0
@@ -44,7 +44,7 @@ def read_chain(stored, possible, node, joint):
         total = 0.0
         for j in range(n_labels):
             total += possible[y * n_labels + j] * stored[y * n_labels + j]
-        # A label that nothing may follow has next to no probability, and loses it.
+        # A label that cannot be followed has a negligible probability, which becomes zero.
         share = node[0, y] / total if total > 0.0 else 0.0
         for j in range(n_labels):
             p = share * (possible[y * n_labels + j] * stored[y * n_labels + j])
@@ -54,7 +54,7 @@ def read_chain(stored, possible, node, joint):
 
 @lean_jit
 def read_first(stored, possible, start, node):
-    """Marginals of the first token, up to a factor."""
+    """Write the marginals of the first token, up to a factor."""
     n_labels = node.shape[0]
     for y in range(n_labels):
         node[y] = 0.0
@@ -64,7 +64,7 @@ def read_first(stored, possible, start, node):
 
 @lean_jit
 def normalise(node):
-    """Let the marginals of a token sum to one."""
+    """Normalise the marginals of a token."""
     total = 0.0
     for p in node:
         total += p
@@ -74,10 +74,10 @@ def normalise(node):
 
 @jit
 def conjugate_sum(problem, first, last, dual, out):
-    """Entropies of the sequences ``first:last``, and ``sum_i s_i (F(gold) - E F)``.
+    """Compute entropies of the sequences ``first:last``; add ``sum_i s_i (F(gold) - E F)``.
 
-    The node marginals become those of the chains that the transitions stand for. Weights of minus
-    infinity say what is impossible, and stay so.
+    The node marginals become those of the Markov chains. Weights of minus infinity in ``out`` mark
+    what is impossible, and stay.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def add_flat(joint, factor, out):
 
 @lean_jit
 def add_features(problem, a, b, difference, out):
-    """Add what the tokens ``a:b`` contribute to state weights and biases."""
+    """Add the contribution of the tokens ``a:b`` to state weights and biases."""
     rows = problem.rows
     n_labels = difference.shape[1]
     end = rows.indices.shape[0]
@@ -154,9 +154,9 @@ def add_features(problem, a, b, difference, out):
 
 @jit
 def true_gaps(problem, first, last, dual, chain, transitions):
-    """Duality gaps of the sequences ``first:last``; returns their negative log-likelihood.
+    """Compute duality gaps of the sequences ``first:last``; return their negative log-likelihood.
 
-    The node marginals must be those that `conjugate_sum` leaves.
+    The node marginals must come from `conjugate_sum`.
     """
     n_labels = chain.transition.shape[0]
     length = longest(problem.offsets, first, last)
@@ -167,7 +167,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     spare = np.empty((2, n_labels))
     no_slabs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
     possible = possible_transitions(chain)
-    # What is impossible has no probability to be multiplied with.
+    # Impossible transitions have probability zero, and zero times infinity would be NaN.
     finite = np.maximum(chain.transition, LOWEST)
     total = 0.0
     for i in range(first, last):
@@ -184,12 +184,12 @@ def true_gaps(problem, first, last, dual, chain, transitions):
                 last = np.int64(t == b - a - 1)
                 read_chain(dual.transition[a - i + t - 1], possible[last], spare, joint)
                 mean_score += inner(joint, finite)
-        log_z, right = 0.0, False
+        log_z, exact = 0.0, False
         if transitions.scaled:
-            log_z, right = scaled_forward(
+            log_z, exact = scaled_forward(
                 scores, b - a, transitions, transitions.forbids, alpha, scale
             )
-        if not right:
+        if not exact:
             log_z = log_forward_backward(
                 scores, b - a, transitions.log, alpha, 1.0, no_slabs, no_factors
             )

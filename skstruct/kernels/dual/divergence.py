@@ -1,13 +1,15 @@
 """Entropy and divergence of chains from their clique marginals, and the line search on them.
 
-A chain is given by the marginals of neighbouring pairs, its cliques, and of single tokens. The
-tokens between the ends are its separators: they are in two cliques and count once too often, so
-sums over them are subtracted. A token on its own is a clique.
+The cliques ``C`` of a chain are its transitions, and its separators ``S`` the tokens between the
+ends. Entropies and divergences of the distribution over labellings follow from the marginals (Le
+Priol et al., 2018, equations 18 and 19):
 
-``mu`` are the marginals of the dual variable and ``nu`` those of the current weights. Their
-ratio ``mu / nu = 1 + x`` says everything that the line search has to know about the logarithms:
-at the step ``gamma``, the marginals are ``nu (1 + (1 - gamma) x)``. Written in ``x`` all sums are
-of second order in the difference, so what rounding does to ``mu`` does not drown them.
+    H(mu) = sum_C H(mu_C) - sum_S H(mu_S),    KL(mu || nu) = sum_C KL(...) - sum_S KL(...).
+
+A token on its own is a clique. ``mu`` are the marginals of the dual variable and ``nu`` those of
+the current weights. With ``mu / nu = 1 + x``, the marginals at the step ``gamma`` are ``nu (1 + (1
+- gamma) x)``. Written in ``x``, all sums are of second order in the difference, so rounding errors
+of ``mu`` do not dominate them.
 """
 
 from functools import partial
@@ -16,12 +18,12 @@ import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 
-# Sums may be taken in any order, which lets the compiler vectorise them. There is no infinity and
-# no rounding trick in the functions that are compiled so.
+# Sums may be reordered, which lets the compiler vectorise them. Use it only for functions without
+# infinities and without arithmetic that relies on rounding.
 jit_sums = partial(lean_jit, fastmath={"contract", "reassoc"})
 
-# Marginals are kept above this, so that there is a logarithm and a quotient of all of them. It is
-# a normal number in single precision, too.
+# Lower bound of marginals, so that logarithms and quotients exist. It is a normal number in single
+# precision, too.
 FLOOR = 1e-37
 
 _LN2 = 0.6931471805599453
@@ -32,7 +34,7 @@ _EXPONENT = -(1 << 52)
 
 @jit(inline="always")
 def log_positive(z):
-    """Logarithm of a positive normal number, to 2 ulp or so.
+    """Logarithm of a positive normal number, to about 2 ulp.
 
     ``z = 2**e m`` with ``m`` between the roots of 1/2 and 2, and ``log(m) = 2 atanh(s)`` with
     ``s = (m - 1) / (m + 1)`` by its series.
@@ -66,7 +68,7 @@ def compare_clique(mu, nu, excess, delta):
     gap : float
         Divergence of ``mu`` from ``nu``.
     slope : float
-        The derivative of the entropy term at the step 0: both divergences together.
+        Derivative of the entropy term at the step 0: the sum of both divergences.
     """
     gap, slope = 0.0, 0.0
     for k in range(nu.shape[0]):
@@ -84,7 +86,7 @@ def compare_clique(mu, nu, excess, delta):
 
 @jit_sums
 def entropy_slopes(nu, excess, rest):
-    """First and second derivative of the entropy term where ``rest = 1 - gamma``."""
+    """First two derivatives of the entropy term, for ``rest = 1 - gamma``."""
     first, second = 0.0, 0.0
     for k in range(nu.shape[0]):
         x = excess[k]
@@ -97,7 +99,7 @@ def entropy_slopes(nu, excess, rest):
 
 @jit_sums
 def move(mu, nu, gamma):
-    """Write ``mu + gamma (nu - mu)`` into ``mu``; return the entropy of it."""
+    """Replace ``mu`` by ``mu + gamma (nu - mu)``; return its entropy."""
     entropy = 0.0
     for k in range(nu.shape[0]):
         m = np.float64(mu[k])

@@ -1,10 +1,10 @@
 """Online exponentiated gradient (Collins et al., 2008) on the dual of a CRF.
 
 The dual variable of a sequence is a distribution over its labellings, as in
-`skstruct.kernels.dual.sdca`, but given by scores ``theta`` and not by marginals. A step goes from
-these scores towards those of the current weights, ``theta + eta (scores - theta)``. What it gains
-is only known after asking for the marginals of the new scores, so every trial takes an oracle call.
-Scores of transitions are the same at all tokens of a sequence, so little has to be stored.
+`skstruct.kernels.dual.sdca`, but represented by scores ``theta`` instead of marginals. A step moves
+these scores towards those under the current weights, ``theta + eta (scores - theta)``. Its gain
+depends on the marginals of the new scores, so every trial takes an oracle call. The tokens of a
+sequence share the scores of transitions, so storage is small.
 """
 
 from typing import NamedTuple
@@ -18,12 +18,12 @@ from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.problem import add_difference, collect_features, new_difference
 
 MAX_TRIALS = 30
-# Steps that succeed at once may be longer next time.
+# Factor of the step size after a step that succeeds at the first trial.
 GROWTH = 1.05
 
 
 class Exponentiated(NamedTuple):
-    """The dual variables of all sequences, and the weights that are conjugate to them."""
+    """Dual variables of all sequences, and the weights conjugate to them."""
 
     chain: Chain
     node_theta: np.ndarray  # (n_rows, n_labels)
@@ -31,11 +31,11 @@ class Exponentiated(NamedTuple):
     node: np.ndarray  # (n_rows, n_labels), marginals
     transition: np.ndarray  # (n_sequences, n_labels, n_labels), marginals, summed
     entropy: np.ndarray  # (n_sequences,)
-    eta: np.ndarray  # (n_sequences,), length of the next step
+    eta: np.ndarray  # (n_sequences,), size of the next step
 
 
 class Trial(NamedTuple):
-    """Workspace: a sequence with other scores."""
+    """Workspace: scores and marginals of one sequence on trial."""
 
     node_theta: np.ndarray  # (length, n_labels)
     transition_theta: np.ndarray  # (n_labels, n_labels)
@@ -47,7 +47,7 @@ class Trial(NamedTuple):
 
 @jit
 def new_trial(length, n_labels):
-    """Workspace for sequences up to this length."""
+    """Allocate a workspace for sequences up to this length."""
     return Trial(
         np.empty((length, n_labels)),
         np.empty((n_labels, n_labels)),
@@ -60,7 +60,7 @@ def new_trial(length, n_labels):
 
 @jit
 def infer(length, trial):
-    """Marginals of the scores on trial; returns the entropy."""
+    """Compute the marginals of the scores on trial; return their entropy."""
     n_labels = trial.transition_theta.shape[0]
     for t in range(length):
         for j in range(n_labels):
@@ -93,7 +93,7 @@ def mean_score(node_scores, transition_scores, node, transition, length):
 
 @jit
 def start_dual(problem, state, margin):
-    """Set the scores so that the gold labels have this margin over any others."""
+    """Initialise the scores of gold labels to the margin, and of others to zero."""
     n_labels = state.node.shape[1]
     trial = new_trial(longest(problem.offsets, 0, state.eta.shape[0]), n_labels)
     for i in range(state.eta.shape[0]):
@@ -110,7 +110,7 @@ def start_dual(problem, state, margin):
 
 @jit
 def keep(i, a, b, trial, state):
-    """Let sequence ``i`` have the scores and marginals on trial."""
+    """Accept the scores and marginals on trial for sequence ``i``."""
     n_labels = state.node.shape[1]
     for t in range(b - a):
         for j in range(n_labels):
@@ -124,7 +124,7 @@ def keep(i, a, b, trial, state):
 
 @jit
 def conjugate_to(problem, distinct, state):
-    """Set the weights, from zero, to those that are conjugate to the dual variables."""
+    """Set the weights, which must be zero, to those conjugate to the dual variables."""
     n_sequences, n_labels = state.transition.shape[0], state.node.shape[1]
     difference = new_difference(problem, distinct, n_labels)
     for i in range(n_sequences):
@@ -146,7 +146,7 @@ def conjugate_to(problem, distinct, state):
 
 @jit
 def oeg_steps(problem, distinct, order, state):
-    """Ascend in the blocks of the sequences in `order`, one after the other.
+    """Ascend in the dual variables of the sequences in `order`, one after the other.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def oeg_steps(problem, distinct, order, state):
     Returns
     -------
     n_oracle_calls : int
-        How many times marginals were computed.
+        Number of times that marginals were computed.
     """
     n_sequences, n_labels = state.transition.shape[0], state.node.shape[1]
     length = longest(problem.offsets, 0, n_sequences)
@@ -180,7 +180,7 @@ def oeg_steps(problem, distinct, order, state):
 
 @jit
 def ascend(problem, distinct, i, state, difference, trial, scores):
-    """Find a step of sequence ``i`` by which the dual objective grows; return the trials."""
+    """Take a step of sequence ``i`` that increases the dual objective; return the trials."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     n_labels = state.node.shape[1]
     weight = problem.sample_weight[i] / problem.l2
@@ -208,7 +208,7 @@ def ascend(problem, distinct, i, state, difference, trial, scores):
         moved = difference.transition.reshape((n_labels, n_labels))
         rise = mean_score(scores, transition, difference.node, moved, b - a)
         gain = entropy - state.entropy[i] + rise - 0.5 * weight * square
-        # Near the optimum the entropies cannot resolve the gain any more.
+        # Near the optimum, the gain is smaller than the rounding errors of the entropies.
         if gain >= -1e-13 * (b - a):
             state.entropy[i] = entropy
             keep(i, a, b, trial, state)

@@ -1,8 +1,8 @@
-"""The training set as the stochastic solvers see it, and the features of one sequence at a time.
+"""Training set of SDCA, SAG and OEG, and the expected features of one sequence.
 
-SDCA, SAG and OEG visit one sequence after the other. A visit ends with a change of the node and
-transition marginals that its features are expected under; what this does to the weights is the
-matrix product of the features and the change, with one row for each distinct feature.
+These solvers visit one sequence at a time. A visit changes the node and transition marginals of the
+sequence; the change of its expected features is the product of its feature matrix and these
+differences, with one row for each distinct feature.
 """
 
 from typing import NamedTuple

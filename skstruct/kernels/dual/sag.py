@@ -1,15 +1,14 @@
 """Stochastic average gradient with non-uniform sampling (Schmidt et al., 2015).
 
 The objective is ``l2 / (2 n) |w|^2 + 1 / n sum_i f_i(w)``, where ``f_i`` is the weighted negative
-log-likelihood of a sequence. A step asks for the gradient of one ``f_i``, puts it in the place of
-the one that the sequence had when it was visited last, and follows the mean of all. How strongly
-each ``f_i`` bends is estimated on the way; it sets the length of the steps and says which sequences
-want to be visited more often.
+log-likelihood of a sequence. A step computes the gradient of one ``f_i``, stores it in place of the
+sequence's previous one, and goes along the mean of all stored gradients. The Lipschitz constant of
+each gradient, its curvature, is estimated by line searches; curvatures determine the step size and
+the probabilities of sampling.
 
-All weights move at every step, by the penalty and by a mean gradient that hardly changes. Those of
-features are kept as ``scale * weights``, and those of a feature that is not met stay behind: what
-they have missed is ``travelled - behind`` times its mean gradient, and is made up for when the
-feature is met again.
+Every step changes all weights, by the penalty and the mean gradient. To do so lazily, weights of
+features are stored as ``scale * weights``, and a feature that does not occur is updated only when
+it occurs again: by ``travelled - behind`` times its total gradient, which has not changed since.
 """
 
 from typing import NamedTuple
@@ -31,22 +30,22 @@ from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 # Places in the array `AverageGradient.progress`.
 SCALE = 0
 TRAVELLED = 1
-SEEN = 2  # number of sequences that were visited
-SUM = 3  # of their curvatures
+SEEN = 2  # number of sequences visited
+SUM = 3  # sum of their curvatures
 N_PROGRESS = 4
-# The estimate of a curvature falls by this factor at every visit, lest it stay too high.
+# Factor of a curvature estimate at every visit, so that it can decrease.
 EASING = 0.9
-# A gradient below this norm, squared, says nothing about the curvature.
+# Gradients with a smaller squared norm do not give an estimate of the curvature.
 SMALLEST = 1e-8
 
 
 class AverageGradient(NamedTuple):
-    """Weights, and the gradients that the sequences had when they were visited last."""
+    """Weights, and the gradient of each sequence at its last visit."""
 
-    chain: Chain  # weights of features over the scale; the others as they are
+    chain: Chain  # weights of features divided by the scale; other weights as they are
     total: Chain  # sum of the gradients
-    behind: np.ndarray  # (n_features,), how far the others had travelled when a feature was met
-    node: np.ndarray  # (n_rows, n_labels), gradients by the scores of tokens
+    behind: np.ndarray  # (n_features,), distance travelled when a feature last occurred
+    node: np.ndarray  # (n_rows, n_labels), gradients by the scores of labels
     transition: np.ndarray  # (n_sequences, n_labels**2), and of transitions, summed
     curvature: np.ndarray  # (n_sequences,)
     priority: np.ndarray  # tree of sums of the curvatures
@@ -55,10 +54,10 @@ class AverageGradient(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """Workspace: the gradient of one sequence, and its scores on the way down."""
+    """Workspace: the gradient of one sequence, and its scores before and after a step."""
 
-    gradient: Difference  # by the scores, and by the weights; at last, how it changed
-    descent: np.ndarray  # (length, n_labels), by how much a step of length one lowers the scores
+    gradient: Difference  # and at the end of a visit, its change
+    descent: np.ndarray  # (length, n_labels), decrease of the scores by a unit step
     scores: np.ndarray  # (length, n_labels), under the current weights
     trial: np.ndarray  # (length, n_labels), after a step; overwritten
 
@@ -78,16 +77,16 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
     draws : ndarray
         Numbers below 1.
     nonuniformity : float
-        The chance that a sequence is drawn by its curvature.
+        Probability of drawing a sequence in proportion to its curvature.
     move : bool
-        Whether a visit ends with a step, or only gets to know the gradient.
+        Take a step at each visit, instead of only storing the gradient.
     state : AverageGradient
         Changed.
 
     Returns
     -------
     n_oracle_calls : int
-        How many times marginals or partition functions were computed.
+        Number of times that marginals or partition functions were computed.
     """
     n_sequences = state.transition.shape[0]
     n_labels = state.chain.transition.shape[0]
@@ -114,7 +113,7 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
 
 @jit
 def catch_up(features, first, last, state):
-    """Move the weights of the features ``features[first:last]`` to where they ought to be."""
+    """Bring the weights of ``features[first:last]`` up to date."""
     weights, total = state.chain.weights, state.total.weights
     for u in range(first, last):
         f = features[u]
@@ -126,9 +125,9 @@ def catch_up(features, first, last, state):
 
 @jit
 def visit_sequence(problem, distinct, i, state, visit):
-    """Renew the gradient of sequence ``i``, and the estimate of its curvature.
+    """Update the gradient of sequence ``i`` and the estimate of its curvature.
 
-    Returns how many times marginals or partition functions were computed.
+    Returns the number of times that marginals or partition functions were computed.
     """
     a, b = problem.offsets[i], problem.offsets[i + 1]
     gradient = visit.gradient
@@ -161,7 +160,7 @@ def visit_sequence(problem, distinct, i, state, visit):
 
 @jit
 def replace_gradient(gradient, stored):
-    """Store a gradient; what is left in its place is by how much it changed."""
+    """Store a gradient, and replace it by its change."""
     for t in range(gradient.shape[0]):
         for k in range(gradient.shape[1]):
             renewed = gradient[t, k]
@@ -171,7 +170,7 @@ def replace_gradient(gradient, stored):
 
 @jit
 def sequence_gradient(problem, i, state, visit):
-    """Fill in the scores of sequence ``i`` and the gradient by them; return the loss."""
+    """Write the scores of sequence ``i`` and the gradient by them; return the loss."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     scores, trial, node = visit.scores, visit.trial, visit.gradient.node
     n_labels = node.shape[1]
@@ -210,7 +209,7 @@ def sequence_gradient(problem, i, state, visit):
 
 @jit
 def fill_descent(problem, distinct, i, visit):
-    """Scores of the tokens of sequence ``i`` with its gradient for weights."""
+    """Write the scores of sequence ``i`` with its gradient in place of the weights."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     rows, descent, node = problem.rows, visit.descent, visit.gradient.node
     n_labels = node.shape[1]
@@ -235,7 +234,7 @@ def fill_descent(problem, distinct, i, visit):
 
 @jit
 def trial_value(problem, i, state, visit, distance):
-    """Loss of sequence ``i`` alone after a step of this length against its gradient."""
+    """Loss of sequence ``i`` after a step of this length against its gradient."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     trial, n_labels = visit.trial, visit.trial.shape[1]
     transition = np.empty((n_labels, n_labels))
@@ -278,7 +277,7 @@ def advance(penalty, state, fit_intercept):
 
 @jit
 def settle(state):
-    """Bring all weights of features up to date, with a scale of one."""
+    """Bring all weights of features up to date, and set the scale to one."""
     weights, total, progress = state.chain.weights, state.total.weights, state.progress
     for f in range(weights.shape[0]):
         missed = progress[TRAVELLED] - state.behind[f]

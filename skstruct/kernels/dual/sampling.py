@@ -1,8 +1,8 @@
-"""Drawing a sequence in proportion to its priority, or the one with the largest.
+"""Sampling of a sequence in proportion to its priority, or of the largest priority.
 
 Priorities are the leaves of a binary tree in an array: node ``k`` has the children ``2 k`` and
-``2 k + 1``, and holds their sum, or their maximum. A change or a draw walks one path between leaf
-and root. A parent is computed anew from its children, so that rounding never accumulates.
+``2 k + 1``, and stores their sum or their maximum. A change or a draw takes one path between leaf
+and root. Parents are recomputed from their children, so rounding errors do not accumulate.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from skstruct.kernels._jit import jit
 
 @jit
 def build_tree(priority, largest):
-    """Tree over the priorities, of maxima with `largest` and of sums without."""
+    """Tree over the priorities: of maxima if `largest`, else of sums."""
     n_leaves = 1
     while n_leaves < priority.shape[0]:
         n_leaves *= 2
@@ -26,7 +26,7 @@ def build_tree(priority, largest):
 
 @jit(inline="always")
 def parent_priority(tree, k, largest):
-    """What node ``k`` has to hold."""
+    """Sum or maximum of the children of node ``k``."""
     a, b = tree[2 * k], tree[2 * k + 1]
     return max(a, b) if largest else a + b
 
@@ -43,9 +43,9 @@ def set_priority(tree, i, priority, largest):
 
 @jit
 def draw(tree, u, largest):
-    """Number of the leaf at the share ``u`` of the sum, or of the first largest leaf.
+    """Leaf at the share ``u`` of the sum, or the first largest leaf.
 
-    Leaves without priority are never drawn, as long as one has some.
+    Leaves of priority zero are never drawn, unless all are zero.
     """
     n_leaves = tree.shape[0] // 2
     target = u * tree[1]
@@ -64,7 +64,7 @@ def draw(tree, u, largest):
 
 @jit
 def draw_sequence(tree, n_sequences, nonuniformity, u, largest):
-    """Sequence at the uniform number ``u``: from the tree with chance `nonuniformity`, else any."""
+    """Sequence at the uniform number ``u``: by priority with probability `nonuniformity`."""
     if u < nonuniformity and tree[1] > 0.0:
         return draw(tree, u / nonuniformity, largest)
     if nonuniformity < 1.0:

@@ -1,9 +1,12 @@
-"""Stochastic dual coordinate ascent for CRFs: the update of one sequence, and a series of them.
+"""Stochastic dual coordinate ascent for CRFs (Le Priol et al., 2018, algorithm 2).
 
-The dual variable of a sequence is a distribution over its labellings, kept as its node and
-transition marginals ``mu``. The weights are conjugate to all of them: ``w = sum_i s_i (F(gold) -
-E_mu F) / l2``. An update asks for the marginals ``nu`` under the current weights, and goes from
-``mu`` towards them as far as the dual objective grows; the weights are kept in step.
+The dual variable of a sequence is a distribution over its labellings, stored as its node and
+transition marginals ``mu``. The weights are conjugate to all of them,
+
+    w = sum_i s_i (F_i(gold) - E_mu F_i) / l2.
+
+An update computes the marginals ``nu`` under the current weights and replaces ``mu`` by
+``mu + gamma (nu - mu)``, where ``gamma`` in [0, 1] maximises the dual objective (equation 15).
 """
 
 from typing import NamedTuple
@@ -25,12 +28,12 @@ from skstruct.kernels.dual.problem import (
 from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 from skstruct.kernels.vector.rows import vector_matrix
 
-# Bisection alone gets to full precision with as many passes.
+# So many bisections alone reach full precision.
 MAX_TRIALS = 50
 
 
 class Dual(NamedTuple):
-    """The dual variables, and what is known of each sequence's block.
+    """The dual variables, and the entropy and duality gap of each sequence.
 
     The transition into token ``t`` of sequence ``i`` is at ``t - 1 - i``.
     """
@@ -38,23 +41,23 @@ class Dual(NamedTuple):
     node: np.ndarray  # (n_rows, n_labels)
     transition: np.ndarray  # (n_rows - n_sequences, n_labels**2), in single or double precision
     entropy: np.ndarray  # (n_sequences,)
-    gap: np.ndarray  # (n_sequences,) as of the last visit
+    gap: np.ndarray  # (n_sequences,), at the last visit
 
 
 class Sampling(NamedTuple):
-    """How the next sequence is chosen."""
+    """Sampling of the next sequence."""
 
     tree: np.ndarray  # priorities, see skstruct.kernels.dual.sampling
-    factor: np.ndarray  # (n_sequences,) the priority is this times the gap; empty if it stays
-    largest: bool  # whether the largest priority is taken, instead of drawing in proportion
-    nonuniformity: float  # the chance that priorities are asked at all
+    factor: np.ndarray  # (n_sequences,), priority divided by gap; empty if priorities are constant
+    largest: bool  # take the largest priority instead of drawing in proportion
+    nonuniformity: float  # probability of sampling by priority
 
 
 class Oracle(NamedTuple):
     """Workspace: marginals of one sequence under the current weights.
 
     The transition marginals are ``left[t - 1, i] * middle[(t - 1) % n, i, j] * right[t, j]``, where
-    ``middle`` has one slab for all transitions, or one for each where the scores are extreme.
+    ``middle`` has one slab that all transitions share, or one for each if the scores are extreme.
     """
 
     scores: np.ndarray  # (length, n_labels)
@@ -65,7 +68,7 @@ class Oracle(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Workspace: the direction of an update, ``nu - mu``, in the forms that it is needed in."""
+    """Workspace: the direction ``nu - mu`` of an update."""
 
     nu: np.ndarray  # transition marginals of the weights, flat
     excess: np.ndarray  # ratios ``mu / nu - 1`` of transition marginals, flat
@@ -75,16 +78,16 @@ class Step(NamedTuple):
 
 @jit
 def oracle_marginals(problem, chain, transitions, a, b, oracle):
-    """Marginals of the sequence of rows ``a:b``; returns the middle factors of the transitions."""
+    """Compute the marginals of the rows ``a:b``; return the middle factors of transitions."""
     length = b - a
     n_labels = chain.transition.shape[0]
     sequence_scores(problem.rows, a, b, chain, oracle.scores)
-    right = False
+    exact = False
     if transitions.scaled:
-        _, right = scaled_forward(
+        _, exact = scaled_forward(
             oracle.scores, length, transitions, transitions.forbids, oracle.left, oracle.scale
         )
-    if not right:
+    if not exact:
         slabs = np.zeros((max(length - 1, 1), n_labels, n_labels))
         no_factors = np.empty((0, 0))
         log_forward_backward(
@@ -100,9 +103,9 @@ def oracle_marginals(problem, chain, transitions, a, b, oracle):
 
 @lean_jit
 def backward_factors(oracle, length, linear_t):
-    """Node marginals and right factors of the transitions, from the forward vectors."""
+    """Compute node marginals and right factors of transitions from the forward vectors."""
     n_labels = linear_t.shape[0]
-    # The first token has no transition into it, so this row is free.
+    # No transition leads into the first token, so its row serves as workspace.
     beta = oracle.right[0]
     for j in range(n_labels):
         beta[j] = 1.0
@@ -119,7 +122,7 @@ def backward_factors(oracle, length, linear_t):
 
 @lean_jit
 def compare_sequence(mu_node, mu_transition, oracle, middle, step):
-    """Fill in the step from ``mu`` to ``nu``; return the gap, and the slope at its start."""
+    """Fill in the step from ``mu`` to ``nu``; return the gap and the slope at ``gamma = 0``."""
     length, n_labels = mu_node.shape
     size = n_labels * n_labels
     node, transition = step.difference.node, step.difference.transition
@@ -150,7 +153,7 @@ def compare_sequence(mu_node, mu_transition, oracle, middle, step):
 
 @lean_jit
 def slopes(step, oracle, length, square, gamma):
-    """Derivatives of the dual objective along the step, over the weight of the sequence."""
+    """First two derivatives of the dual objective, divided by the weight of the sequence."""
     size = step.difference.transition.shape[0]
     rest = 1.0 - gamma
     n = (length - 1) * size
@@ -166,11 +169,11 @@ def slopes(step, oracle, length, square, gamma):
 
 @lean_jit
 def line_search(step, oracle, length, slope, square, tol):
-    """Length of the step at which the dual objective is largest.
+    """Step size that maximises the dual objective.
 
-    Newton's method on the derivative, kept within the bracket that the signs seen so far leave,
-    by bisection where it would leave that. The derivative is ``slope`` at 0 and ``-square`` at 1;
-    the first trial is where the line through these is zero.
+    Newton's method on the derivative, with bisection where it would leave the bracket. The
+    derivative is ``slope`` at 0 and ``-square`` at 1; the first trial is the zero of the line
+    through both.
     """
     if not slope > 0.0:
         return 0.0
@@ -196,7 +199,7 @@ def line_search(step, oracle, length, slope, square, tol):
 
 @jit(inline="always")
 def update(problem, distinct, i, dual, chain, oracle, step, tol):
-    """Ascend in the block of sequence ``i``."""
+    """Ascend in the dual variables of sequence ``i``."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     length = b - a
     node, transition = dual.node[a:b], dual.transition[a - i : b - 1 - i]
@@ -228,7 +231,7 @@ def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
     problem : Problem
         The training set.
     distinct : Distinct
-        From `renumber_features`.
+        Distinct features of each sequence.
     order : ndarray of int
         Sequences.
     draws : ndarray
@@ -236,9 +239,9 @@ def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
     dual : Dual
         The dual variables, changed.
     chain : Chain
-        The weights that are conjugate to them, kept in step.
+        The weights conjugate to them, changed.
     sampling : Sampling
-        What the draws are turned into sequences with; told of the gaps.
+        Turns draws into sequences; its priorities follow the gaps.
     tol : float
         Precision of the line search.
     """

@@ -1,7 +1,8 @@
-"""Where dual coordinate ascent starts: between the gold labels and the marginals of some weights.
+"""Initial dual variables: a mixture of the gold labels and the marginals of some weights.
 
-The start is ``mu = eta nu + (1 - eta) gold`` for one ``eta`` that all sequences share. It must be
-small where ``nu`` is far from the optimum, or the conjugate weights are large and useless.
+``mu = eta nu + (1 - eta) gold``, with one ``eta`` for all sequences (Le Priol et al., 2018,
+equation 21, with ``nu`` for the uniform distribution). It must be small where ``nu`` is far from
+the optimum, as the conjugate weights would be large.
 """
 
 import numpy as np
@@ -39,7 +40,7 @@ def set_marginals(problem, first, last, chain, transitions, dual):
 
 @jit_sums
 def entropy_slope(nu, gold, eta):
-    """Derivative by `eta` of the entropy of ``eta nu + (1 - eta) gold``, of one clique."""
+    """Derivative by `eta` of the entropy of ``eta nu + (1 - eta) gold`` on one clique."""
     slope = 0.0
     for k in range(nu.shape[0]):
         n = np.float64(nu[k])
@@ -71,7 +72,7 @@ def start_slope(problem, first, last, dual, eta):
 def mix_with_gold(problem, first, last, dual, eta):
     """Replace ``nu`` by ``eta nu + (1 - eta) gold`` in the sequences ``first:last``.
 
-    Their entropies are set as well.
+    Their entropies are computed as well.
     """
     n_labels = dual.node.shape[1]
     for i in range(first, last):
@@ -88,7 +89,7 @@ def mix_with_gold(problem, first, last, dual, eta):
 
 @jit
 def mix_clique(mu, gold, eta):
-    """The same for one clique; return its entropy."""
+    """Do the same for one clique; return its entropy."""
     for k in range(mu.shape[0]):
         mu[k] = max(eta * mu[k], FLOOR)
     mu[gold] += 1.0 - eta

@@ -1,1 +1,1 @@
-"""The objective of a CRF as a function of one parameter vector."""
+"""The likelihood of a CRF as a function of one parameter vector, and its optimisation."""

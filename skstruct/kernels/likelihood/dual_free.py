@@ -1,16 +1,18 @@
-"""Coordinate ascent in the dual of a CRF without dual values (Shalev-Shwartz, 2016).
+"""Coordinate ascent in the dual of a CRF without dual values: the start of L-BFGS.
 
-Each sequence remembers marginals, and the weights are conjugate to all of them, ``w = sum_i s_i
-(F(gold) - E_i F) / l2``, as in `skstruct.kernels.dual.sdca`. A visit goes from these marginals
-towards those of the current weights. How far is not searched for, but estimated: were the dual
-objective a parabola along the way, with the slope ``a`` at its start and ``-b`` at its end, ``a /
-(a + b)`` would be best. ``b`` belongs to the weights, and is computed as if no two tokens shared a
-feature. ``a`` belongs to the entropy, and is taken token by token, which is too much where the
-tokens of a sequence depend on each other. So a sequence whose marginals are further from those of
-the weights than they were at its last visit goes less far from then on.
+The method is SDCA without duality (Shalev-Shwartz, 2016), with an estimated step size.
 
-Marginals are remembered by how far they are from the gold labels, in single precision. The weights
-follow what is stored to the last bit.
+The weights are conjugate to the stored marginals of all sequences, ``w = sum_i s_i (F(gold) - E_i
+F) / l2``, as in `skstruct.kernels.dual.sdca`. A visit moves the marginals of one sequence towards
+those of the current weights. The step size is estimated rather than searched for: were the dual
+objective a parabola on the way, with the slope ``a`` at 0 and ``-b`` at 1, its maximum would be at
+``a / (a + b)``. The share ``b`` of the weights is computed as if no two tokens had a feature in
+common. The share ``a`` of the entropy is summed over tokens, which overestimates it where tokens
+depend on each other. Therefore the steps of a sequence become shorter when its marginals are
+further from those of the weights than at its last visit.
+
+Marginals are stored in single precision, as differences from the gold labels. The weights are
+updated by the rounded differences, so they stay conjugate to the last bit.
 """
 
 from typing import NamedTuple
@@ -39,43 +41,43 @@ from skstruct.kernels.likelihood.objective import (
 )
 from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient
 
-# Tokens with more fields have features of transitions.
+# Number of fields of tokens without features of transitions.
 N_STATE = len(StateFeatures._fields)
-# What the share of the estimated step becomes where it was too much, and where it was not.
+# Factors of the share of the estimated step after a step that was too long, and after others.
 CAUTION = 0.8
 CONFIDENCE = 1.05
 LEAST_SHARE = 0.05
-# Below this, two probabilities are equal.
+# Lower bound of sums of probabilities in denominators.
 SMALLEST = 1e-12
 
 
 class Memory(NamedTuple):
-    """What the sequences move_towards of their last visit, all zero before the first."""
+    """State of the sequences at their last visit, all zero before the first."""
 
     node: np.ndarray  # (n_rows, n_labels) float32, marginals less one for the gold label
     # The same of transitions, float32: (n_sequences, n_labels**2), summed over each sequence, or
     # (n_rows, n_labels**2) where transitions have features.
     transition: np.ndarray
-    divergence: np.ndarray  # (n_sequences,), of the marginals from those of the weights
+    divergence: np.ndarray  # (n_sequences,), of the stored marginals from those of the weights
     loss: np.ndarray  # (n_sequences,), negative log-likelihood
-    caution: np.ndarray  # (n_sequences,), one less the share of the estimated step to go
+    caution: np.ndarray  # (n_sequences,), one minus the share of the estimated step
 
 
 @jit
 def dual_free_epoch(features, offsets, order, labels, strength, chain, free, memory):
-    """Visit the sequences in the given order.
+    """Visit all sequences in the given order.
 
     Parameters
     ----------
     features : StateFeatures
         The tokens.
     strength : ndarray of shape (n_sequences,)
-        Weights of the sequences over the strength of the penalty.
+        Weights of the sequences, divided by ``l2``.
     chain : Chain
         The weights, changed; ``chain.weights`` is the vector of state weights.
     free : Chain
-        One for biases and transitions that may change, zero for others. What is no weight among
-        those of features changes nevertheless.
+        One for biases and transitions that may change, zero for others. All entries of
+        ``chain.weights`` change, including those that are no weights of the model.
     memory : Memory
         Changed.
     """
@@ -120,7 +122,7 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
 
 @lean_jit
 def clear(slabs):
-    """Empty the slabs of transitions."""
+    """Set the slabs of transitions to zero."""
     for t in range(slabs.shape[0]):
         for p in range(slabs.shape[1]):
             slabs[t, p] = 0.0
@@ -128,7 +130,7 @@ def clear(slabs):
 
 @lean_jit
 def step_share(features, a, b, i, gold, node, transition, kept, strength, memory):
-    """How far to go from the remembered marginals of sequence ``i`` to the new ones."""
+    """Step size from the stored marginals of sequence ``i`` to the new ones."""
     curvature, square = 0.0, 0.0
     for t in range(b - a):
         token = 1.0 + squared_feature_norm(features, a + t)
@@ -164,9 +166,9 @@ def squared_feature_norm(features, t):
 
 @jit_sums
 def divergence_and_distance(found, kept, gold):
-    """Divergence of two distributions given by their distance from the gold label, and its square.
+    """Divergence and squared distance of two distributions, given as differences from gold.
 
-    The divergence is both relative entropies together, as far as these are parabolas.
+    The divergence is a quadratic approximation of the sum of both relative entropies.
     """
     divergence, square = 0.0, 0.0
     for j in range(found.shape[0]):
@@ -190,7 +192,7 @@ def squared_distance(x, y):
 
 @lean_jit
 def move_towards(found, kept, share, factor):
-    """Move what is kept towards what was found, which becomes the change times a factor."""
+    """Move ``kept`` towards ``found``, which becomes the change times a factor."""
     for t in range(found.shape[0]):
         for j in range(found.shape[1]):
             old = np.float64(kept[t, j])
@@ -200,7 +202,7 @@ def move_towards(found, kept, share, factor):
 
 @lean_jit
 def add_free(node, transition, chain, free):
-    """Add changes to the biases and transitions, as far as they may change."""
+    """Add changes to the free biases and transitions."""
     n_labels = node.shape[1]
     for t in range(node.shape[0]):
         for j in range(n_labels):

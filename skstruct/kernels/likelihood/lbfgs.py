@@ -1,4 +1,4 @@
-"""The vector operations of L-BFGS, each as few passes over memory as it takes."""
+"""Vector operations of L-BFGS, fused to save passes over memory."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from skstruct.kernels._jit import jit, lean_jit
 
 @lean_jit
 def dot(a, b):
-    """Inner product in double precision; four sums, so that it is not one chain of additions."""
+    """Inner product in double precision; four independent sums for speed."""
     s0 = s1 = s2 = s3 = 0.0
     n = a.shape[0]
     for k in range(0, n - 3, 4):
@@ -29,7 +29,7 @@ def add_scaled(x, step, d, out):
 
 @lean_jit
 def add_scaled_dot(d, step, v, u):
-    """``d += step * v``, and the inner product of the new ``d`` with ``u`` on the same pass."""
+    """``d += step * v``; return the inner product of the new ``d`` with ``u``."""
     s0 = s1 = s2 = s3 = 0.0
     n = d.shape[0]
     for k in range(0, n - 3, 4):
@@ -49,7 +49,7 @@ def add_scaled_dot(d, step, v, u):
 
 @lean_jit
 def remember(x_new, x, g_new, g, metric, s, y):
-    """Keep ``s = x_new - x`` and ``y = g_new - g``.
+    """Store ``s = x_new - x`` and ``y = g_new - g``.
 
     Returns ``s @ y`` and ``y @ (metric * y)``.
     """
@@ -63,9 +63,10 @@ def remember(x_new, x, g_new, g, metric, s, y):
 
 @jit
 def descent_direction(s, y, rho, order, scale, metric, g, d):
-    """Two-loop recursion: ``d = -H g`` from the pairs ``order``, newest first.
+    """Two-loop recursion (Nocedal and Wright, 2006, algorithm 7.4): ``d = -H g``.
 
-    The approximation of the inverse Hessian that the pairs correct is ``scale * metric``.
+    ``order`` lists the correction pairs, newest first. The initial approximation of the inverse
+    Hessian is the diagonal ``scale * metric``.
     """
     n_pairs = order.shape[0]
     alpha = np.empty(n_pairs)

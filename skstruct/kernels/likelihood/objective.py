@@ -53,9 +53,9 @@ def chain_transition_scores(features, chain, scale, first, last, out):
 
 @lean_jit
 def add_transition_gradient(features, first, last, scale, differences, out):
-    """Add the transitions of each token of one sequence to the gradient, and empty them.
+    """Add the differences of each token's transitions to the gradient; reset them to zero.
 
-    Weights of features are taken ``1 / scale`` times.
+    The gradient of the weights of features is divided by the scale.
     """
     n_transitions = out.transition.size
     flat = differences.reshape(differences.shape[0], n_transitions)
@@ -216,7 +216,7 @@ def subtract_gold(marginals, gold, weight, difference):
 
 @lean_jit
 def add_biases(difference, length, out):
-    """Add what the tokens of one sequence contribute to the biases."""
+    """Add the contribution of one sequence to the biases."""
     for t in range(length):
         for j in range(difference.shape[1]):
             out.intercept[j] += difference[t, j]

@@ -1,10 +1,10 @@
-"""Which weights a CRF has, and where they stand in its parameter vector.
+"""Layout of the weights of a CRF in its parameter vector.
 
 By default only the (feature, label) combinations seen in training have a weight, and most
-features were seen with one or two labels. The weights of a feature, its *row*, stand side by
-side in one vector. A *short* row lists its labels, a *full* row has a weight for every label
-and is read at vector speed. Every occurrence of a feature in the data is replaced by the place
-where its row starts, so that scoring follows one pointer instead of two.
+features occur with one or two labels. The weights of a feature, its *row*, are contiguous. A
+*short* row lists its labels; a *full* row has a weight for every label and is read by vector
+instructions. Every occurrence of a feature in the data is replaced by the start of its row, which
+saves an indirection in scoring.
 """
 
 from typing import NamedTuple
@@ -17,26 +17,26 @@ from skstruct.kernels.vector.lanes import LANES, scatter_block, scatter_unit_blo
 from skstruct.kernels.vector.prefetch import AHEAD, prefetch
 from skstruct.kernels.vector.rows import sum_rows
 
-# The last label of a short row carries this bit, so there are at most 32,767 labels.
+# This bit marks the last label of a short row, so there are at most 32,767 labels.
 LAST = 1 << 15
 # A row with weights for at least this share of the labels is stored full.
 FULL_SHARE = 0.4
-# Tokens with more features than this keep them in the order of the data.
+# Tokens with more features keep them in the order of the data.
 MOST_SORTED = 64
 
 
 class StateFeatures(NamedTuple):
-    """The tokens of a training set, with pointers into the parameter vector for features."""
+    """Tokens of a training set, with positions in the parameter vector for features."""
 
     indptr: np.ndarray  # (n_rows + 1,) int64, the occurrences of each token
-    places: np.ndarray  # (n_occurrences,) int32, where the row of the feature starts
+    places: np.ndarray  # (n_occurrences,) int32, start of the feature's row
     data: np.ndarray  # (n_occurrences,) values, or (0,) when all are one
     labels: np.ndarray  # (full_from,) uint16, the label of each weight of the short rows
     full_from: int  # rows that start here or later are full
 
 
 class TransitionStateFeatures(NamedTuple):
-    """The same with features of the transition into each token; their labels are transitions."""
+    """Tokens with features of the transition into each; the labels of these are transitions."""
 
     indptr: np.ndarray
     places: np.ndarray
@@ -58,7 +58,7 @@ def group_by_feature(rows, labels, n_features):
     seen_values : ndarray of shape (nnz,)
         The absolute values of ``f`` there; empty when all are one.
     order : ndarray of shape (n_seen,), int32
-        The features as they first appear: neighbours in the text become neighbours in memory.
+        The features by first appearance: neighbours in the text become neighbours in memory.
     """
     colptr = np.zeros(n_features + 1, np.int64)
     order = np.empty(n_features, np.int32)
@@ -88,7 +88,7 @@ def group_by_feature(rows, labels, n_features):
 
 @jit
 def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
-    """Write the labels that feature ``f`` has weights for, in order; return how many."""
+    """Write the labels that feature ``f`` has weights for, in order; return their number."""
     n_labels = freq.shape[0]
     for y in range(n_labels):
         freq[y] = 0.0
@@ -106,20 +106,20 @@ def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq,
 
 @jit
 def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
-    """Decide where the row of each feature stands.
+    """Assign each feature's row a place in the parameter vector.
 
     Returns
     -------
     place : ndarray of shape (n_features,), int64
-        Where the row of each feature starts, -1 if it has no weight.
+        Start of the row of each feature, -1 if it has no weight.
     width : ndarray of shape (n_features,), int32
-        How long each row is.
+        Length of each row.
     short_labels : ndarray of shape (full_from,), uint16
         Labels of the short rows, which come first.
     pinned : ndarray, int64
-        Places in full rows that are not weights of the model.
+        Positions in full rows that are not weights of the model.
     n_places : int
-        Places taken by all rows together.
+        Total length of all rows.
     """
     n_features = colptr.shape[0] - 1
     freq = np.empty(n_labels)
@@ -163,10 +163,10 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
 
 @jit
 def point_to_rows(rows, place, width):
-    """Replace features by the places of their rows; features without a weight drop out.
+    """Replace features by the starts of their rows; drop features without a weight.
 
-    The features of a token are put in order of falling width: the processor then guesses right
-    most of the time when a row ends.
+    The features of a token are sorted by decreasing width, which makes the ends of rows predictable
+    for the processor.
     """
     unit = rows.data.shape[0] == 0
     n_kept = 0
@@ -223,7 +223,7 @@ def copy_rows(theta, place, short_labels, weights, pack):
 
 @lean_jit
 def end_of_full_rows(features, first, last):
-    """Where the first of some occurrences with a short row is."""
+    """First of some occurrences whose row is short."""
     k = first
     while k < last and features.places[k] >= features.full_from:
         k += 1
@@ -232,7 +232,7 @@ def end_of_full_rows(features, first, last):
 
 @jit
 def state_scores(features, theta, n_labels, first, last, out):
-    """Write the scores of the rows ``first:last`` without biases into ``out``."""
+    """Write the scores of the rows ``first:last``, without biases, into ``out``."""
     unit = features.data.shape[0] == 0
     places, data = features.places, features.data
     zero = np.zeros(n_labels)
@@ -268,7 +268,7 @@ def state_scores(features, theta, n_labels, first, last, out):
 
 @lean_jit
 def add_state_gradient(features, difference, n_labels, first, last, gradient):
-    """Add each token's ``difference`` of label weights to the rows of its features."""
+    """Add the ``difference`` of each token to the rows of its features."""
     unit = features.data.shape[0] == 0
     places, data = features.places, features.data
     for t in range(first, last):

@@ -1,4 +1,4 @@
-"""The loop of the online learners, their update rules, and what surrounds an epoch."""
+"""Online learners: the epoch, the update rules, and helpers before and after an epoch."""
 
 import lazy_loader
 

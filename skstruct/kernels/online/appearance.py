@@ -1,7 +1,7 @@
-"""Features in the order in which a learner will meet them.
+"""Features in order of first appearance.
 
-Weights of features that first appear next to each other then lie next to each other, and reading
-them waits for memory a third less.
+Weights of features that first appear next to each other are then neighbours in memory, which saves
+a third of the time spent on cache misses.
 """
 
 import numpy as np
@@ -9,13 +9,13 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.scores import Rows, value_of
 
-# Ciura's (2001), and beyond them each 2.25 times the one before.
+# Gaps of Ciura (2001), continued by a factor of 2.25.
 GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)
 
 
 @jit
 def by_appearance(rows, n_features):
-    """Rank of each feature by first appearance, and the rows with ranks in place of features.
+    """Rank features by first appearance; return the ranks, and the rows with ranks for features.
 
     The ranks of a row are sorted. Features that do not appear come last.
     """
@@ -40,7 +40,7 @@ def by_appearance(rows, n_features):
 
 @jit
 def sort_row(first, last, indices, data):
-    """Sort one row by its indices (Shell's sort, whose last pass is insertion)."""
+    """Sort one row by its indices (Shellsort)."""
     unit = data.shape[0] == 0
     for gap in GAPS:
         for k in range(first + gap, last):
@@ -58,7 +58,7 @@ def sort_row(first, last, indices, data):
 
 @jit
 def reorder(weights, source):
-    """Put row ``source[f]`` of the weights in place of row ``f``, for all rows at once."""
+    """Permute rows in place: row ``f`` becomes the old row ``source[f]``."""
     n_features, n_labels = weights.shape
     placed = np.zeros(n_features, np.bool_)
     kept = np.empty(n_labels)

@@ -1,4 +1,4 @@
-"""Cutting sequences into pieces."""
+"""Decomposition of sequences into pieces (structure regularisation; Sun, 2014)."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from skstruct.kernels._jit import jit
 
 @jit
 def cut(offsets, target, draws):
-    """Pieces of all sequences and whose they are (see `skstruct.online.pieces.cut_sequences`).
+    """Cut sequences into pieces; return them and their sequences (see `cut_sequences`).
 
     Parameters
     ----------
     offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
+        First row of each sequence.
     target : ndarray of shape (n_sequences,)
-        Mean length of the pieces of each.
+        Mean length of the pieces of each sequence.
     draws : ndarray
         Random numbers between 0 and 1: one for each sequence and one for each of its pieces.
     """

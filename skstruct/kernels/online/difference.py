@@ -6,7 +6,7 @@ from skstruct.kernels.chain.scores import add_transition
 
 @lean_jit
 def clear_difference(length, difference):
-    """Fill in no change."""
+    """Set the differences to zero."""
     for t in range(length):
         for j in range(difference.shape[1]):
             difference[t, j] = 0.0
@@ -14,10 +14,10 @@ def clear_difference(length, difference):
 
 @lean_jit
 def add_contrast(gold, labels, weight, difference, transition_difference):
-    """Add ``weight`` times the features of the gold labelling less those of another one.
+    """Add ``weight`` times the gold labelling less another labelling to the differences.
 
-    Where the two agree nothing is added, not even an error of rounding: a token with a
-    difference of exactly zero costs nothing.
+    Where both agree nothing is added, so rounding leaves no trace: tokens with a difference of
+    exactly zero are skipped later.
     """
     for t in range(gold.shape[0]):
         wrong = labels[t] != gold[t]
@@ -31,7 +31,7 @@ def add_contrast(gold, labels, weight, difference, transition_difference):
 
 @lean_jit
 def count_wrong(gold, predicted):
-    """Number of tokens that are labelled wrongly."""
+    """Number of wrongly labelled tokens."""
     wrong = 0
     for t in range(gold.shape[0]):
         wrong += gold[t] != predicted[t]

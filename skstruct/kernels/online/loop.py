@@ -1,9 +1,9 @@
-"""The loop that all online learners share: score a sample, ask the rule, move the weights.
+"""The epoch of all online learners: score a sample, apply the rule, update the weights.
 
-A *rule* is what tells the learners apart. It reads the scores of one sample and fills in what
-the weights of its features and transitions are to gain, as differences in label space; the loop
-alone scatters them to the weights and keeps the average. The loop is compiled into one entry for
-each rule, because a compiled function that is given another one as an argument cannot be cached.
+The learners differ in their *rule*. It reads the scores of one sample and fills in the update by
+the scores of its labels and transitions; the loop multiplies these differences by the features and
+maintains the average. Each rule gets a compiled entry of its own, because numba cannot cache a
+function that takes another one as an argument.
 """
 
 from typing import NamedTuple
@@ -24,25 +24,25 @@ from skstruct.kernels.vector.prefetch import LINE, prefetch
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen
 NORM = 1  # squared norm of the feature weights, without the scale
-SCALE = 2  # what the weights are to be multiplied with
-TOTAL = 3  # the scales after each sample, summed
+SCALE = 2  # factor of the stored weights
+TOTAL = 3  # sum of the scales after each sample
 RATE = 4  # learning rate of the next sample
 N_PROGRESS = 5
-# Below this scale, it is multiplied into the weights.
+# A smaller scale is multiplied into the weights.
 SMALLEST_SCALE = 1e-100
 
 
 class OnlineState(NamedTuple):
-    """Weights on their way.
+    """Weights during training, scaled, and their average (Shalev-Shwartz et al., 2011; Xu, 2011).
 
-    The current weights are ``scale * chain``, so that shrinking all of them is one
-    multiplication. The sum of the weights after each sample is ``total * chain - lag``: a change
-    that comes when the scales sum to ``c`` is missing from what was summed until then, so ``lag``
-    collects ``c`` times each change, and nothing is summed over all weights.
+    The current weights are ``scale * chain``, so shrinking all of them is one multiplication. The
+    sum of the weights after each sample is ``total * chain - lag``, where ``total`` is the sum of
+    the scales: a change made at ``total = c`` is not in the terms before, so ``lag`` adds up ``c``
+    times each change. Only the weights that change are touched.
     """
 
-    chain: Chain  # weights over the scale
-    lag: Chain  # weighted sum of the changes; empty weights when there is no average
+    chain: Chain  # weights divided by the scale
+    lag: Chain  # weighted sum of the changes; empty without averaging
     progress: np.ndarray  # (N_PROGRESS,)
 
     def copy(self):
@@ -52,23 +52,23 @@ class OnlineState(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How the weights move, whatever the rule."""
+    """Learning rate, penalty and biases, which do not depend on the rule."""
 
     decay: float  # factor of the learning rate after each sample
-    penalty: float  # the share of l2 that falls to one sample
-    fit_intercept: bool  # whether biases change
+    penalty: float  # l2 divided by the number of samples
+    fit_intercept: bool  # biases are learnt
 
 
 class EpochResult(NamedTuple):
-    """What a pass over the training set came to."""
+    """Totals of a pass over the training set."""
 
-    mistakes: int  # tokens that were labelled wrongly
-    loss: float  # of the rule, summed over the samples, weighted
+    mistakes: int  # wrongly labelled tokens
+    loss: float  # weighted sum of the losses of the samples
 
 
 @jit(inline="always")
 def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings, state):
-    """Visit samples in the order given.
+    """Visit all samples in the given order.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     labels : ndarray of shape (n_rows,)
         Their gold labels.
     samples : ndarray of shape (n_samples, 4)
-        First row and end of each sample, in the order of visit, and whether it has the first and
-        the last token of its sequence.
+        First row and end of each sample, and 1 if it has the first and the last token of its
+        sequence, else 0.
     sample_weight : ndarray of shape (n_samples,)
-        Factor of the change that each sample makes; a sample without weight is passed over.
+        Factor of the update of each sample; samples of weight zero are skipped.
     schedule : Schedule
-        How the weights move.
+        Learning rate and penalty.
     settings : NamedTuple
-        Of the rule.
+        Parameters of the rule.
     state : OnlineState
         Updated.
     """
@@ -103,7 +103,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     difference = np.empty((length, n_labels))
     transition_difference = zero_transitions(state.chain, length)
     transition = np.empty(transition_difference.shape)
-    # Room for the numbers of the labels, or transitions, that change, and for a sum of each.
+    # Workspace: labels or transitions with a difference, and a sum for each.
     changed = np.empty(n_labels ** (transition_difference.ndim - 1), np.int64)
     both = np.empty(changed.shape[0])
     progress = state.progress
@@ -144,7 +144,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
 
 @lean_jit
 def sample_scores(rows, sample, state, scores, transition):
-    """Write the scores of a sample's labels and transitions with the current weights."""
+    """Write the scores of a sample's labels and transitions under the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
     length, n_labels = sample[1] - sample[0], chain.transition.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
@@ -167,7 +167,7 @@ def sample_scores(rows, sample, state, scores, transition):
 
 @lean_jit
 def scaled_transition_scores(rows, sample, chain, scale, out):
-    """Write the scores of the transition into each token, with weights times a scale."""
+    """Write the scores of the transition into each token, with scaled weights."""
     transition_scores(rows, sample[0], sample[1], chain, out)
     for t in range(1, sample[1] - sample[0]):
         for i in range(out.shape[1]):
@@ -177,7 +177,7 @@ def scaled_transition_scores(rows, sample, chain, scale, out):
 
 @lean_jit
 def finish_sample(schedule, state):
-    """Shrink the weights by the penalty, and count the sample."""
+    """Shrink the weights by the penalty, decay the learning rate, and count the sample."""
     progress = state.progress
     progress[SCALE] *= 1.0 - progress[RATE] * schedule.penalty
     progress[RATE] *= schedule.decay
@@ -193,7 +193,7 @@ def finish_sample(schedule, state):
 
 @lean_jit
 def shrink(chain, scale):
-    """Multiply all weights with a scale."""
+    """Multiply all weights by a scale."""
     for j in range(chain.transition.shape[0]):
         for i in range(chain.weights.shape[0]):
             chain.weights[i, j] *= scale
@@ -212,7 +212,7 @@ def shrink(chain, scale):
 def apply_change(
     rows, sample, difference, transition_difference, step, fit_intercept, state, changed, both
 ):
-    """Add ``step`` times the differences to the weights; zero those of transitions again."""
+    """Add ``step`` times the differences to the weights; reset those of transitions to zero."""
     chain, lag = state.chain, state.lag
     n_labels = chain.transition.shape[0]
     first, last = sample[0], sample[1]
@@ -254,9 +254,9 @@ def apply_change(
 
 @lean_jit
 def change_transition_weights(rows, sample, transition_difference, step, state, changed, both):
-    """Add ``step`` times the differences of each token's transitions to the weights; empty them.
+    """Add ``step`` times the differences of each token's transitions; reset them to zero.
 
-    What changes the transition matrix changes the weights of the features of the transition, too.
+    They change the transition matrix and the weights of the features of transitions.
     """
     chain, lag, total = state.chain, state.lag, state.progress[TOTAL]
     average = lag.weights.shape[0] > 0
@@ -290,7 +290,7 @@ def change_transition_weights(rows, sample, transition_difference, step, state, 
 
 @lean_jit
 def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both):
-    """Change the weights of the features of a token; return how their squared norm grew."""
+    """Change the weights of the features of a token; return the growth of their squared norm."""
     n_labels = d.shape[0]
     average = lag.shape[0] > 0
     first, last = rows.indptr[t], rows.indptr[t + 1]
@@ -299,7 +299,7 @@ def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both)
         if average:
             lag_rows(rows, first, last, d, step, total, lag)
         return growth
-    # A few labels of many: cheaper one by one than at vector speed.
+    # For a few labels of many, scalar code is faster than whole rows.
     growth = 0.0
     for j in changed:
         total_of_both = 0.0
@@ -320,7 +320,7 @@ def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both)
 
 @lean_jit
 def change_rows(rows, first, last, d, step, weights, lag, both):
-    """Change the weights of some features for all labels; return how their squared norm grew."""
+    """Change some features' weights of all labels; return the growth of their squared norm."""
     n_labels = d.shape[0]
     for j in range(n_labels):
         both[j] = 0.0
@@ -340,7 +340,7 @@ def change_rows(rows, first, last, d, step, weights, lag, both):
 
 @lean_jit
 def lag_rows(rows, first, last, d, step, total, lag):
-    """Change what the average lags behind by the same, times the scales so far."""
+    """Add the same change, times the sum of the scales, to the lag of the average."""
     for k in range(first, last):
         x, u = value_of(rows.data, k) * step, lag[rows.indices[k]]
         for j in range(d.shape[0]):
@@ -349,7 +349,7 @@ def lag_rows(rows, first, last, d, step, total, lag):
 
 @lean_jit
 def add_lagged(d, step, total, weights, average, lag):
-    """Change a vector of weights, and what its average lags behind."""
+    """Change a vector of weights and the lag of its average."""
     for j in range(d.shape[0]):
         weights[j] += step * d[j]
         if average:
@@ -358,11 +358,11 @@ def add_lagged(d, step, total, weights, average, lag):
 
 @lean_jit
 def subtract_lag(weights, factor, lag, lag_factor, out):
-    """``out = factor * weights - lag_factor * lag``, without the lag if it is empty."""
+    """``out = factor * weights - lag_factor * lag``; an empty lag is zero."""
     average = lag.shape[0] > 0
     for i in range(weights.shape[0]):
         for j in range(weights.shape[1]):
-            # `out` may be either of them.
+            # `out` may be `weights` or `lag`.
             value = factor * weights[i, j]
             if average:
                 value -= lag_factor * lag[i, j]

@@ -1,4 +1,4 @@
-"""The rule of MIRA, the margin infused relaxed algorithm."""
+"""The rule of MIRA, the margin infused relaxed algorithm (Crammer and Singer, 2003)."""
 
 from typing import NamedTuple
 
@@ -16,22 +16,22 @@ MAX_PASSES = 200
 
 
 class Margin(NamedTuple):
-    """What the labellings found are to keep away from the gold one by."""
+    """Parameters and workspace of MIRA."""
 
     search: Search
-    hamming: bool  # the number of wrong tokens; or one, whatever their number
+    hamming: bool  # the margin is the number of wrong tokens, else one
     cap: float  # largest multiplier of a labelling
-    n_passes: int  # over the constraints
+    n_passes: int  # largest number of passes over the constraints
     fit_intercept: bool
-    # Workspace of integers, -1 between samples: a place for every feature, or every transition.
+    # Slots of features or transitions, -1 between samples (see `inner_products`).
     slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** 2),)
 
 
 @jit
 def mira_rule(rows, sample, scores, transition, gold, margin, difference, transition_difference):
-    """Least change of the weights after which every labelling found keeps its margin.
+    """Smallest change of the weights that gives every labelling found its margin.
 
-    The loss is by how much the worst of them fails to.
+    The loss is the largest violation of a margin.
     """
     length = gold.shape[0]
     n_best = n_possible(length, scores.shape[1], margin.search.n_best)
@@ -69,9 +69,9 @@ def mira_rule(rows, sample, scores, transition, gold, margin, difference, transi
 
 @jit
 def hildreth(products, missing, cap, n_passes):
-    """Multipliers of the quadratic programme, one constraint after another (Hildreth, 1957).
+    """Multipliers of the quadratic programme by coordinate ascent (Hildreth, 1957).
 
-    One pass is the update that settles each constraint once, in its turn.
+    A single pass satisfies each constraint once, in order.
     """
     n = missing.shape[0]
     multipliers = np.zeros(n)

@@ -1,4 +1,4 @@
-"""Mixing the weights of learners that ran side by side."""
+"""Mixing of the weights of learners that were trained in parallel (McDonald et al., 2010)."""
 
 import numpy as np
 
@@ -7,23 +7,23 @@ from skstruct.kernels._jit import jit
 
 @jit
 def mix(shards, lags, shares, totals, first, last, lag):
-    """Replace the weights of all shards by their mixture, and note what they summed up.
+    """Replace the weights of all shards by their mixture, and collect their sums for the average.
 
-    The rows ``first:last`` are mixed, so ranges may run in parallel.
+    Only the rows ``first:last`` are mixed, so ranges may run in parallel.
 
     Parameters
     ----------
     shards : ndarray of shape (n_shards, n_rows, n_columns)
-        Weights of each shard over its scale; all become the mixture.
+        Weights of each shard, divided by its scale; all become the mixture.
     lags : ndarray of shape (n_shards, n_rows, n_columns)
-        What the sum of the weights of each shard lags behind (see `OnlineState`); emptied. Without
-        rows there is no average.
+        Lags of the average of each shard (see `OnlineState`), which become zero. Without rows there
+        is no average.
     shares : ndarray of shape (n_shards,)
         Scale of each shard times its share of the mixture.
     totals : ndarray of shape (n_shards,)
-        The scales of each shard after each of its samples, summed.
+        Sum of the scales of each shard after each of its samples.
     lag : ndarray of shape (n_rows, n_columns)
-        The sums of the weights after each sample are subtracted here.
+        Sums of the weights after each sample are subtracted from here.
 
     Returns
     -------

@@ -23,9 +23,9 @@ from skstruct.kernels.online.loop import online_epoch
 def partial_crf_rule(
     rows, sample, scores, transition, labels, settings, difference, transition_difference
 ):
-    """Mean of the labellings that agree with the known labels, less the mean of all.
+    """Expectation over the labellings that agree with the known labels, less that over all.
 
-    Minus the gradient of the loss, which is the negative logarithm of the marginal likelihood.
+    This is minus the gradient of the loss.
     """
     length = labels.shape[0]
     kept, scale = scores[:length].copy(), np.empty(length)

@@ -1,4 +1,4 @@
-"""The rule of the structured perceptron."""
+"""The rule of the structured perceptron (Collins, 2002)."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from skstruct.kernels.online.loop import online_epoch
 def perceptron_rule(
     rows, sample, scores, transition, gold, settings, difference, transition_difference
 ):
-    """Gold labelling less the best one; the loss is by how much the best one scores more."""
+    """Gold labelling less the predicted one; the loss is the difference of their scores."""
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
     gold_score = path_score(scores, length, transition, gold)
@@ -24,7 +24,7 @@ def perceptron_rule(
     clear_difference(length, difference)
     add_contrast(gold, predicted, 1.0, difference, transition_difference)
     loss = best_score - gold_score
-    # Not with max, which may lose a NaN.
+    # Unlike max, this keeps NaN.
     return wrong, 0.0 if loss < 0.0 else loss
 
 

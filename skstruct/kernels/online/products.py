@@ -11,7 +11,7 @@ import numpy as np
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import value_of
 
-# Up to so many places are compared each with each, which is fast but quadratic.
+# Up to so many places, all are compared with each other, which is fast but quadratic.
 FEW = 64
 
 
@@ -22,15 +22,15 @@ def inner_products(rows, sample, gold, labels, transition_difference, fit_interc
     Parameters
     ----------
     rows, sample, transition_difference
-        As a rule is given them (see `online_epoch`).
+        As passed to a rule (see `online_epoch`).
     gold : ndarray of shape (length,)
-        Right labels.
+        Gold labels.
     labels : ndarray of shape (n_found, length)
-        Those of other labellings.
+        Other labellings.
     fit_intercept : bool
-        Whether labels, first tokens and last tokens have biases.
+        Labels, first tokens and last tokens have biases.
     slots : ndarray of integers
-        Workspace: -1 for every feature, feature of transitions, and transition.
+        Workspace, filled with -1: a slot for every feature, feature of transitions, or transition.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def inner_products(rows, sample, gold, labels, transition_difference, fit_interc
 
 @lean_jit
 def differs(gold, labels, t):
-    """Whether some labelling gives a token another label than the gold one."""
+    """Return True if some labelling is wrong at a token."""
     found = False
     for k in range(labels.shape[0]):
         found |= labels[k, t] != gold[t]
@@ -71,7 +71,7 @@ def differs(gold, labels, t):
 
 @lean_jit
 def differing_tokens(gold, labels, tokens):
-    """Write down the tokens that differ; return how many there are."""
+    """Write the tokens at which some labelling is wrong; return their number."""
     n = 0
     for t in range(gold.shape[0]):
         if differs(gold, labels, t):
@@ -82,7 +82,7 @@ def differing_tokens(gold, labels, tokens):
 
 @lean_jit
 def differing_transitions(gold, labels, places):
-    """The same for the tokens into which transitions can: those that differ, and the next ones."""
+    """Write the tokens whose incoming transition may differ; return their number."""
     n = 0
     before = gold.shape[0] > 0 and differs(gold, labels, 0)
     for t in range(1, gold.shape[0]):
@@ -96,7 +96,7 @@ def differing_transitions(gold, labels, places):
 
 @lean_jit
 def label_codes(gold, labels, tokens, codes):
-    """Write down the codes of tokens: their labels."""
+    """Write the codes of tokens, which are their labels."""
     for i in range(tokens.shape[0]):
         codes[i, 0] = gold[tokens[i]]
         for k in range(labels.shape[0]):
@@ -105,7 +105,7 @@ def label_codes(gold, labels, tokens, codes):
 
 @lean_jit
 def transition_codes(gold, labels, places, n_labels, codes):
-    """Write down the codes of the transitions into tokens."""
+    """Write the codes of the transitions into tokens."""
     for i in range(places.shape[0]):
         p = places[i]
         codes[i, 0] = gold[p - 1] * n_labels + gold[p]
@@ -115,7 +115,7 @@ def transition_codes(gold, labels, places, n_labels, codes):
 
 @jit
 def add_products(rows, offset, places, codes, slots, gathered, products):
-    """Add the products that come of the features at some places."""
+    """Add the products of the features at some places."""
     n = places.shape[0]
     if n > FEW:
         first, place, value = group_features(rows, offset, places, slots)
@@ -131,7 +131,7 @@ def add_products(rows, offset, places, codes, slots, gathered, products):
 
 @lean_jit
 def count_features(rows, offset, places):
-    """How many features there are at some places."""
+    """Number of features at some places."""
     n = 0
     for t in places:
         n += rows.indptr[offset + t + 1] - rows.indptr[offset + t]
@@ -151,7 +151,7 @@ def add_grams(gram, codes, products):
 def add_contrasts(left, right, weight, both, products):
     """Add the products of the differences at one place with those at another, times a weight.
 
-    If `both`, those of the other with the one are added, too.
+    If `both`, add the transpose, too.
     """
     for k in range(products.shape[0]):
         if left[k + 1] == left[0]:
@@ -170,7 +170,7 @@ def add_contrasts(left, right, weight, both, products):
 def fill_gram(rows, offset, places, slots, links, value, gram):
     """Add the inner products of the features of each place with those of each other.
 
-    Occurrences of the same feature are linked, the last one first.
+    The occurrences of a feature form a linked list, latest first.
     """
     place, before = links[0], links[1]
     n = 0
@@ -190,7 +190,7 @@ def fill_gram(rows, offset, places, slots, links, value, gram):
 
 @lean_jit
 def forget(rows, offset, places, slots):
-    """Empty the slots of the features at some places."""
+    """Reset the slots of the features at some places."""
     for t in places:
         for k in range(rows.indptr[offset + t], rows.indptr[offset + t + 1]):
             slots[rows.indices[k]] = -1
@@ -203,9 +203,9 @@ def group_features(rows, offset, places, slots):
     Returns
     -------
     first : ndarray of shape (n_groups + 1,)
-        Where each group begins.
+        Start of each group.
     place : ndarray
-        For each occurrence, at which of the places it is.
+        Place of each occurrence, as a position in ``places``.
     value : ndarray
         Its value.
     """
@@ -219,7 +219,7 @@ def group_features(rows, offset, places, slots):
     for s in range(n_groups):
         first[s + 2] += first[s + 1]
     place, value = np.empty(n, np.int64), np.empty(n)
-    # What is counted up here to the end of a group is the beginning of the next one then.
+    # Filling a group moves first[s + 1] from its start to its end, the start of the next group.
     for i in range(places.shape[0]):
         for k in range(rows.indptr[offset + places[i]], rows.indptr[offset + places[i] + 1]):
             m = first[slots[rows.indices[k]] + 1]
@@ -231,9 +231,9 @@ def group_features(rows, offset, places, slots):
 
 @lean_jit
 def add_shared(codes, values, slots, gathered, products):
-    """Add the products that come of one feature, which every place has with some value.
+    """Add the products of one feature that all places share, with its values (all one if empty).
 
-    Without values, it is one. ``gathered`` is workspace.
+    ``gathered`` is workspace.
     """
     n_found = products.shape[0]
     n_codes = 0
@@ -259,7 +259,7 @@ def add_shared(codes, values, slots, gathered, products):
 
 @lean_jit
 def claim_slot(key, slots, n):
-    """Give the key the next slot unless it has one; return how many are taken."""
+    """Assign the next slot to a key that has none; return the number of slots in use."""
     if slots[key] < 0:
         slots[key] = n
         n += 1

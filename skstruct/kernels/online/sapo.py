@@ -1,4 +1,4 @@
-"""The rule of SAPO, search-based probabilistic online learning."""
+"""The rule of SAPO, search-based probabilistic online learning (Sun et al., 2018)."""
 
 import numpy as np
 
@@ -13,11 +13,10 @@ from skstruct.kernels.online.loop import online_epoch
 
 @jit
 def sapo_rule(rows, sample, scores, transition, gold, search, difference, transition_difference):
-    """Gold labelling less the mean of the n best (Algorithm 1, lines 4 to 7).
+    """Gold labelling less the expectation over the n best (Algorithm 1, lines 4 to 7).
 
-    The loss is the negative log-likelihood of the gold labelling with the n best in place of all
-    in the normaliser (equation 1). A beam may find nothing that scores as much as the gold one;
-    the loss is then taken for zero.
+    The loss is the negative log-likelihood of the gold labelling, normalised over the n best
+    (equation 1). It is set to zero where a beam finds only labellings that score less than gold.
     """
     length = gold.shape[0]
     n_best = n_possible(length, scores.shape[1], search.n_best)

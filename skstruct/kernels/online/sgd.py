@@ -1,4 +1,4 @@
-"""The rule of a conditional random field: stochastic gradient descent."""
+"""The rule of stochastic gradient descent on the likelihood of a conditional random field."""
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from skstruct.kernels.online.loop import online_epoch
 
 @jit
 def crf_rule(rows, sample, scores, transition, gold, settings, difference, transition_difference):
-    """Gold labelling less the mean of all labellings.
+    """Gold labelling less the expectation over all labellings.
 
-    This is minus the gradient of the negative log-likelihood, which is the loss. A token counts
-    as wrong if another label has the largest marginal probability.
+    This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
+    another label than the gold label has the largest marginal.
     """
     length, n_labels = gold.shape[0], scores.shape[1]
     gold_score = path_score(scores, length, transition, gold)

@@ -1,1 +1,1 @@
-"""Training of rerankers."""
+"""Training of rerankers, and voting of their predictors."""

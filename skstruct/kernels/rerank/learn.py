@@ -1,9 +1,9 @@
-"""Training of rerankers: choose among the candidates of a group, and learn from what was wrong.
+"""Training of rerankers: voted regularised dual averaging, and stochastic gradient descent.
 
-A group's candidates are consecutive rows. All four losses are linear combinations of its
-candidates' feature vectors when it comes to the gradient, ``sum_y d[y] phi(y)`` with
-``sum_y d[y] = 0``; so a loss only fills in ``d``, and what a learner does with it is one short
-loop over the features that differ between the candidates.
+The candidates of a group are consecutive rows. The gradient of every loss is ``sum_y d[y] phi(y)``
+with ``sum_y d[y] = 0`` (see `skstruct.kernels.rerank.losses`), so a learner is a short loop over
+the features that differ between candidates. Equation numbers are those of Gao, Xiao, Xu and He
+(2013).
 """
 
 from typing import NamedTuple
@@ -16,68 +16,68 @@ from skstruct.kernels.rerank.losses import judge, loss_gradient
 
 
 class Groups(NamedTuple):
-    """A training set of rerankers."""
+    """Training set of a reranker."""
 
     rows: Rows  # candidates
     offsets: np.ndarray  # (n_groups + 1,)
     costs: np.ndarray  # (n_rows,)
-    base: np.ndarray  # (n_rows,) the part of the score that is not learnt
+    base: np.ndarray  # (n_rows,) fixed part of the score
     sample_weight: np.ndarray  # (n_groups,)
 
 
 class Tally(NamedTuple):
-    """What a pass over the groups came to."""
+    """Totals of a pass over the groups."""
 
     mistakes: int
     loss: float
-    cost: float  # of the candidates chosen
+    cost: float  # of the predicted candidates
 
 
 class Mean(NamedTuple):
-    """What the mean of VRDA's predictors is made of while they come and go.
+    """Mean of the predictors of VRDA, weighted by votes, as far as it is summed up.
 
-    The two running sums go over the predictors before the one whose number is the index.
+    Entry ``m`` of the two running sums is the sum over the predictors before predictor ``m``.
     """
 
-    since: np.ndarray  # (n_features,) mistake that a gradient sum stands since; (0,) without mean
-    total: np.ndarray  # (n_features,) sum of votes times weights, up to that mistake, times eta
+    since: np.ndarray  # (n_features,) mistake that last changed a gradient sum; (0,) without mean
+    total: np.ndarray  # (n_features,) eta times the sum of votes times weights up to that mistake
     by_root: np.ndarray  # (max_mistakes + 2,) of votes / sqrt(m)
     times_root: np.ndarray  # (max_mistakes + 2,) of votes * sqrt(m)
 
 
 class DualAverage(NamedTuple):
-    """The state of VRDA: the sum of all gradients, from which the weights follow."""
+    """State of VRDA: the sum of all gradients, which determines the weights."""
 
     gradient_sum: np.ndarray  # (n_features,)
-    n_updates: np.ndarray  # (1,) mistakes so far
-    votes: np.ndarray  # (max_mistakes + 1,) of the predictor after so many mistakes
+    n_updates: np.ndarray  # (1,) number of mistakes so far
+    votes: np.ndarray  # (max_mistakes + 1,) of the predictor after each number of mistakes
     mean: Mean
     l1: float
     eta: float
 
 
 class Record(NamedTuple):
-    """How the predictors of one epoch came about, enough to build every one of them again."""
+    """The mistakes of one epoch, from which all its predictors can be rebuilt."""
 
-    group: np.ndarray  # (n_groups,) groups that were mistaken, in the order of visit
-    change: np.ndarray  # (n_rows,) d of each of their candidates; (0,) where nothing is recorded
+    group: np.ndarray  # (n_groups,) groups with mistakes, in the order of visit
+    change: np.ndarray  # (n_rows,) ``d`` of their candidates; (0,) to record nothing
 
 
 class DescentState(NamedTuple):
-    """The state of stochastic gradient descent and what is derived from it."""
+    """State of stochastic gradient descent and its variants."""
 
     weights: np.ndarray  # (n_features,)
-    shrunk: np.ndarray  # (n_features,) of the penalty, what a weight has paid; (0,) without
-    lag: np.ndarray  # (n_features,) what the average lags behind; (0,) without
+    shrunk: np.ndarray  # (n_features,) penalty applied to each weight so far; (0,) without
+    lag: np.ndarray  # (n_features,) lag of the average; (0,) without
     progress: np.ndarray  # (3,) groups seen, updates made, penalty due in total
 
 
 class DescentRule(NamedTuple):
-    """What tells the perceptron, SGD and truncated gradient apart."""
+    """Parameters in which the perceptron, SGD and truncated gradient differ."""
 
     learning_rate: float
-    decay: bool  # whether the k-th step is learning_rate / sqrt(k)
-    on_mistakes: bool  # whether only mistakes are learnt from
+    decay: bool  # the k-th step is learning_rate / sqrt(k)
+    on_mistakes: bool  # update only at mistakes
     gravity: float
     period: int
 
@@ -86,8 +86,8 @@ class DescentRule(NamedTuple):
 def vrda_epoch(groups, order, loss, state, record):
     """One pass of voted regularised dual averaging over the groups in the order given.
 
-    Weights are never stored: every one is computed from its gradient sum where it is needed, so
-    the shrinkage costs nothing where nobody looks.
+    Weights are not stored: each is computed from its gradient sum when it is read, so shrinking
+    costs nothing for features that do not occur.
     """
     scores = np.empty(largest_group(groups.offsets))
     unrecorded = np.empty(scores.shape[0])
@@ -99,7 +99,7 @@ def vrda_epoch(groups, order, loss, state, record):
         predicted, oracle, rival = judge(s, costs)
         total_cost += groups.sample_weight[i] * costs[predicted]
         if rival < 0:
-            # All candidates are equally good: no vote, since none could have erred.
+            # All candidates cost the same, so no predictor can err: no vote.
             continue
         d = record.change[a:b] if record.change.shape[0] > 0 else unrecorded[: b - a]
         total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
@@ -148,7 +148,7 @@ def descent_epoch(groups, order, loss, rule, state):
 
 @jit
 def largest_group(offsets):
-    """Most candidates that a group has."""
+    """Number of candidates of the largest group."""
     largest = 0
     for i in range(offsets.shape[0] - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
@@ -159,10 +159,9 @@ def largest_group(offsets):
 def dual_weight(gradient_sum, threshold, scale):
     """One weight by equation (10): ``-sqrt(k) / eta * shrink(g, l1)``, with sums for means.
 
-    ``threshold = k * l1`` and ``scale = 1 / (eta * sqrt(k))``. Whether there is a weight is
-    asked by a comparison: a fused multiply-add in the difference could leave a tiny rest where
-    the sum equals the threshold. Without branches, because whether a feature has a weight is
-    next to random.
+    ``threshold = k * l1`` and ``scale = 1 / (eta * sqrt(k))``. The comparison makes the weight
+    exactly zero where the sum equals the threshold, which a fused difference might not. There is
+    no branch, because zero weights are too irregular to predict.
     """
     size = np.abs(gradient_sum)
     rest = size - threshold if size > threshold else 0.0
@@ -185,7 +184,7 @@ def dual_scores(rows, first, last, base, state, out):
 
 @jit
 def dual_weights(gradient_sum, k, l1, eta, out):
-    """All weights of the predictor after ``k`` mistakes; return how many are not zero."""
+    """Write the weights of the predictor after ``k`` mistakes; return the number of nonzeros."""
     scale = 1.0 / (eta * np.sqrt(max(k, 1)))
     n_nonzero = 0
     for j in range(gradient_sum.shape[0]):
@@ -196,7 +195,7 @@ def dual_weights(gradient_sum, k, l1, eta, out):
 
 @jit
 def end_stretches(rows, first, d, state):
-    """Enter in the mean what the gradient sums stood for that the next mistake changes."""
+    """Add to the mean the weights of the gradient sums that the next mistake changes."""
     since, k = state.mean.since, state.n_updates[0]
     if since.shape[0] == 0:
         return
@@ -212,7 +211,7 @@ def end_stretches(rows, first, d, state):
 
 @jit
 def count_votes_of_last(state):
-    """Take the last predictor into the running sums; it gets no more votes."""
+    """Add the last predictor, whose votes are final, to the running sums."""
     by_root, times_root, k = state.mean.by_root, state.mean.times_root, state.n_updates[0]
     root = np.sqrt(k)
     by_root[k + 1] = by_root[k] + (state.votes[k] / root if k > 0 else 0.0)
@@ -221,10 +220,11 @@ def count_votes_of_last(state):
 
 @jit
 def end_stretch(j, state):
-    """Enter in the mean what a gradient sum has stood for until now.
+    """Add to the mean the weights of one gradient sum since it last changed.
 
-    While it stands, its weights are ``-sign(G) (|G| - m l1) / (eta sqrt(m))`` until they vanish:
-    the running sums give their total, however many predictors these are.
+    While the sum is ``G``, the weight after ``m`` mistakes is
+    ``-sign(G) max(|G| - m l1, 0) / (eta sqrt(m))`` (equation 10). The running sums of
+    ``votes / sqrt(m)`` and ``votes * sqrt(m)`` give their total for any number of predictors.
     """
     mean, g = state.mean, state.gradient_sum[j]
     start = mean.since[j]
@@ -237,7 +237,7 @@ def end_stretch(j, state):
 
 @jit
 def mean_weights(state, out):
-    """Mean of the weights of all predictors, each as often as it has votes."""
+    """Mean of the weights of all predictors, weighted by their votes."""
     count_votes_of_last(state)
     n_votes = np.sum(state.votes[: state.n_updates[0] + 1])
     for j in range(out.shape[0]):
@@ -247,7 +247,7 @@ def mean_weights(state, out):
 
 @jit
 def vanishes(gradient_sum, l1, n_mistakes):
-    """Number of mistakes from which on the weight of a standing gradient sum is zero."""
+    """First number of mistakes at which the weight of a constant gradient sum is zero."""
     size = np.abs(gradient_sum)
     if size == 0.0 or size <= l1:
         return 1
@@ -263,7 +263,7 @@ def vanishes(gradient_sum, l1, n_mistakes):
 
 @jit
 def candidate_scores(rows, first, last, base, weights, out):
-    """Scores of the candidates ``first:last`` by a weight vector."""
+    """Scores of the candidates ``first:last`` under a weight vector."""
     for t in range(first, last):
         total = base[t]
         for e in range(rows.indptr[t], rows.indptr[t + 1]):
@@ -284,7 +284,7 @@ def scatter(rows, first, d, step, weights):
 
 @jit
 def step_down(rows, first, d, step, state):
-    """Take a step against the gradient, and note what the average misses of it."""
+    """Take a step against the gradient; add it to the lag of the average."""
     scatter(rows, first, d, -step, state.weights)
     if state.lag.shape[0] > 0:
         scatter(rows, first, d, -step * state.progress[0], state.lag)
@@ -294,8 +294,7 @@ def step_down(rows, first, d, step, state):
 def pay_penalty(rows, first, last, state):
     """Bring the weights of the features of some candidates up to date with the truncation (12).
 
-    Shrinking twice is shrinking once by the sum, so a weight may wait with it until it is
-    looked at.
+    Shrinking twice equals shrinking once by the sum, so it can wait until a weight is read.
     """
     if state.shrunk.shape[0] == 0:
         return
@@ -318,10 +317,10 @@ def pay_all(state):
 
 @jit
 def without_shared(rows, offsets, n_features):
-    """The rows without those features that have the same value in all candidates of a group.
+    """Rows without the features that have the same value in all candidates of a group.
 
-    They cancel in every comparison and, since the derivatives of every loss sum to zero, in
-    every gradient. What they would leave there is rounding error, which would count as a weight.
+    These cancel in every comparison and, as the derivatives of a loss sum to zero, in every
+    gradient. Rounding would otherwise leave them tiny weights.
     """
     seen_in = np.full(n_features, -1, np.int64)
     n_same = np.zeros(n_features, np.int64)

@@ -15,11 +15,11 @@ HINGE, LOGISTIC, LOG, BAYES_RISK = range(4)
 
 @jit
 def judge(scores, costs):
-    """Best-scoring candidate, best-scoring cheapest one, and best-scoring one of the others.
+    """Prediction (1), oracle (2), and rival: the best-scoring candidates of three kinds.
 
-    The first two are the prediction (1) and the oracle (2), the last is the rival in the hinge
-    and the logistic loss, -1 if all are equally cheap. Candidates that score the same are taken
-    in their order.
+    The prediction is the best of all, the oracle the best of the cheapest, and the rival, for the
+    hinge and the logistic loss, the best of the others, or -1 if there are none. Ties go to the
+    first candidate.
     """
     lowest = np.min(costs)
     predicted, oracle, rival = 0, -1, -1
@@ -38,7 +38,7 @@ def judge(scores, costs):
 def loss_gradient(loss, scores, costs, oracle, rival, d):
     """Fill in the derivative of a loss by each candidate's score; return the loss.
 
-    Equations (5), its logistic companion, (6) and (7) in this order.
+    Equation (5), its logistic counterpart, the negative logarithm of (6), and equation (7).
     """
     if loss in (LOG, BAYES_RISK):
         log_total = softmax(scores, d)
@@ -56,7 +56,7 @@ def loss_gradient(loss, scores, costs, oracle, rival, d):
         value = max(0.0, 1.0 - margin)
         pull = 1.0 if value > 0.0 else 0.0
     else:
-        # Both forms for both signs of the margin would overflow for one of them.
+        # One formula for both signs of the margin would overflow for one of them.
         small = np.exp(-np.abs(margin))
         value = np.log1p(small) + max(0.0, -margin)
         pull = (small if margin > 0.0 else 1.0) / (1.0 + small)
@@ -81,6 +81,6 @@ def softmax(scores, out):
 
 @jit
 def group_softmax(scores, offsets, out):
-    """The probabilities (6) of the candidates of every group."""
+    """Write the probabilities (6) of the candidates of every group."""
     for i in range(offsets.shape[0] - 1):
         softmax(scores[offsets[i] : offsets[i + 1]], out[offsets[i] : offsets[i + 1]])

@@ -1,8 +1,8 @@
-"""Voting of all predictors that VRDA went through, without any of them being stored.
+"""Voting of all predictors of VRDA, without storing any of them.
 
-The predictor after ``m`` mistakes has the weights ``-shrink(G, m l1) / (eta sqrt(m))`` of the
-gradient sums ``G``, and a gradient sum changes only where its feature takes part in a mistake. So
-the history of each feature, a few pairs of mistake number and gradient sum, holds all predictors.
+The predictor after ``m`` mistakes has the weights ``-shrink(G, m l1) / (eta sqrt(m))`` (Gao, Xiao,
+Xu and He, 2013, equation 10). The gradient sum ``G`` of a feature changes only at mistakes in which
+the feature occurs, so a short history of each gradient sum represents all predictors.
 """
 
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.scores import value_of
 from skstruct.kernels.rerank.learn import vanishes
 
-# Of a product and a sum, generously.
+# Generous bound of the relative error of a product and a sum.
 ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 
 class Histories(NamedTuple):
-    """For every feature, the mistakes that changed its gradient sum, and the sum after each."""
+    """Mistakes that changed the gradient sum of each feature, and the sum after each."""
 
     indptr: np.ndarray  # (n_features + 1,)
     mistake: np.ndarray  # (n_events,) numbers of mistakes from 1, ascending within a feature
@@ -26,28 +26,28 @@ class Histories(NamedTuple):
 
 
 class Electorate(NamedTuple):
-    """All predictors: what they are made of, and how many votes each has."""
+    """All predictors, as histories of gradient sums, and their votes."""
 
     histories: Histories
-    votes: np.ndarray  # (n_mistakes + 1,) of the predictor after so many mistakes
+    votes: np.ndarray  # (n_mistakes + 1,) of the predictor after each number of mistakes
     l1: float
     eta: float
 
 
 @jit
 def build_histories(rows, indptr, mistaken_rows, change, n_features):
-    """Histories of all features, from the candidates that each mistake moved the weights by.
+    """Histories of all features, from the candidates in the gradient of each mistake.
 
     Parameters
     ----------
     rows : Rows
         The candidates of the training set.
     indptr : ndarray of shape (n_mistakes + 1,)
-        Where in the next two each mistake starts.
+        Start of each mistake in the next two arrays.
     mistaken_rows : ndarray of int
         Candidates.
     change : ndarray
-        The factors of their features in the gradient.
+        Factors of these candidates in the gradient.
     n_features : int
         Number of features.
     """
@@ -79,7 +79,7 @@ def build_histories(rows, indptr, mistaken_rows, change, n_features):
 
 
 class Columns(NamedTuple):
-    """The candidates of a group by columns: for each feature who has it, and its values."""
+    """Candidates of a group in compressed columns, one for each feature."""
 
     features: np.ndarray  # (n_local,) the distinct features of the group
     starts: np.ndarray  # (n_local + 1,)
@@ -89,25 +89,25 @@ class Columns(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Scores of a group's candidates times ``eta sqrt(m)``: the lines ``fixed + m l1 slope``.
+    """Scores of a group's candidates, times ``eta sqrt(m)``, as lines ``fixed + m l1 slope``.
 
-    They are corrected where a feature changes. What this does to them by rounding is bounded, for
-    either part; the bound is zero where they have just been summed afresh.
+    They are updated when a feature changes. The rounding error that accumulates is bounded for both
+    parts; the bound is zero after the lines have been summed from scratch.
     """
 
     values: np.ndarray  # (n_local,) gradient sums of the features that have a weight, else 0
     fixed: np.ndarray  # (n_candidates,)
     slope: np.ndarray  # (n_candidates,)
-    reach: np.ndarray  # (2,) bound of their absolute values, which only grows
-    error: np.ndarray  # (2,) bound of what corrections have made wrong
+    reach: np.ndarray  # (2,) bound of the absolute values of both parts, which only grows
+    error: np.ndarray  # (2,) bound of the rounding errors of both parts
 
 
 class Calendar(NamedTuple):
-    """When the weights of a group's features change."""
+    """Changes of the weights of a group's features, by the mistake at which they are due."""
 
     head: np.ndarray  # (n_mistakes + 2,) first feature that changes at a mistake, or -1
     chained: np.ndarray  # (n_local,) the next one that changes at the same mistake, or -1
-    position: np.ndarray  # (n_local,) where the features have got to in their histories
+    position: np.ndarray  # (n_local,) current position of the features in their histories
     ends: np.ndarray  # (n_local,) of their histories
 
 
@@ -115,9 +115,9 @@ class Calendar(NamedTuple):
 def count_votes(rows, offsets, first, last, base, electorate, out):
     """Count the votes that each candidate of the groups ``first:last`` gets.
 
-    A predictor votes for its best-scoring candidate, the first of several. Costs one comparison
-    a candidate and predictor, and where a feature changes or vanishes a correction for every
-    candidate that has it. Only where corrected scores are too close to tell are they summed anew.
+    A predictor votes for its best-scoring candidate, the first in a tie. This takes one comparison
+    for each candidate and predictor, and an update for each candidate that has a feature whose
+    weight changes or vanishes. Only scores too close for rounding errors are summed from scratch.
     """
     n_features = electorate.histories.indptr.shape[0] - 1
     local = np.full(n_features, -1, np.int32)
@@ -128,7 +128,7 @@ def count_votes(rows, offsets, first, last, base, electorate, out):
 
 @jit
 def votes_of_group(rows, a, b, base, electorate, local, out):
-    """Count the votes for the candidates ``a:b``; ``local`` is -1 throughout, and is so again."""
+    """Count the votes for the candidates ``a:b``; ``local`` is -1 throughout, before and after."""
     columns = group_columns(rows, a, b, local)
     n_local = columns.features.shape[0]
     n_mistakes = electorate.votes.shape[0] - 1
@@ -147,7 +147,7 @@ def votes_of_group(rows, a, b, base, electorate, local, out):
 
 @jit
 def vote(m, lines, base, standing, electorate):
-    """Best candidate by the predictor after ``m`` mistakes, and whether rounding leaves a doubt."""
+    """Best candidate of the predictor after ``m`` mistakes; False if rounding may have decided."""
     threshold = m * electorate.l1
     pull = electorate.eta * np.sqrt(m) if m > 0 else 1.0
     best, highest, second = -1, -np.inf, -np.inf
@@ -159,7 +159,7 @@ def vote(m, lines, base, standing, electorate):
             second = score
     if lines.error[0] == 0.0:
         return best, True
-    # Sums that are made afresh would err as well.
+    # Sums from scratch have rounding errors as well.
     again = ROUNDING * lines.values.shape[0]
     error = lines.error[0] + again * lines.reach[0]
     error += threshold * (lines.error[1] + again * lines.reach[1])
@@ -168,7 +168,7 @@ def vote(m, lines, base, standing, electorate):
 
 @jit
 def without_twins(rows, a, b, base):
-    """The candidates, from 0, less those that equal an earlier one and so never win."""
+    """Candidates, from 0, without those that equal an earlier one and so never win."""
     standing = np.empty(b - a, np.int64)
     n = 0
     for t in range(a, b):
@@ -194,7 +194,7 @@ def without_twins(rows, a, b, base):
 
 @jit
 def group_columns(rows, a, b, local):
-    """The candidates ``a:b`` by columns."""
+    """Compressed columns of the candidates ``a:b``."""
     first, last = rows.indptr[a], rows.indptr[b]
     features = np.empty(last - first, np.int32)
     counts = np.zeros(last - first + 1, np.int64)
@@ -226,10 +226,10 @@ def group_columns(rows, a, b, local):
 
 @jit
 def sum_lines(columns, lines):
-    """Sum the scores afresh.
+    """Sum the lines from scratch.
 
-    Candidates with the same features that have a weight get the same sums to the last bit, since
-    features are added in one order and those without a weight not at all.
+    Candidates that have the same features with nonzero weights get identical sums: features are
+    added in one order, and those of weight zero are skipped.
     """
     for part in (lines.fixed, lines.slope, lines.reach, lines.error):
         part[:] = 0.0
@@ -246,7 +246,7 @@ def sum_lines(columns, lines):
 
 @jit
 def first_changes(features, electorate):
-    """The calendar before the first mistake."""
+    """Calendar before the first mistake."""
     indptr, n_mistakes = electorate.histories.indptr, electorate.votes.shape[0] - 1
     head = np.full(n_mistakes + 2, -1, np.int32)
     chained = np.empty(features.shape[0], np.int32)
@@ -264,7 +264,7 @@ def first_changes(features, electorate):
 def change_weights(m, columns, calendar, electorate, lines):
     """Make the changes of weights that are due at mistake ``m``.
 
-    Everything is unpacked first: to pass a record of arrays on costs more than a change.
+    Records are unpacked first, as passing one on costs more than a change.
     """
     f = calendar.head[m]
     if f < 0:

@@ -1,9 +1,9 @@
 """Kernels of feature templates: hash and number the combinations of column values.
 
-A feature's name is the template's text with values in it. Its hash is made of the hashes of
-these pieces, so that names themselves are never built:
+The name of a feature is the template's text with values filled in. Its polynomial hash (Karp and
+Rabin, 1987) is computed from the hashes of these pieces, without building the name:
 
-    hash(a + b) = hash(a) * power(b) + hash(b)        (power(b): BASE ** length of b, mod 2 ** 64)
+    hash(a + b) = hash(a) * power(b) + hash(b),    power(b) = BASE ** len(b) mod 2 ** 64
 """
 
 from typing import NamedTuple
@@ -22,39 +22,39 @@ NOT_FOUND_YET = np.int32(-(2**31))
 
 
 class Pieces(NamedTuple):
-    """Strings that names are put together from."""
+    """Hashes of the strings that names consist of."""
 
     hashes: np.ndarray  # (n_pieces,) uint64
     powers: np.ndarray  # (n_pieces,) uint64
 
 
 class Tokens(NamedTuple):
-    """Codes of values, with boundary codes on both sides of every sequence."""
+    """Codes of values, with codes of boundaries on both sides of every sequence."""
 
     codes: np.ndarray  # (n_fields, n_rows + 2 * margin * n_sequences) int32; -1: no value
-    places: np.ndarray  # (n_rows,) int64, where each token is among them
+    places: np.ndarray  # (n_rows,) int64, column of each token in the codes
 
 
 class Pattern(NamedTuple):
-    """A template: which values, and the text around them."""
+    """A template: positions of values, and the text around them."""
 
     fields: np.ndarray  # (n_parts,) int64
-    positions: np.ndarray  # (n_parts,) int64, from the current token
-    literals: Pieces  # n_parts + 1
+    positions: np.ndarray  # (n_parts,) int64, relative to the current token
+    literals: Pieces  # n_parts + 1 of them
     group: int  # the same for templates with the same text
 
 
 class Features(NamedTuple):
-    """Combinations numbered so far, found by hash and told apart by their codes."""
+    """Combinations numbered so far, in a hash table; codes distinguish equal hashes."""
 
     hashes: np.ndarray  # (capacity,) uint64
-    codes: np.ndarray  # (capacity, max_parts) int32; -1 past the parts
+    codes: np.ndarray  # (capacity, max_parts) int32; -1 after the last part
     groups: np.ndarray  # (capacity,) int32
     slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
 
 
 class Recent(NamedTuple):
-    """Combinations seen last."""
+    """Direct-mapped cache of the combinations seen last."""
 
     keys: np.ndarray  # (power of two,) int64, packed codes; -1: free
     numbers: np.ndarray  # (power of two,) int32
@@ -62,7 +62,7 @@ class Recent(NamedTuple):
 
 @lean_jit
 def hash_strings(text, ends, byte_hashes, hashes, powers):
-    """Hash strings that are given as bytes, one after the other."""
+    """Hash strings that are given as concatenated bytes."""
     start = 0
     for i in range(len(ends)):
         h, power = np.uint64(0), np.uint64(1)
@@ -75,7 +75,7 @@ def hash_strings(text, ends, byte_hashes, hashes, powers):
 
 @lean_jit
 def add_margins(codes, offsets, before, after, margin, out):
-    """Copy sequences, with what is `margin` places around them."""
+    """Copy sequences with a margin of boundary codes around each."""
     n = 0
     for s in range(len(offsets) - 1):
         for k in range(margin):
@@ -91,7 +91,7 @@ def add_margins(codes, offsets, before, after, margin, out):
 
 @lean_jit
 def _packed(tokens, pattern, n_values, place):
-    """The codes of a combination as one number, and whether it has all its values."""
+    """Pack the codes of a combination into one number; False if a value is missing."""
     key = np.int64(0)
     for j in range(len(pattern.fields)):
         c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
@@ -103,9 +103,9 @@ def _packed(tokens, pattern, n_values, place):
 
 @jit
 def _recent(pattern, n_values, n_rows):
-    """Slots for the combinations seen last; none if they cannot be packed without overflow.
+    """Allocate a cache for the combinations seen last; empty if packed codes could overflow.
 
-    Most text repeats itself: this spares most of the look-ups in the large table of features.
+    Text is repetitive, so the cache saves most look-ups in the large table of features.
     """
     if np.float64(n_values) ** len(pattern.fields) >= 2.0**62:
         return Recent(np.empty(0, np.int64), np.empty(0, np.int32))
@@ -133,7 +133,7 @@ def _hash_at(tokens, pattern, values, place):
 
 @lean_jit
 def _mixed(h):
-    # The low bits of a polynomial depend on few bits of the text.
+    # The low bits of a polynomial hash depend on few bits of the text.
     h = (h ^ (h >> _HALF)) * _SPREAD
     h = (h ^ (h >> _HALF)) * _SPREAD
     return h ^ (h >> _HALF)
@@ -152,10 +152,17 @@ def _same_codes(tokens, pattern, known, place, features, feature):
 
 @lean_jit
 def _probe(h, tokens, pattern, known, place, features):
-    """Look a combination up: its number or -1, the free slot, another number with its hash or -1.
+    """Look up a combination by its hash.
 
-    Where nothing has the hash, nothing has the name. Where something has it, its codes tell
-    whether it is this combination; if not, only the names could tell.
+    Returns
+    -------
+    feature : int
+        Its number, or -1.
+    slot : int
+        Where it is in the table, or the free slot for it.
+    namesake : int
+        A feature with the same hash and other codes, or -1. Only the names could tell whether it
+        is the same feature.
     """
     mask = len(features.slots) - 1
     mixed = _mixed(h)
@@ -182,7 +189,7 @@ def _entry(h, feature):
 
 @lean_jit
 def fill_slots(features, n_features):
-    """Enter the first features into the empty slots."""
+    """Insert the first features into the empty slots."""
     mask = np.uint64(len(features.slots) - 1)
     for feature in range(n_features):
         h = features.hashes[feature]
@@ -194,7 +201,7 @@ def fill_slots(features, n_features):
 
 @lean_jit
 def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
-    """Number a combination, as a new feature if it is not among them; returns it and how many."""
+    """Look up a combination, or add it; return its number and the new number of features."""
     feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
     if feature < 0:
         feature = n_features
@@ -216,10 +223,10 @@ def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
 
 @lean_jit
 def number_values(tokens, pattern, values, known, features, n_features, table, doubtful):
-    """Number the values that a template of one macro meets, and add new ones to the features.
+    """Number the values of a template with one macro, and add new ones to the features.
 
-    `table` gets the number of each value, -1 for those that are not met. As for
-    `number_template`, room must be there, and the new number of features is returned.
+    `table` receives the number of each value, and keeps -1 for values that do not occur. See
+    `number_template` for the other parameters and the result.
     """
     codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
     for r in range(len(tokens.places)):
@@ -235,9 +242,9 @@ def number_values(tokens, pattern, values, known, features, n_features, table, d
 
 @jit
 def find_values(tokens, pattern, values, known, features, table, numbers):
-    """Do as `find_template` for a template of one macro.
+    """Do the same as `find_template` for a template with one macro.
 
-    `table` has the features of the first values, NOT_FOUND_YET where only a look-up can tell.
+    `table` has the features of the first values, or NOT_FOUND_YET for values not looked up yet.
     """
     fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
     return _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers)
@@ -316,10 +323,10 @@ def _note(recent, key, number):
 
 @jit
 def number_template(tokens, pattern, values, known, features, n_features, numbers, doubtful):
-    """Number the combinations at all rows, and add new ones to the features.
+    """Number the combinations of all rows, and add new ones to the features.
 
-    Room for as many new features as there are rows must be there. In `doubtful`, features that
-    share their hash with another one are marked. Returns the new number of features.
+    There must be capacity for one new feature per row. Features that share their hash with another
+    one are marked in `doubtful`. Returns the new number of features.
     """
     recent = _recent(pattern, len(known), len(numbers))
     return _number_rows(
@@ -346,10 +353,11 @@ def _number_rows(
 
 @jit
 def find_template(tokens, pattern, values, known, features, numbers):
-    """Find the combinations at all rows among the features.
+    """Find the combinations of all rows among the features.
 
-    `known` has the fitted code of each value, or -1. Not found: -1. Where only the name can
-    tell, -2 less the number of the feature with the same hash. Returns how many these are.
+    `known` has the fitted code of each value, or -1. Rows that are not found get -1. Where only the
+    name could tell, they get ``-2 - n``, where ``n`` is the feature with the same hash; the number
+    of such rows is returned.
     """
     recent = _recent(pattern, len(known), len(numbers))
     return _find_rows(tokens, pattern, values, known, features, numbers, recent, _pending())
@@ -376,7 +384,7 @@ def _find_rows(tokens, pattern, values, known, features, numbers, recent, pendin
 
 @lean_jit
 def hash_template(tokens, pattern, values, n_columns, numbers):
-    """Take the hash of the combination at each row for its column."""
+    """Map the combination at each row to a column by its hash."""
     for r in range(len(numbers)):
         place = tokens.places[r]
         numbers[r] = -1

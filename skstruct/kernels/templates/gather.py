@@ -1,4 +1,4 @@
-"""Kernels that bring the features of all templates together, row by row, and count them."""
+"""Kernels that merge the features of all templates into sorted rows with counts."""
 
 from typing import NamedTuple
 
@@ -10,17 +10,17 @@ _BLOCK = 512
 
 
 class Sources(NamedTuple):
-    """Where each template has the numbers of its features: in a table of values, or row by row."""
+    """Location of each template's feature numbers: in a table of values, or row by row."""
 
     field: np.ndarray  # (n_templates,) int64, of the values; -1: row by row
-    position: np.ndarray  # (n_templates,) int64, from the current token
+    position: np.ndarray  # (n_templates,) int64, relative to the current token
     row: np.ndarray  # (n_templates,) int64, of `tables` or of the numbers
     tables: np.ndarray  # (n_tables, n_values) int32; -1: no feature
 
 
 @lean_jit
 def _insert(c, first, n, indices, data):
-    """Put a column in its place among those of a row, from `first` to `n`; returns the new `n`."""
+    """Insert a column into the sorted row ``first:n``, or count it; return the new `n`."""
     k = n
     while k > first and indices[k - 1] > c:
         k -= 1
@@ -35,9 +35,9 @@ def _insert(c, first, n, indices, data):
 
 @jit
 def gather_rows(tokens, sources, numbers, column_of, indptr, indices, data):
-    """Bring the columns of all templates together, sorted and counted row by row.
+    """Merge the columns of all templates into sorted rows with counts.
 
-    An empty `column_of` leaves the numbers as they are. Returns the number of entries.
+    An empty `column_of` means that numbers are columns. Returns the number of entries.
     """
     block = np.empty((_BLOCK, len(sources.row)), np.int32)
     return _gather_blocks(tokens, sources, numbers, column_of, block, indptr, indices, data)
@@ -45,7 +45,7 @@ def gather_rows(tokens, sources, numbers, column_of, indptr, indices, data):
 
 @lean_jit
 def _read_block(tokens, sources, numbers, column_of, start, end, block):
-    """The columns of some rows, template by template: those of one are close together."""
+    """Read the columns of some rows, one template at a time for locality."""
     mapped = len(column_of) > 0
     for m in range(len(sources.row)):
         i, field, position = sources.row[m], sources.field[m], sources.position[m]
@@ -72,7 +72,7 @@ def _gather_blocks(tokens, sources, numbers, column_of, block, indptr, indices, 
             first, last = n, -1
             for m in range(n_templates):
                 c = block[r - start, m]
-                # Templates come in the order of their columns: as a rule, this only appends.
+                # Templates are in the order of their columns, so most columns are appended.
                 if c > last:
                     indices[n], data[n] = c, 1
                     n += 1
@@ -85,7 +85,7 @@ def _gather_blocks(tokens, sources, numbers, column_of, block, indptr, indices, 
 
 @lean_jit
 def mark_used(codes, used):
-    """Mark the codes that occur, -1 apart."""
+    """Mark the codes that occur, except -1."""
     for i in range(codes.shape[0]):
         for j in range(codes.shape[1]):
             if codes[i, j] >= 0:
@@ -101,7 +101,7 @@ def count_columns(indices, counts):
 
 @lean_jit
 def keep_columns(column_of, indptr, indices, data):
-    """Renumber columns and drop those without a number, in place; returns how many are left."""
+    """Renumber columns in place, dropping those without a number; return the number of entries."""
     n, start = 0, 0
     for r in range(len(indptr) - 1):
         end = indptr[r + 1]

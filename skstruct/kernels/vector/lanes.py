@@ -115,7 +115,7 @@ else:
             return block
 
         def over_rows(self, initial, first, last, step):
-            """Fold ``step`` over the numbers from ``first`` to ``last``, with some blocks as state."""
+            """Fold ``step`` over the numbers from ``first`` to ``last``; the state are blocks."""
             registers = [cgutils.alloca_once(self.builder, _BLOCK) for _ in initial]
 
             def load():

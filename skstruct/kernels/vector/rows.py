@@ -1,8 +1,8 @@
 """Vectorised operations on rows: the inner loops of decoding and of forward-backward.
 
 Three blocks of columns of a square matrix are processed at a time, which gives the processor
-independent sums to interleave. The last block overlaps the one before where the number of columns is
-not a multiple of its size; columns in both are computed twice with the same result.
+independent sums to interleave. The last block overlaps the one before where the number of columns
+is not a multiple of its size; columns in both are computed twice with the same result.
 """
 
 import numpy as np
