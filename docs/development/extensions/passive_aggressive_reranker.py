@@ -5,7 +5,8 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.kernels.rerank.learn import Tally, candidate_scores, judge, scatter
+from skstruct.kernels.rerank.learn import Tally, candidate_scores, scatter
+from skstruct.kernels.rerank.losses import judge
 from skstruct.rerankers.base import BaseReranker
 
 
