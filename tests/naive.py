@@ -432,3 +432,40 @@ def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True):
             *(w - rate * (m + l2 / n * w) for w, m in zip(weights, mean, strict=True))
         )
     return weights, curvatures
+
+
+def sapo(X, y, sample_weight, epoch_orders, *, weights, n_best, l2, rate, decay, intercept):
+    """Last weights, their average over the samples, and the loss of the last epoch."""
+    n_labels = len(weights.intercept)
+    weights = Weights(*(part.copy() for part in weights))
+    total = zero_weights(n_labels, X[0].shape[1])
+    n_seen = 0
+    for order in epoch_orders:
+        loss = 0.0
+        for i in order:
+            if len(X[i]) == 0 or sample_weight[i] == 0:
+                continue
+            scores = emission_scores(X[i], weights)
+            found = n_best(scores, weights.transition, n_best)
+            exp = np.exp([score - found[0][1] for _, score in found])
+            gold_score = path_score(scores, weights.transition, y[i])
+            loss += sample_weight[i] * (found[0][1] + np.log(exp.sum()) - gold_score)
+            step = rate * sample_weight[i]
+            changes = [(y[i], step)]
+            changes += [
+                (labels, -step * p) for (labels, _), p in zip(found, exp / exp.sum(), strict=True)
+            ]
+            for labels, change in changes:
+                for t, label in enumerate(labels):
+                    weights.coef[label] += change * X[i][t]
+                    weights.intercept[label] += change * intercept
+                    if t > 0:
+                        weights.transition[labels[t - 1], label] += change
+                weights.start[labels[0]] += change * intercept
+                weights.end[labels[-1]] += change * intercept
+            n_seen += 1
+            for part, sum_of_parts in zip(weights, total, strict=True):
+                part *= 1 - rate * l2 / len(order)
+                sum_of_parts += part
+            rate *= decay ** (1 / len(order))
+    return weights, Weights(*(part / n_seen for part in total)), loss

@@ -5,6 +5,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from skstruct import SequenceBatch
+
 # Whole numbers are often equal, and their sums exact: ties are ties. The large ones leave the
 # range of exp in both directions.
 ELEMENTS = {
@@ -50,3 +52,25 @@ def lengths(draw, min_tokens=0, max_sequences=6):
     found = draw(st.lists(st.integers(0, 4), min_size=1, max_size=max_sequences))
     assume(sum(found) >= min_tokens)
     return found
+
+
+@st.composite
+def online_problems(draw):
+    """A batch, its labels (each occurs), and sample weights of which some may be zero."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    found = draw(lengths(min_tokens=4, max_sequences=8))
+    n_labels = draw(st.integers(1, 4))
+    n_features = draw(st.integers(1, 5))
+    shape = (sum(found), n_features)
+    X = rng.integers(-8, 9, shape) / 8 if draw(st.booleans()) else np.ones(shape)
+    X = X * (rng.random(shape) < 0.6)
+    y = rng.integers(n_labels, size=len(X))
+    y[:n_labels] = np.arange(n_labels)
+    cuts = np.cumsum(found)[:-1]
+    y = [part.tolist() for part in np.split(y, cuts)]
+    sample_weight = np.ones(len(found))
+    if draw(st.booleans()):
+        sample_weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(found))
+    if not np.any(sample_weight * np.array(found) > 0):
+        sample_weight[:] = 1
+    return SequenceBatch.from_lengths(X, found), y, sample_weight

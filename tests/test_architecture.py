@@ -192,3 +192,13 @@ def test_map_names_every_file():
         stem = module.rpartition(".")[2]
         assert room in rows, f"no row for {room}"
         assert room == module or stem in rows[room], f"{stem} is not in the row of {room}"
+
+
+def test_no_test_imports_another():
+    """What several need is in `helpers`, `naive` or `strategies`."""
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            assert not [name for name in names if name.startswith("test_")], path.name

@@ -3,11 +3,20 @@
 import io
 import pickle
 import warnings
-from itertools import islice, pairwise, product
+from itertools import islice, product
 
 import naive
 import numpy as np
 import pytest
+from helpers.constraints import (
+    LETTERS,
+    allows,
+    possible_labellings,
+    random_possible,
+    random_sequences,
+    scheme_data,
+    with_weights,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,7 +24,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from strategies import score_arrays
-from test_sapo import sapo_twin
 
 from skstruct import (
     SDCACRF,
@@ -25,7 +33,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.input.constraints import SCHEMES, Constraint, read_constraint
+from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.kernels.chain.search import search_nbest
@@ -54,59 +62,7 @@ TAGGERS = {
 }
 every_tagger = pytest.mark.parametrize("name", TAGGERS)
 every_online_tagger = pytest.mark.parametrize("name", ONLINE)
-LETTERS = {"IOB1": "BI", "IOB2": "BI", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
-
-
-def allows(possible, labels):
-    """Whether a labelling is possible, token by token."""
-    if not len(labels):
-        return True
-    ends = possible.start[labels[0]] and possible.end[labels[-1]]
-    return bool(ends and all(possible.transition[i, j] for i, j in pairwise(labels)))
-
-
-def possible_labellings(possible, length):
-    found = naive.labellings(length, len(possible.start))
-    return [labels for labels in found if allows(possible, labels)]
-
-
-def random_possible(rng, n_labels, *, ends=True):
-    """A constraint from which the first label alone can always escape."""
-    transition = rng.random((n_labels, n_labels)) < 0.6
-    start, end = (rng.random((2, n_labels)) < 0.7) | (not ends)
-    transition[0] = start[0] = end[0] = True
-    return Constraint(transition, start, end, "the constraint")
-
-
-def random_sequences(rng, possible, lengths, n_features=3):
-    """Matrices, and labels that are possible."""
-    X = [rng.normal(size=(n, n_features)) for n in lengths]
-    y = []
-    for n in lengths:
-        choices = possible_labellings(possible, n)
-        y.append(list(choices[rng.integers(len(choices))]))
-    return X, y
-
-
-def scheme_data(scheme="IOB2", n_sequences=24, seed=0):
-    """Matrices and labels of a scheme whose features say little, so that rules matter."""
-    rng = np.random.default_rng(seed)
-    classes = np.array(sorted(["O", *(f"{a}-{b}" for a, b in product(LETTERS[scheme], "XY"))]))
-    possible = read_constraint(scheme, classes)
-    X, y = random_sequences(rng, possible, rng.integers(1, 5, n_sequences))
-    labels = [classes[sequence].tolist() for sequence in y]
-    # All labels occur.
-    every = [["O"], *([f"{LETTERS[scheme][-1]}-{kind}"] for kind in "XY")]
-    if scheme in ("IOBES", "BIOES", "BILOU"):
-        e = LETTERS[scheme][2]
-        every += [[f"B-{kind}", f"I-{kind}", f"{e}-{kind}"] for kind in "XY"]
-    else:
-        every = [["O"], *([f"B-{kind}", f"I-{kind}"] for kind in "XY")]
-        if scheme == "IOB1":
-            every = [["O"], *([f"I-{kind}", f"B-{kind}"] for kind in "XY")]
-    X += [rng.normal(size=(len(sequence), 3)) for sequence in every]
-    return X, labels + every, classes, possible
 
 
 def fit(tagger, X, y, **params):
@@ -419,7 +375,7 @@ def test_every_step_is_the_twins(seed, n_best, average, intercept, search):
     tagger = fit(tagger, X, y)
     start = naive.zero_weights(k, 3)
     start.transition[~possible.transition] = -np.inf
-    last, mean, loss = sapo_twin(
+    last, mean, loss = naive.sapo(
         X, y, np.ones(4), [range(4)] * 3, weights=start, n_best=n_best,
         l2=0.5, rate=0.25, decay=0.8, intercept=intercept,
     )  # fmt: skip
@@ -540,23 +496,6 @@ def fit_again(tagger, X, y):
 
 
 # ----------------------------------------------------------------------------------------- decoding
-
-
-def with_weights(rng, possible, *, edges=False):
-    """A tagger with random weights, forbidden where `possible` says so, and its `Weights`."""
-    k = len(possible.start)
-    batch = SequenceBatch.from_lengths(
-        rng.normal(size=(k, 2)), [1] * k, transition_X=rng.normal(size=(k, 2)) if edges else None
-    )
-    tagger = PerceptronTagger(max_iter=1, tol=None).fit(batch, [[j] for j in range(k)])
-    for name in WEIGHTS:
-        setattr(tagger, name, 2 * rng.normal(size=getattr(tagger, name).shape))
-    tagger.transition_[~possible.transition] = -np.inf
-    tagger.start_[~possible.start] = -np.inf
-    tagger.end_[~possible.end] = -np.inf
-    if edges:
-        tagger.transition_coef_ = rng.normal(size=(k, k, 2))
-    return tagger, naive.weights_of(tagger)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(list(SEARCHES)))

@@ -7,13 +7,14 @@ import naive
 import numpy as np
 import pytest
 import scipy.optimize
+from helpers.taggers import assert_same_weights, visiting_orders
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from test_perceptron import orders, problems
+from strategies import online_problems
 
 from skstruct import CRFTagger, SAPOTagger, SequenceBatch
 
@@ -39,11 +40,6 @@ def everything(**params):
 
 def objective_of(tagger, X, y, sample_weight=None):
     return naive.crf_objective(list(X), y, naive.weights_of(tagger), tagger.l2, sample_weight)
-
-
-def assert_same_weights(tagger, other, **tolerance):
-    for a, b in zip(naive.weights_of(tagger), naive.weights_of(other), strict=True):
-        assert_allclose(a, b, **tolerance)
 
 
 # ------------------------------------------------------------------------------------- references
@@ -402,7 +398,7 @@ def sgd(**params):
 
 
 @given(
-    problems(),
+    online_problems(),
     st.booleans(),
     st.booleans(),
     st.sampled_from([(0.0, 1.0), (1.0, 0.8), (3.0, 1.0)]),
@@ -416,7 +412,7 @@ def test_sgd_makes_the_twins_steps(problem, average, intercept, l2_decay):
     ).fit(batch, y, sample_weight)  # fmt: skip
     weights = naive.zero_weights(len(tagger.classes_), batch.n_features)
     total, n_seen, rate = [np.zeros_like(part) for part in weights], 0, 0.11
-    for order in orders(len(y), 2, 5):
+    for order in visiting_orders(len(y), 2, 5):
         loss = 0.0
         for i in order:
             if len(X[i]) == 0 or sample_weight[i] == 0:
@@ -438,7 +434,9 @@ def test_sgd_makes_the_twins_steps(problem, average, intercept, l2_decay):
     assert_allclose(tagger.history_["loss"][-1], loss, rtol=1e-9, atol=1e-11)
 
 
-@given(problems(), st.sampled_from([{}, {"average": True}, {"mini_length": 1.5}, {"n_jobs": 2}]))
+@given(
+    online_problems(), st.sampled_from([{}, {"average": True}, {"mini_length": 1.5}, {"n_jobs": 2}])
+)
 def test_sgd_is_sapo_with_all_labellings(problem, params):
     params = {"l2": 0.5, "max_iter": 3, "tol": None, "random_state": 0, **params}
     crf, sapo = sgd(**params).fit(*problem), SAPOTagger(n_best=4**4, **params).fit(*problem)

@@ -5,10 +5,17 @@ from itertools import islice
 import naive
 import numpy as np
 import pytest
+from helpers.objectives import (
+    OPTIONS,
+    as_weights,
+    evaluate,
+    make_objective,
+    objective_problems,
+    training_set,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from test_parameters import OPTIONS, as_weights, evaluate, make_objective, problems, training_set
 
 import skstruct.solvers.objective
 from skstruct import CRFTagger, SequenceBatch
@@ -82,7 +89,7 @@ def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values):
         assert min(shares) < 1
 
 
-@given(problems(), st.sampled_from(OPTIONS), st.integers(1, 4))
+@given(objective_problems(), st.sampled_from(OPTIONS), st.integers(1, 4))
 def test_weights_are_conjugate_to_what_is_remembered(problem, options, n_epochs):
     """The weights that the model has, that is; the others are zero."""
     _, X, y, n_labels, n_features, sample_weight = problem
@@ -102,7 +109,7 @@ def test_weights_are_conjugate_to_what_is_remembered(problem, options, n_epochs)
     assert_allclose(theta, objective.pack(chain), atol=1e-9)
 
 
-@given(problems(), st.integers(1, 4))
+@given(objective_problems(), st.integers(1, 4))
 def test_what_is_remembered_are_marginals(problem, n_epochs):
     """Their distance from the gold labels sums to zero, and both add up to probabilities."""
     _, X, y, n_labels, n_features, sample_weight = problem

@@ -12,6 +12,7 @@ import pytest
 import seqeval.metrics
 import seqeval.scheme
 import sklearn.metrics
+from helpers.taggers import object_array
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -68,13 +69,6 @@ def batches(labels, min_length=0):
 
 def batches_of(scheme):
     return batches(label_strategy(LETTERS[scheme]))
-
-
-def object_array(rows):
-    array = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        array[i] = row
-    return array
 
 
 # ---------------------------------------------------------------------------------------- twins

@@ -3,11 +3,12 @@
 import naive
 import numpy as np
 import pytest
+from helpers.taggers import visiting_orders
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from test_perceptron import orders, problems
+from strategies import online_problems
 
 from skstruct import MIRATagger, SequenceBatch
 from skstruct.input.training_set import as_rows
@@ -68,7 +69,7 @@ def mira_twin(X, y, sample_weight, epoch_orders, *, n_labels, n_best, C, hamming
 
 
 @given(
-    problems(),
+    online_problems(),
     st.integers(1, 6),
     st.booleans(),
     st.booleans(),
@@ -84,7 +85,7 @@ def test_every_step_of_the_sequential_update_is_the_twins(
         fit_intercept=intercept, max_iter=1, tol=None, random_state=5,
     ).fit(batch, y, sample_weight)  # fmt: skip
     last, mean = mira_twin(
-        list(batch), y, sample_weight, orders(len(y), 1, 5), n_labels=len(tagger.classes_),
+        list(batch), y, sample_weight, visiting_orders(len(y), 1, 5), n_labels=len(tagger.classes_),
         n_best=n_best, C=C, hamming=cost == "hamming", n_passes=1, intercept=intercept,
     )  # fmt: skip
     for found, expected in zip(naive.weights_of(tagger), mean if average else last, strict=True):

@@ -3,20 +3,12 @@
 import naive
 import numpy as np
 import pytest
+from helpers.objectives import learnable_data
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.solvers.oeg import ExponentiatedGradient
-
-
-def make_data(lengths, n_labels=3, n_features=4, seed=0):
-    rng = np.random.default_rng(seed)
-    shape = sum(lengths), n_features
-    X = rng.normal(size=shape) * (rng.random(shape) < 0.6)
-    y = np.argmax(X[:, :n_labels] + rng.normal(size=(len(X), n_labels)), axis=1)
-    cuts = np.cumsum(lengths)[:-1]
-    return np.split(X, cuts), [part.tolist() for part in np.split(y, cuts)]
 
 
 def learner(X, y, sample_weight=None, **params):
@@ -80,7 +72,7 @@ class Listed:
 @pytest.mark.parametrize("sample_weight", [[1.0, 1.0, 1.0, 1.0], [2.0, 0.5, 1.0, 3.0]])
 @pytest.mark.parametrize("l2", [0.2, 2.0])
 def test_steps_by_listing_all_labellings(sample_weight, l2):
-    X, y = make_data([3, 1, 4, 2])
+    X, y = learnable_data([3, 1, 4, 2])
     oeg = learner(X, y, sample_weight, l2=l2)
     listed = Listed(X, y, l2, sample_weight)
     offsets = oeg._problem.offsets
@@ -108,7 +100,7 @@ def test_steps_by_listing_all_labellings(sample_weight, l2):
 
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 2], [1, 1, 1], [5] * 20])
 def test_start_is_about_the_best_of_its_kind(lengths):
-    X, y = make_data(lengths)
+    X, y = learnable_data(lengths)
     oeg = learner(X, y, l2=0.5)
     found = oeg.dual()
     assert found > 0
@@ -120,7 +112,7 @@ def test_start_is_about_the_best_of_its_kind(lengths):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("sample_weight", [None, "random"])
 def test_reaches_the_optimum(sample_weight, fit_intercept):
-    X, y = make_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
+    X, y = learnable_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
     weight = np.ones(30)
     if sample_weight == "random":
         weight = np.random.default_rng(1).uniform(0.1, 3, 30)
@@ -154,7 +146,7 @@ def test_one_label():
 
 
 def test_epochs_depend_on_the_seed_alone():
-    X, y = make_data([3, 2, 4, 1, 5])
+    X, y = learnable_data([3, 2, 4, 1, 5])
 
     def run(seed):
         oeg, random_state = learner(X, y), np.random.RandomState(seed)

@@ -6,68 +6,23 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.objectives import (
+    OPTIONS,
+    as_weights,
+    evaluate,
+    make_objective,
+    objective_problems,
+    random_data,
+    random_theta,
+    training_set,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from strategies import lengths
 
-from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.scores import Chain
-from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
-
-VALUES = ("ones", "real")
-# min_freq, all_possible_states, all_possible_transitions, fit_intercept
-OPTIONS = list(product([0, 1.5], [False, True], [False, True], [False, True]))
-
-
-def random_data(rng, lengths, n_labels, n_features, values):
-    """Dense matrices and label lists of sequences, and positive sample weights."""
-    shape = (sum(lengths), n_features)
-    X = {"ones": np.ones(shape), "real": rng.normal(size=shape)}[values]
-    # Some features are frequent, some rare, and some do not occur at all.
-    X = X * (rng.random(shape) < np.linspace(0, 1, n_features) ** 2)
-    y = rng.integers(n_labels, size=len(X))
-    cuts = np.cumsum(lengths)[:-1]
-    return np.split(X, cuts), [part.tolist() for part in np.split(y, cuts)]
-
-
-def training_set(X, y, sample_weight=None):
-    offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])]).astype(np.int64)
-    labels = np.array([label for sequence in y for label in sequence], np.int32)
-    sample_weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-    return TrainingSet(as_rows(np.concatenate(X)), offsets, labels, sample_weight)
-
-
-def make_objective(data, n_features, n_labels, options=(0, False, False, True), l2=0.5):
-    min_freq, all_states, all_transitions, fit_intercept = options
-    return CRFObjective(
-        data,
-        n_features,
-        n_labels,
-        l2=l2,
-        min_freq=min_freq,
-        all_possible_states=all_states,
-        all_possible_transitions=all_transitions,
-        fit_intercept=fit_intercept,
-    )
-
-
-def evaluate(objective, theta, n_jobs=1):
-    gradient = np.full(objective.size, np.nan)
-    with range_runner(objective.offsets, n_jobs) as run:
-        return objective.value_and_gradient(theta, gradient, run), gradient
-
-
-def random_theta(rng, objective, scale=1.0):
-    """A parameter vector that is zero where the model has no weight."""
-    k = objective.n_labels
-    weights = scale * rng.normal(size=(objective.n_features, k))
-    return objective.pack(Chain(weights, scale * rng.normal(size=(k, k)), *rng.normal(size=(3, k))))
-
-
-def as_weights(chain):
-    return naive.Weights(chain.weights.T, *chain[1:])
 
 
 def weight_directions(objective):
@@ -80,23 +35,10 @@ def weight_directions(objective):
     return np.flatnonzero(ones)
 
 
-@st.composite
-def problems(draw):
-    """A random generator, sizes, data and sample weights."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n_labels, n_features = draw(st.integers(1, 6)), draw(st.integers(1, 8))
-    X, y = random_data(
-        rng, draw(lengths(min_tokens=1)), n_labels, n_features, draw(st.sampled_from(VALUES))
-    )
-    weighted = draw(st.booleans())
-    sample_weight = rng.choice([0.5, 1.0, 3.0], len(X)) if weighted else np.ones(len(X))
-    return rng, X, y, n_labels, n_features, sample_weight
-
-
 # ------------------------------------------------------------------------- which weights there are
 
 
-@given(problems(), st.sampled_from(OPTIONS))
+@given(objective_problems(), st.sampled_from(OPTIONS))
 def test_weights_are_those_that_the_plain_count_finds(problem, options):
     _, X, y, n_labels, n_features, sample_weight = problem
     objective = make_objective(training_set(X, y, sample_weight), n_features, n_labels, options)
@@ -120,7 +62,7 @@ def test_weights_are_those_that_the_plain_count_finds(problem, options):
     assert objective.n_weights == state.sum() + transition.sum() + 3 * k * fit_intercept
 
 
-@given(problems(), st.sampled_from(OPTIONS))
+@given(objective_problems(), st.sampled_from(OPTIONS))
 def test_packing_and_unpacking_lose_nothing(problem, options):
     rng, X, y, n_labels, n_features, sample_weight = problem
     objective = make_objective(training_set(X, y, sample_weight), n_features, n_labels, options)
@@ -186,7 +128,7 @@ def test_weights_are_as_many_as_in_crfsuite(all_states, all_transitions, values,
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@given(problems(), st.sampled_from([0.0, 0.7]))
+@given(objective_problems(), st.sampled_from([0.0, 0.7]))
 def test_value_and_gradient(options, problem, l2):
     """The value is the plain one, the gradient that of differences in every direction."""
     rng, X, y, n_labels, n_features, sample_weight = problem
@@ -216,7 +158,7 @@ def test_value_and_gradient(options, problem, l2):
     assert_allclose(found, differences, rtol=1e-5, atol=1e-5)
 
 
-@given(problems(), st.sampled_from(OPTIONS), st.integers(2, 4))
+@given(objective_problems(), st.sampled_from(OPTIONS), st.integers(2, 4))
 def test_several_ranges_give_the_same(problem, options, n_jobs):
     rng, X, y, n_labels, n_features, sample_weight = problem
     objective = make_objective(training_set(X, y, sample_weight), n_features, n_labels, options)
@@ -228,7 +170,7 @@ def test_several_ranges_give_the_same(problem, options, n_jobs):
         assert_allclose(gradient_of_many, gradient, rtol=1e-10, atol=1e-10)
 
 
-@given(problems(), st.sampled_from(OPTIONS))
+@given(objective_problems(), st.sampled_from(OPTIONS))
 def test_weights_of_samples_are_repetitions(problem, options):
     rng, X, y, n_labels, n_features, _ = problem
     repeats = rng.integers(1, 4, len(X))
@@ -246,7 +188,7 @@ def test_weights_of_samples_are_repetitions(problem, options):
         assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
-@given(problems(), st.integers(0, 2**32 - 1))
+@given(objective_problems(), st.integers(0, 2**32 - 1))
 def test_stored_zeros_and_duplicates_do_not_change_value_and_gradient(problem, seed):
     _, X, y, n_labels, n_features, _ = problem
     plain = training_set(X, y)
@@ -298,7 +240,7 @@ def test_many_labels():
     assert_array_equal(objective.pack(chain), theta)
 
 
-@given(problems())
+@given(objective_problems())
 def test_minimum_is_no_further_than_the_bound(problem):
     """At any point, the objective at any other point is above the value less the bound."""
     rng, X, y, n_labels, n_features, _ = problem
@@ -321,7 +263,7 @@ def test_bound_without_penalty_says_nothing():
 # ------------------------------------------------------------------------- help for the optimiser
 
 
-@given(problems(), st.sampled_from([0.0, 0.7]), st.integers(1, 3))
+@given(objective_problems(), st.sampled_from([0.0, 0.7]), st.integers(1, 3))
 def test_curvature_of_state_weights_is_the_diagonal_of_the_hessian(problem, l2, n_jobs):
     """It is exact where a feature has one token a sequence, as in sequences of length one."""
     rng, X, y, n_labels, n_features, _ = problem

@@ -6,6 +6,8 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from helpers.constraints import allows, possible_labellings, random_possible, scheme_data
+from helpers.objectives import evaluate, training_set
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,7 +15,6 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
-from test_constraints import allows, possible_labellings, random_possible, scheme_data
 
 from skstruct import (
     SDCACRF,
@@ -24,11 +25,9 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.input.constraints import Constraint
-from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
 from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.objective import CRFObjective
-from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -47,15 +46,6 @@ def random_data(rng, n_labels, lengths, *, share=0.5, n_features=3):
     return X, y
 
 
-def training_set(X, y, sample_weight=None, edges=None):
-    lengths = [len(x) for x in X]
-    batch = SequenceBatch.from_lengths(np.concatenate(X), lengths, transition_X=edges)
-    labels = [-1 if label is None else label for labels in y for label in labels]
-    sample_weight = np.ones(len(X)) if sample_weight is None else sample_weight
-    rows = as_rows(batch.X) if edges is None else batch_rows(batch)
-    return TrainingSet(rows, batch.offsets, np.array(labels, np.int32), sample_weight)
-
-
 def marginal_nll(x, labels, weights, possible, edge_score=None):
     """Negative logarithm of the probability of all labellings that agree."""
     scores = naive.emission_scores(x, weights)
@@ -70,12 +60,6 @@ def marginal_nll(x, labels, weights, possible, edge_score=None):
 def everything(n_labels):
     ones = np.ones(n_labels, bool)
     return Constraint(np.ones((n_labels, n_labels), bool), ones, ones, "")
-
-
-def evaluate(objective, theta, n_jobs=1):
-    gradient = np.empty(objective.size)
-    with range_runner(objective.offsets, n_jobs) as run:
-        return objective.value_and_gradient(theta, gradient, run), gradient
 
 
 # ----------------------------------------------------------------------------------- the objective
@@ -168,7 +152,7 @@ def test_what_is_observed_is_what_has_a_label():
 def test_pairs_with_features_are_observed_if_both_labels_are():
     rng = np.random.default_rng(0)
     X, y = [rng.normal(size=(4, 2))], [[0, 1, None, 1]]
-    data = training_set(X, y, edges=np.ones((4, 1)))
+    data = training_set(X, y, transition_X=np.ones((4, 1)))
     objective = CRFObjective(data, 2, 2, 1, l2=1.0, fit_intercept=False)
     kept = objective.unpack(
         objective.pack(
@@ -426,7 +410,7 @@ def test_with_features_of_transitions(solver):
     batch = SequenceBatch.from_lengths(np.concatenate(X), lengths, transition_X=edges)
     params = EVERY if solver == "lbfgs" else {"max_iter": 20, "tol": None, "random_state": 0}
     tagger = CRFTagger(solver=solver, **params).fit(batch, y)
-    objective = CRFObjective(training_set(X, y, edges=edges), 3, 3, 2, l2=1.0, **EVERY)
+    objective = CRFObjective(training_set(X, y, transition_X=edges), 3, 3, 2, l2=1.0, **EVERY)
     zero = evaluate(objective, np.zeros(objective.size))[0]
     value, gradient = evaluate(objective, objective.pack(tagger._chain()))
     assert value < zero

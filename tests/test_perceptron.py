@@ -7,45 +7,15 @@ compute without rounding, and a tie in one is a tie in the other.
 import naive
 import numpy as np
 import pytest
+from helpers.taggers import visiting_orders
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from strategies import lengths
+from strategies import online_problems
 
 from skstruct import PerceptronTagger, SequenceBatch
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-
-
-@st.composite
-def problems(draw):
-    """A batch, its labels (each occurs), and sample weights of which some may be zero."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    found = draw(lengths(min_tokens=4, max_sequences=8))
-    n_labels = draw(st.integers(1, 4))
-    n_features = draw(st.integers(1, 5))
-    shape = (sum(found), n_features)
-    X = rng.integers(-8, 9, shape) / 8 if draw(st.booleans()) else np.ones(shape)
-    X = X * (rng.random(shape) < 0.6)
-    y = rng.integers(n_labels, size=len(X))
-    y[:n_labels] = np.arange(n_labels)
-    cuts = np.cumsum(found)[:-1]
-    y = [part.tolist() for part in np.split(y, cuts)]
-    sample_weight = np.ones(len(found))
-    if draw(st.booleans()):
-        sample_weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(found))
-    if not np.any(sample_weight * np.array(found) > 0):
-        sample_weight[:] = 1
-    return SequenceBatch.from_lengths(X, found), y, sample_weight
-
-
-def orders(n, n_epochs, seed):
-    """The orders in which a tagger with this random state visits the sequences."""
-    rng = np.random.RandomState(seed)
-    for _ in range(n_epochs):
-        order = np.arange(n)
-        rng.shuffle(order)
-        yield order
 
 
 def run_twin(
@@ -76,13 +46,13 @@ def assert_weights(tagger, expected, **tolerance):
         assert_allclose(found, part, err_msg=name, **tolerance)
 
 
-@given(problems(), st.booleans(), st.integers(1, 4), st.integers(0, 2**31))
+@given(online_problems(), st.booleans(), st.integers(1, 4), st.integers(0, 2**31))
 def test_naive_weights_are_the_twins(problem, fit_intercept, n_epochs, seed):
     batch, y, weight = problem
     tagger = PerceptronTagger(
         average=False, fit_intercept=fit_intercept, max_iter=n_epochs, tol=None, random_state=seed
     ).fit(batch, y, weight)
-    epoch_orders = orders(len(y), n_epochs, seed)
+    epoch_orders = visiting_orders(len(y), n_epochs, seed)
     twin, history = run_twin(batch, y, weight, epoch_orders, fit_intercept=fit_intercept)
     assert_weights(tagger, twin.weights, rtol=0, atol=0)
     assert_array_equal(tagger.history_["mistakes"], history["mistakes"])
@@ -90,13 +60,13 @@ def test_naive_weights_are_the_twins(problem, fit_intercept, n_epochs, seed):
     assert_allclose(tagger.history_["weight_norm"], history["weight_norm"], rtol=1e-12)
 
 
-@given(problems(), st.booleans(), st.integers(1, 4), st.integers(0, 2**31))
+@given(online_problems(), st.booleans(), st.integers(1, 4), st.integers(0, 2**31))
 def test_averaged_weights_are_the_twins(problem, fit_intercept, n_epochs, seed):
     batch, y, weight = problem
     tagger = PerceptronTagger(
         fit_intercept=fit_intercept, max_iter=n_epochs, tol=None, random_state=seed
     ).fit(batch, y, weight)
-    epoch_orders = orders(len(y), n_epochs, seed)
+    epoch_orders = visiting_orders(len(y), n_epochs, seed)
     twin, history = run_twin(
         batch, y, weight, epoch_orders, fit_intercept=fit_intercept, average=True
     )
@@ -104,7 +74,7 @@ def test_averaged_weights_are_the_twins(problem, fit_intercept, n_epochs, seed):
     assert_array_equal(tagger.history_["mistakes"], history["mistakes"])
 
 
-@given(problems(), st.booleans(), st.integers(1, 3))
+@given(online_problems(), st.booleans(), st.integers(1, 3))
 def test_without_shuffling_the_order_is_that_of_the_data(problem, average, n_epochs):
     batch, y, weight = problem
     tagger = PerceptronTagger(average=average, shuffle=False, max_iter=n_epochs, tol=None)
@@ -113,7 +83,7 @@ def test_without_shuffling_the_order_is_that_of_the_data(problem, average, n_epo
     assert_weights(tagger, twin.average() if average else twin.weights, rtol=1e-12, atol=1e-12)
 
 
-@given(problems(), st.booleans(), st.integers(0, 2**31))
+@given(online_problems(), st.booleans(), st.integers(0, 2**31))
 def test_partial_fit_goes_on_where_it_was(problem, average, seed):
     batch, y, weight = problem
     n_labels = max(max(labels, default=0) for labels in y) + 1
@@ -133,7 +103,7 @@ def test_partial_fit_goes_on_where_it_was(problem, average, seed):
         assert_allclose(tagger.history_["loss"], [loss], rtol=1e-12)
 
 
-@given(problems(), st.booleans(), st.integers(0, 2**31))
+@given(online_problems(), st.booleans(), st.integers(0, 2**31))
 def test_warm_start_goes_on_from_the_weights(problem, average, seed):
     batch, y, weight = problem
     tagger = PerceptronTagger(
@@ -142,7 +112,7 @@ def test_warm_start_goes_on_from_the_weights(problem, average, seed):
     start = naive.Weights(*(part.copy() for part in naive.weights_of(tagger)))
     tagger.set_params(average=average).fit(batch, y, weight)
     twin, history = run_twin(
-        batch, y, weight, orders(len(y), 2, seed), weights=start, average=average
+        batch, y, weight, visiting_orders(len(y), 2, seed), weights=start, average=average
     )
     assert_weights(tagger, twin.average() if average else twin.weights, rtol=1e-12, atol=1e-12)
     assert_array_equal(tagger.history_["mistakes"], history["mistakes"])
@@ -160,7 +130,7 @@ def test_real_values_of_any_kind():
     for average in (False, True):
         tagger = PerceptronTagger(average=average, max_iter=5, tol=None, random_state=1)
         tagger.fit(batch, y, weight)
-        twin, history = run_twin(batch, y, weight, orders(len(y), 5, 1))
+        twin, history = run_twin(batch, y, weight, visiting_orders(len(y), 5, 1))
         expected = twin.average() if average else twin.weights
         assert_weights(tagger, expected, rtol=1e-9, atol=1e-9)
         assert_allclose(tagger.history_["loss"], history["loss"], rtol=1e-9)
@@ -177,7 +147,7 @@ def test_many_labels_of_which_few_change(n_labels):
     y[:n_labels] = np.arange(n_labels)
     y = [part.tolist() for part in np.split(y, np.cumsum(found)[:-1])]
     weight = np.ones(len(y))
-    twin, _ = run_twin(batch, y, weight, orders(len(y), 3, 0))
+    twin, _ = run_twin(batch, y, weight, visiting_orders(len(y), 3, 0))
     for average, expected in ((False, twin.weights), (True, twin.average())):
         tagger = PerceptronTagger(average=average, max_iter=3, tol=None, random_state=0)
         assert_weights(tagger.fit(batch, y), expected, rtol=1e-12, atol=1e-12)

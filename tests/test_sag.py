@@ -3,21 +3,13 @@
 import naive
 import numpy as np
 import pytest
+from helpers.objectives import learnable_data
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.dual.sampling import draw_sequence
 from skstruct.solvers.sag import StochasticAverageGradient
-
-
-def make_data(lengths, n_labels=3, n_features=4, seed=0):
-    rng = np.random.default_rng(seed)
-    shape = sum(lengths), n_features
-    X = rng.normal(size=shape) * (rng.random(shape) < 0.6)
-    y = np.argmax(X[:, :n_labels] + rng.normal(size=(len(X), n_labels)), axis=1)
-    cuts = np.cumsum(lengths)[:-1]
-    return np.split(X, cuts), [part.tolist() for part in np.split(y, cuts)]
 
 
 def learner(X, y, sample_weight=None, **params):
@@ -38,7 +30,7 @@ def weights_of(sag):
 @pytest.mark.parametrize("sample_weight", [None, [2.0, 0.5, 1.0, 3.0]])
 @pytest.mark.parametrize("values", ["real", "ones"])
 def test_steps(values, sample_weight, fit_intercept):
-    X, y = make_data([3, 1, 4, 2])
+    X, y = learnable_data([3, 1, 4, 2])
     if values == "ones":
         X = [(x > 0).astype(float) for x in X]
     order = np.array([2, 0, 2, 3, 1, 1, 0, 2, 3, 3, 2])
@@ -61,7 +53,7 @@ def test_steps(values, sample_weight, fit_intercept):
 @pytest.mark.parametrize("sample_weight", [None, "random"])
 @pytest.mark.parametrize("nonuniformity", [0.0, 0.5, 1.0])
 def test_reaches_the_optimum(sample_weight, nonuniformity):
-    X, y = make_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
+    X, y = learnable_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
     weight = np.ones(30)
     if sample_weight == "random":
         weight = np.random.default_rng(1).uniform(0.1, 3, 30)
@@ -80,7 +72,7 @@ def test_reaches_the_optimum(sample_weight, nonuniformity):
 
 
 def test_sequences_that_bend_more_are_drawn_more_often():
-    X, y = make_data([2] * 8)
+    X, y = learnable_data([2] * 8)
     X[5] = 10 * X[5]
     sag = learner(X, y, nonuniformity=1.0)
     sag.steps(np.arange(8), np.empty(0))
@@ -93,7 +85,7 @@ def test_sequences_that_bend_more_are_drawn_more_often():
 
 
 def test_epochs_depend_on_the_seed_alone():
-    X, y = make_data([3, 2, 4, 1, 5])
+    X, y = learnable_data([3, 2, 4, 1, 5])
 
     def run(seed):
         sag, random_state = learner(X, y), np.random.RandomState(seed)

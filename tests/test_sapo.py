@@ -3,54 +3,18 @@
 import naive
 import numpy as np
 import pytest
+from helpers.taggers import visiting_orders
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from test_perceptron import orders, problems
+from strategies import online_problems
 
 from skstruct import CRFTagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.metrics import token_accuracy_score
 
 
-def sapo_twin(X, y, sample_weight, epoch_orders, *, weights, n_best, l2, rate, decay, intercept):
-    """Last weights, their average over the samples, and the loss of the last epoch."""
-    n_labels = len(weights.intercept)
-    weights = naive.Weights(*(part.copy() for part in weights))
-    total = naive.zero_weights(n_labels, X[0].shape[1])
-    n_seen = 0
-    for order in epoch_orders:
-        loss = 0.0
-        for i in order:
-            if len(X[i]) == 0 or sample_weight[i] == 0:
-                continue
-            scores = naive.emission_scores(X[i], weights)
-            found = naive.n_best(scores, weights.transition, n_best)
-            exp = np.exp([score - found[0][1] for _, score in found])
-            gold_score = naive.path_score(scores, weights.transition, y[i])
-            loss += sample_weight[i] * (found[0][1] + np.log(exp.sum()) - gold_score)
-            step = rate * sample_weight[i]
-            changes = [(y[i], step)]
-            changes += [
-                (labels, -step * p) for (labels, _), p in zip(found, exp / exp.sum(), strict=True)
-            ]
-            for labels, change in changes:
-                for t, label in enumerate(labels):
-                    weights.coef[label] += change * X[i][t]
-                    weights.intercept[label] += change * intercept
-                    if t > 0:
-                        weights.transition[labels[t - 1], label] += change
-                weights.start[labels[0]] += change * intercept
-                weights.end[labels[-1]] += change * intercept
-            n_seen += 1
-            for part, sum_of_parts in zip(weights, total, strict=True):
-                part *= 1 - rate * l2 / len(order)
-                sum_of_parts += part
-            rate *= decay ** (1 / len(order))
-    return weights, naive.Weights(*(part / n_seen for part in total)), loss
-
-
 @given(
-    problems(),
+    online_problems(),
     st.integers(1, 20),
     st.booleans(),
     st.booleans(),
@@ -67,8 +31,8 @@ def test_every_step_is_the_twins(problem, n_best, average, intercept, search, l2
     # From somewhere, where no two labellings score the same.
     start = scatter_weights(tagger)
     tagger.set_params(random_state=5).fit(batch, y, sample_weight)
-    last, mean, loss = sapo_twin(
-        list(batch), y, sample_weight, orders(len(y), 2, 5), weights=start,
+    last, mean, loss = naive.sapo(
+        list(batch), y, sample_weight, visiting_orders(len(y), 2, 5), weights=start,
         n_best=n_best, l2=l2, rate=0.11, decay=decay, intercept=intercept,
     )  # fmt: skip
     if tagger.n_iter_ < 2:
@@ -87,7 +51,7 @@ def scatter_weights(tagger):
     return naive.weights_of(tagger)
 
 
-@given(problems())
+@given(online_problems())
 def test_all_labellings_make_it_a_step_against_the_crf_gradient(problem):
     batch, y, _ = problem
     X = next(i for i in range(len(y)) if y[i])
@@ -101,7 +65,7 @@ def test_all_labellings_make_it_a_step_against_the_crf_gradient(problem):
         assert_allclose(found, -0.5 * slope, atol=1e-12)
 
 
-@given(problems(), st.integers(0, 2**31))
+@given(online_problems(), st.integers(0, 2**31))
 def test_the_best_labelling_alone_makes_it_a_perceptron(problem, seed):
     batch, y, _ = problem
     settings = {"average": False, "max_iter": 2, "tol": None, "random_state": seed}
@@ -118,8 +82,9 @@ def test_a_strong_penalty_survives_many_epochs():
     # Shrinks by a factor of about e**-40 in every epoch.
     tagger = SAPOTagger(l2=50, learning_rate=0.8, decay=1.0, max_iter=40, tol=None, random_state=0)
     tagger.fit(X, y)
-    twin = sapo_twin(
-        list(X[:, None]), y[:, None], np.ones(60), orders(60, 40, 0), n_best=5, l2=50, rate=0.8,
+    twin = naive.sapo(
+        list(X[:, None]), y[:, None], np.ones(60), visiting_orders(60, 40, 0),
+        n_best=5, l2=50, rate=0.8,
         weights=naive.zero_weights(2, 4), decay=1.0, intercept=True,
     )[0]  # fmt: skip
     assert_allclose(tagger.coef_, twin.coef, rtol=1e-8, atol=1e-12)

@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.optimize
+from helpers.taggers import assert_same_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -59,11 +60,6 @@ def objective_of(tagger, X, y, sample_weight=None):
 def square_distance(tagger, other):
     parts = zip(naive.weights_of(tagger), naive.weights_of(other), strict=True)
     return sum(np.sum((a - b) ** 2) for a, b in parts)
-
-
-def assert_same_weights(tagger, other, **tolerance):
-    for a, b in zip(naive.weights_of(tagger), naive.weights_of(other), strict=True):
-        assert_allclose(a, b, **tolerance)
 
 
 # -------------------------------------------------------------------------------------- sampling

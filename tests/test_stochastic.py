@@ -4,6 +4,7 @@ import joblib
 import naive
 import numpy as np
 import pytest
+from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -32,11 +33,6 @@ def small():
 def optimum(X, y, sample_weight=None, **params):
     every = {"all_possible_states": True, "all_possible_transitions": True, "tol": 1e-12}
     return CRFTagger(**every, **params).fit(X, y, sample_weight)
-
-
-def assert_same_weights(tagger, other, **tolerance):
-    for a, b in zip(naive.weights_of(tagger), naive.weights_of(other), strict=True):
-        assert_allclose(a, b, **tolerance)
 
 
 def coded(tagger, y):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.taggers import object_array
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import (
@@ -51,13 +52,6 @@ def labelled_matrices(lengths, seed=0):
 
 def as_dicts(X):
     return [[{f"f{j}": value for j, value in enumerate(token)} for token in m] for m in X]
-
-
-def object_array(items):
-    array = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):
-        array[i] = item
-    return array
 
 
 def model(tagger):

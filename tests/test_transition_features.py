@@ -12,6 +12,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.objectives import evaluate, training_set
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -29,7 +30,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.input.training_set import TrainingSet, batch_rows, zero_transition_weights
+from skstruct.input.training_set import zero_transition_weights
 from skstruct.kernels.chain.astar import astar_nbest
 from skstruct.kernels.chain.beam import beam_nbest
 from skstruct.kernels.chain.forward_backward import forward_backward
@@ -544,11 +545,6 @@ def test_a_step_without_transitions_leaves_their_features_alone():
 # ------------------------------------------------------------------------------------ the objective
 
 
-def training_set(batch, y, weight):
-    codes = np.array([label for labels in y for label in labels], np.int32)
-    return TrainingSet(batch_rows(batch), batch.offsets, codes, np.asarray(weight, float))
-
-
 def make_objective(problem, *, l2=0.5, min_freq=0, every_pair=False, intercept=True):
     batch, y, weight, _ = problem
     k = max(max(labels, default=0) for labels in y) + 1
@@ -564,12 +560,6 @@ def make_objective(problem, *, l2=0.5, min_freq=0, every_pair=False, intercept=T
         fit_intercept=intercept,
     )
     return objective, Model(k, batch.n_features, batch.n_transition_features)
-
-
-def evaluate(objective, theta, n_jobs=1):
-    gradient = np.full(objective.size, np.nan)
-    with range_runner(objective.offsets, n_jobs) as run:
-        return objective.value_and_gradient(theta, gradient, run), gradient
 
 
 options = (st.sampled_from([0, 1.5]), st.booleans(), st.booleans())

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.taggers import object_array
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -20,13 +21,6 @@ MATRICES = [np.array([[0.0, 1.5], [2.0, 0.0], [1.0, 1.0]]), np.array([[3.0, 0.0]
 EQUAL = [MATRICES[0], MATRICES[0][::-1] + 1]
 TABLE = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
 DICTS = [[{"word": "a"}, {"word": "b"}], [{"word": "c"}]]
-
-
-def object_array(items):
-    array = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):
-        array[i] = item
-    return array
 
 
 def frames(matrices):

@@ -3,10 +3,10 @@
 import naive
 import numpy as np
 import pytest
+from helpers.constraints import possible_labellings, random_possible, with_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from test_constraints import possible_labellings, random_possible, with_weights
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceBatch
 from skstruct.taggers.nbest import SEARCHES
