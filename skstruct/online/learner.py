@@ -73,11 +73,11 @@ class OnlineLearner:
     Parameters
     ----------
     rule : UpdateRule
-        How a sample changes the weights.
+        Change of the weights at a sample.
     settings : Settings
         Parameters of the loop.
     model : Model
-        Which weights to learn.
+        Size of the model, and its constraint.
 
     Attributes
     ----------

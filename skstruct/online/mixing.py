@@ -1,4 +1,4 @@
-"""Learning side by side: iterative parameter mixing."""
+"""Learning in parallel: iterative parameter mixing."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Mixture"]
 
 
 class Mixture:
-    """Learners of one part of the training set each (McDonald, Hall and Mann, 2010).
+    """Learners of one shard of the training set each (McDonald, Hall and Mann, 2010).
 
-    The sequences are dealt out to shards once. In every epoch each shard learns alone, beginning
-    with the mean of what all came to in the epoch before. Nothing depends on which thread is
-    faster, so the result is the same for the same number of shards. Every shard has weights of
-    its own, and with an average as many numbers again.
+    The sequences are dealt out to shards once. In every epoch each shard learns alone, starting
+    from the mean of the weights of all shards after the previous epoch. Nothing depends on which
+    thread is faster, so the result is the same for the same number of shards. Every shard has its
+    own weights, and with an average as many numbers again.
 
     Parameters
     ----------
     state : OnlineState
-        Where to start.
+        State to start from.
     counting : ndarray of shape (n_counting,)
-        Numbers of the sequences that are learnt from; they are dealt out like cards.
+        Numbers of the sequences to learn from, dealt out like cards.
     n_shards : int
         Number of shards, at most that of the sequences.
     n_jobs : int
@@ -34,7 +34,7 @@ class Mixture:
     Attributes
     ----------
     state : OnlineState
-        The weights after mixing; those of the first shard.
+        Weights after mixing, in the arrays of the first shard.
     """
 
     def __init__(self, state, counting, n_shards, n_jobs):
@@ -61,7 +61,7 @@ class Mixture:
         Returns
         -------
         result : EpochResult
-            Sum of what `visit` returned.
+            Sum of the results of `visit`.
         """
         shard = np.full(len(owner), -1)
         known = owner < len(self._shard_of)
@@ -100,7 +100,7 @@ class Mixture:
         with range_runner(every_row, self.n_jobs) as run:
             norms = run(lambda _, first, last: mix_rows(*weights, first, last))
         now = self.state.progress
-        # Features of transitions, if there are any, come after what is common to all chains.
+        # Weights of transition features, if any, come after the fields that all chains have.
         norms += norm_of[len(Chain._fields) - 1 :]
         now[NORM], now[SCALE], now[TOTAL] = sum(norms), 1.0, 0.0
         now[RATE] = progress[:, RATE].mean()

@@ -1,8 +1,8 @@
 """Structure regularisation: learning from pieces of the sequences.
 
-Pieces depend less on the label structure, which the weights of label pairs overfit to (Sun,
-2014). What is cut are the feature vectors, not the text: features that look at the neighbours
-stay as they are, and nothing is copied.
+Pieces have less label structure, to which the weights of transitions overfit (Sun, 2014). The cuts
+are between feature vectors, not in the text: features of neighbouring tokens stay as they are, and
+nothing is copied.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
     random_state : RandomState
         Source of the cuts. Nothing is drawn where nothing is cut.
     mini_length : float, default=None
-        Mean length of the pieces. Where it is no integer, lengths are a mixture of the integers
-        around it: 5.5 is as often 5 as 6.
+        Length of the pieces. If it is not an integer, lengths are a mixture of the two nearest
+        integers: 5.5 is as often 5 as 6.
     structure_alpha : float, default=1.0
-        Number of pieces of each sequence, where `mini_length` is None; 1 cuts nothing.
+        Number of pieces of each sequence, if `mini_length` is None; 1 cuts nothing.
 
     Returns
     -------
     samples : ndarray of shape (n_samples, 4)
-        First row and end of each piece, and whether it has the first and the last token of its
-        sequence.
+        First row and end of each piece, and flags that are 1 if it has the first and the last token
+        of its sequence.
     owner : ndarray of shape (n_samples,)
-        Number of the sequence that each piece is of.
+        Number of the sequence that each piece belongs to.
     """
     lengths = np.diff(offsets)
     if mini_length is None and structure_alpha == 1:
@@ -45,6 +45,6 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
     target = np.full(len(lengths), float(mini_length)) if mini_length else lengths / structure_alpha
     target = np.maximum(target, 1.0)
     most = np.ceil(lengths / np.floor(target)).astype(np.int64)
-    # One number for the side on which the short rest is left, and one for each length.
+    # One number for the end at which the short rest is left, and one for each length.
     n_draws = int(most.sum()) + len(lengths)
     return cut(offsets, target, random_state.uniform(size=n_draws))

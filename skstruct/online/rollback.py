@@ -1,7 +1,7 @@
-"""Learning from portions: weights that change in place, and go back if a portion fails.
+"""Rollback of a portion that fails, for weights that change in place.
 
-A portion concerns few of the features there are, so nothing may be done to all weights each time:
-neither a copy, in case of an error, nor the average that predicts.
+A portion has few of the features of the model. So learning from it must not touch all weights: it
+can afford neither a copy, in case of an error, nor the average for prediction.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["Undo", "may_rescale"]
 
 
 class Undo:
-    """Puts back the weights that a pass over some rows has moved.
+    """Restore the weights that a pass over some rows has changed.
 
     Parameters
     ----------
     state : OnlineState
-        Before the pass, in which all weights keep their scale (see `may_rescale`).
+        State before the pass. The pass must keep the scale of the weights (see `may_rescale`).
     rows : Rows
-        Of the pass.
+        Rows of the pass.
     """
 
     def __init__(self, state, rows):
@@ -36,7 +36,7 @@ class Undo:
         self._kept = [self._take(chain) for chain in self._chains()]
 
     def __call__(self):
-        """Put them back."""
+        """Restore the weights."""
         for chain, kept in zip(self._chains(), self._kept, strict=True):
             for part, saved, features in zip(chain, kept, self._places(chain), strict=True):
                 part[features] = saved
@@ -53,17 +53,17 @@ class Undo:
         ]
 
     def _places(self, chain):
-        """Which rows of each part of a chain the pass can move."""
+        """Rows of each part of a chain that the pass can change."""
         everything = [...] * (len(Chain._fields) - 1)
         return [self._features[0], *everything, *self._features[1:]]
 
 
 def may_rescale(state, l2, n_samples):
-    """Whether a pass over at least so many samples may multiply the scale into all weights."""
+    """Return True if a pass over so many samples may multiply the scale into all weights."""
     shrinkage = state.progress[RATE] * l2 / max(n_samples, 1)
     if shrinkage >= 1:
         return True
-    # Twice as small, for rounding.
+    # Half of it, to allow for rounding.
     least = np.log(state.progress[SCALE] / 2) + n_samples * np.log1p(-shrinkage)
     return least <= np.log(SMALLEST_SCALE)
 

@@ -1,4 +1,4 @@
-"""Weights on their way: where an online learner starts, and what its average is."""
+"""State of an online learner: its start, and the average of its weights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def new_state(model, *, average, learning_rate, start=None):
     model : Model
         Size of the model.
     average : bool
-        Whether to keep track of the average of the weights.
+        Keep track of the average of the weights.
     learning_rate : float
         Step size of the first sample.
     start : Chain, default=None
@@ -60,7 +60,7 @@ def averaged(state, *, overwrite=False):
     state : OnlineState
         State after any number of samples.
     overwrite : bool, default=False
-        Whether the arrays of the state may be used for the result.
+        Reuse the arrays of the state for the result.
 
     Returns
     -------

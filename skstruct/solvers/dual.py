@@ -1,4 +1,4 @@
-"""The dual of a CRF's training problem, as an object that is improved step by step."""
+"""Dual of a CRF's training problem, as an object that is improved step by step."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from skstruct.kernels.likelihood.lbfgs import dot
 
 __all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
 
-# What the gap of a sequence counts as until it is visited.
+# Gap of a sequence before its first visit.
 _UNKNOWN_GAP = 100.0
-# The least share of anything but the gold labels in the start.
+# Least share of wrong labels in the start.
 _LEAST_SHARE = 1e-12
-# An interrupt is noticed after about this much work.
+# Work between checks for an interrupt.
 _WORK_AT_ONCE = 2e7
 
 
 class Certificate(NamedTuple):
-    """What is certain of the current weights."""
+    """Bounds on the objective of the current weights."""
 
     objective: float  # of the weights
     dual: float  # no weights have an objective below this
@@ -56,23 +56,21 @@ class CRFDual:
     l2 : float
         Strength of the penalty, positive.
     fit_intercept : bool
-        Whether there are biases.
+        True if the model has biases.
     dtype : dtype, default=np.float32
-        In what form pair marginals are stored. Single precision can bring the gap down to some
+        Precision of the stored marginals of transitions. Single precision allows gaps down to some
         1e-11 of the objective.
     possible : Constraint, default=None
-        Which labels may follow each other, come first and last. The distributions are over
-        labellings that are possible.
+        Allowed transitions, first and last labels. The distributions are over allowed labellings.
 
     Attributes
     ----------
     n_sequences : int
-        How many blocks there are.
+        Number of sequences.
     work : float
-        How much there is to do in an epoch; a second is about 2e8.
+        Work of an epoch; about 2e8 a second.
     n_updates, n_oracle_calls : int
-        How many updates were made, and how many times marginals or partition functions of a
-        sequence were computed.
+        Number of updates, and of calls that computed marginals or log-partitions of a sequence.
     """
 
     def __init__(
@@ -112,7 +110,7 @@ class CRFDual:
         run : callable
             From `skstruct.utils.parallel.range_runner`.
         chain : Chain, default=None
-            By default, that of weights zero, whose marginals are uniform.
+            Weights of the marginals. By default, zero, with uniform marginals.
         """
         n_labels = self._shape[1]
         if chain is None and self._possible is not None:
@@ -134,11 +132,11 @@ class CRFDual:
         self._set_conjugate_chain(run)
         eta = self._best_share(slope)
         run(lambda _, a, b: mix_with_gold(self._problem, a, b, self._dual, eta))
-        # The conjugate weights are linear in the distributions, and zero at the gold labels.
+        # The conjugate weights are linear in the distributions and zero at the gold labels.
         self._scale_chain(eta)
 
     def _best_share(self, entropy_slope):
-        """The share of the marginals at which the dual value is largest."""
+        """Maximise the dual value over the share of the marginals."""
         curvature = self._problem.l2 * self._square_norm()
 
         def slope(log_eta):
@@ -153,7 +151,7 @@ class CRFDual:
         return float(np.exp(brentq(slope, low, high, xtol=1e-9)))
 
     def _uniform_slope(self, eta):
-        """Derivative by the share of uniform marginals of the weighted entropies."""
+        """Derivative of the weighted entropies with respect to the share of uniform marginals."""
         lengths = np.diff(self._problem.offsets)
         weight = self._problem.sample_weight
         n_pairs = weight @ (lengths - 1)
@@ -165,7 +163,7 @@ class CRFDual:
         return total
 
     def sampling(self, scheme, nonuniformity):
-        """How sequences are to be chosen (see `SDCACRF`)."""
+        """Sampling scheme of the sequences (see `SDCACRF`)."""
         weight = self._problem.sample_weight
         smoothness = np.ones_like(weight)
         if "importance" in scheme:
@@ -200,17 +198,17 @@ class CRFDual:
         self.n_oracle_calls += len(order) + len(draws)
 
     def refresh(self, sampling):
-        """Let the sampling know all gaps, after `certify`."""
+        """Update the sampling with the gaps that `certify` computed."""
         if len(sampling.factor) == 0:
             return sampling
         priority = sampling.factor * self._dual.gap
         return sampling._replace(tree=build_tree(priority, sampling.largest))
 
     def estimate(self):
-        """The certificate as far as it is known without another pass over the data.
+        """Estimate the certificate without a pass over the data.
 
-        The dual value is right to the precision that pairs are stored in. The gap is the sum of
-        the gaps that the sequences had when they were visited last, mostly larger than it is now.
+        The dual value is exact up to the precision of the stored marginals. The gap is the sum of
+        the gaps of the sequences at their last visits, which is usually too large.
         """
         weight = self._problem.sample_weight
         dual = weight @ self._dual.entropy - self._problem.l2 / 2 * self._square_norm()
@@ -218,7 +216,7 @@ class CRFDual:
         return Certificate(float(dual + gap), float(dual), float(gap))
 
     def certify(self, run):
-        """Compute the weights anew from the dual variables, and both objectives from scratch."""
+        """Recompute the weights from the dual variables, and both objectives from scratch."""
         entropy = self._set_conjugate_chain(run)
         transitions = prepare_transitions(self._chain.transition)
         nll = run(
@@ -229,12 +227,12 @@ class CRFDual:
         self.n_oracle_calls += self.n_sequences
         penalty = self._problem.l2 / 2 * self._square_norm()
         objective = sum(nll) + penalty
-        # Where they are equal, rounding must not turn them round.
+        # At the optimum rounding must not put the dual above the objective.
         dual = min(entropy - penalty, objective)
         return Certificate(float(objective), float(dual), float(objective - dual))
 
     def chain(self):
-        """The weights, in the order of the features."""
+        """Weights in the order of the features."""
         return self._chain._replace(weights=self._chain.weights[self._rank])
 
     def weight_norm(self):
@@ -242,7 +240,7 @@ class CRFDual:
         return np.sqrt(self._square_norm())
 
     def _set_conjugate_chain(self, run):
-        """Make the weights those that belong to the dual variables; return the entropies' sum."""
+        """Set the weights to those conjugate to the dual variables; return the sum of entropies."""
         parts = [self._zero_chain() for _ in range(run.n_ranges)]
         entropies = run(
             lambda number, first, last: conjugate_sum(
@@ -271,5 +269,5 @@ class CRFDual:
 
 
 def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):
-    """Bytes that the dual variables take: nodes in double precision, pairs in `dtype`."""
+    """Bytes of the dual variables: nodes in double precision, transitions in `dtype`."""
     return 8 * n_rows * n_labels + np.dtype(dtype).itemsize * (n_rows - n_sequences) * n_labels**2

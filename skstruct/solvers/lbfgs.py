@@ -1,9 +1,8 @@
 """Limited-memory BFGS (Nocedal, 1980) for large smooth objectives.
 
-scipy's L-BFGS-B handles bounds that a CRF does not have, and keeps its history in double
-precision. Here the history is in single precision, which takes half the memory and half the
-time of an iteration that is governed by memory, and leaves the iterates, the objective and the
-gradient in double precision.
+scipy's L-BFGS-B handles bounds, which a CRF does not have, and keeps its history in double
+precision. Here the history is in single precision: half the memory, and half the time of an
+iteration that is limited by memory. Iterates, objective and gradient stay in double precision.
 """
 
 from __future__ import annotations
@@ -21,16 +20,17 @@ __all__ = ["Iterate", "minimize_lbfgs"]
 _DECREASE = 1e-4
 _CURVATURE = 0.9
 _MAX_TRIALS = 30
-# The inverse diagonal of the Hessian scales the coordinates, but not by its full power: the
-# features of a token share its error, so the Hessian of a CRF is far from diagonal. The first power
-# brings the objective down soonest; with the second one the last digits come sooner.
+# The coordinates are scaled by a power of the inverse diagonal of the Hessian. The full power would
+# be too much: the features of a token share its error, so the Hessian of a CRF is far from
+# diagonal. The first power decreases the objective fastest; the second one gains the last digits
+# sooner.
 _METRIC_POWERS = 0.6, 0.25
-# At which step the one gives way to the other.
+# Step at which the first power gives way to the second.
 _LONG_RUN = 25
 
 
 class Iterate(NamedTuple):
-    """A point, with what is known of the objective there."""
+    """A point, with the objective and its gradient there."""
 
     x: np.ndarray
     value: float
@@ -38,7 +38,7 @@ class Iterate(NamedTuple):
 
 
 def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1):
-    """Iterates of L-BFGS, one at a time; the caller says when it is enough.
+    """Yield the iterates of L-BFGS; the caller decides when to stop.
 
     Parameters
     ----------
@@ -46,20 +46,20 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         ``value_and_gradient(x, out)`` returns the objective at `x` and writes its gradient into
         `out`.
     x : ndarray of shape (n_parameters,)
-        Where to start.
+        Starting point.
     memory : int, default=10
-        Number of past steps that the curvature is estimated from.
+        Number of past steps from which the curvature is estimated.
     curvature : callable, default=None
         ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
-        `out`. If given, it is asked once, and scales the coordinates from then on.
+        `out`. If given, it is called once, and scales the coordinates from then on.
     ask_at : int, default=1
-        At which step it is asked; better at once from a good start, and later from a bad one.
+        Step at which it is called: at once from a good start, later from a bad one.
 
     Yields
     ------
     iterate : Iterate
-        First the starting point, then one after every step. The arrays are overwritten by the
-        second step after. Ends by itself when no step brings the objective down any more.
+        The starting point, then one after every step. The second step after an iterate overwrites
+        its arrays. Iteration ends when no step decreases the objective.
     """
     n = x.shape[0]
     s, y = np.zeros((memory, n), np.float32), np.zeros((memory, n), np.float32)
@@ -83,14 +83,14 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
         slope = dot(current.gradient, direction)
         if not order and slope < 0:
-            # Nothing is known of the curvature yet: a step of length one.
+            # The curvature is unknown: a step of length one.
             direction /= np.sqrt(-slope)
             slope = -np.sqrt(-slope)
         following = _line_search(value_and_gradient, current, direction, slope, spare)
         if following is None:
             if not order:
                 return
-            # A history spoilt by rounding: start over with steepest descent.
+            # Rounding has spoilt the history: restart with steepest descent.
             order, scale = [], 1.0
             continue
         slot = order[-1] if len(order) == memory else _free_slot(order)
@@ -109,11 +109,11 @@ def _free_slot(order):
 
 
 def _line_search(value_and_gradient, start, direction, slope, spare):
-    """Point along `direction` that meets the weak Wolfe conditions, written into `spare`."""
+    """Find a point along `direction` that meets the weak Wolfe conditions, in `spare`."""
     if not slope < 0:
         return None
     low, high, step = 0.0, np.inf, 1.0
-    # Near the optimum the objective cannot resolve the decrease any more.
+    # Near the minimum rounding hides the decrease.
     slack = 1e-13 * abs(start.value)
     for _ in range(_MAX_TRIALS):
         add_scaled(start.x, step, direction, spare.x)
@@ -130,7 +130,7 @@ def _line_search(value_and_gradient, start, direction, slope, spare):
 
 
 def _interpolate(low, step, value, start_value, slope):
-    """Minimum of the parabola through both ends, kept away from them."""
+    """Minimise the parabola through both ends, keeping away from them."""
     parabola = 2 * (value - start_value - slope * step)
     best = -slope * step**2 / parabola if np.isfinite(parabola) and parabola > 0 else low
     return min(max(best, low + 0.1 * (step - low)), low + 0.5 * (step - low))

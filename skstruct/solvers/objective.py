@@ -27,23 +27,23 @@ from skstruct.solvers.layout import (
 
 __all__ = ["CRFObjective", "draw_order"]
 
-# A batch method goes on from a start after so many epochs, or where the dual-free ascent is within
-# this share of the objective, by a generous estimate: there it gains as much in the same time.
+# A batch method takes over after so many epochs of dual-free ascent, or when the ascent is within
+# this share of the objective, by a generous estimate: from there it gains as much in the same time.
 _MOST_EPOCHS = 12
 _NEAR = 0.03
-# The least penalty of the start, over the mean square of the features of a token.
+# Least penalty in the start, relative to the mean square of the features of a token.
 _LEAST_PENALTY = 1e-3
-# The most bytes that the start may remember.
+# Largest number of bytes that the start may store.
 _MOST_MEMORY = 2**31
-# In a random order so many visits are shared out equally, others by how much they are worth.
+# Share of the visits in a random order that is uniform; the others are by priority.
 _UNIFORM = 0.1
 
 
 class CRFObjective:
     """``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, and its gradient.
 
-    Which weights there are is CRFsuite's choice: those of (feature, label) and (label, label)
-    combinations that occur in the training data at least `min_freq` times, or all of them. The
+    The weights are CRFsuite's choice: those of (feature, label) and (label, label) combinations
+    that occur in the training data at least `min_freq` times, or all of them. The
     parameter vector holds the state weights (see `skstruct.kernels.likelihood.parameters`), then
     the transition matrix, and the biases of all, first and last tokens. Features of transitions
     come last, and are laid out like those of states, with pairs of labels for labels. Positions
@@ -52,35 +52,35 @@ class CRFObjective:
     Parameters
     ----------
     training_set : TrainingSet
-        Sequences that all have a positive weight. Labels that are not known are negative; the
-        likelihood is then that of all labellings that agree with the known ones, and only tokens
-        with a label count as observed.
+        Sequences with a positive weight. Unknown labels are negative: the likelihood is then that
+        of all labellings that agree with the known ones, and only labelled tokens count as
+        observed.
     n_features, n_labels : int
         Size of the model.
     n_transition_features : int, default=0
-        Number of features of transitions, where the rows of the training set have them.
+        Number of transition features, if the rows of the training set have them.
     l2 : float
         Strength of the penalty.
     min_freq : float
-        Least frequency of a combination that gets a weight; of a feature, the sum of its absolute
-        values.
+        Least frequency of a combination with a weight. The frequency of a feature is the sum of its
+        absolute values.
     all_possible_states, all_possible_transitions : bool
-        Whether combinations that do not occur have a frequency of zero instead of no weight. Of
-        transitions, this goes for the combinations with features, too.
+        Count combinations that do not occur with frequency zero, instead of giving them no weight;
+        for transitions, also their combinations with features.
     fit_intercept : bool
-        Whether biases are weights of the model.
+        True if the model has biases.
     possible : Constraint, default=None
-        Which labels may follow each other, come first and last. Other labellings have no
-        probability, and weights that would be minus infinity are pinned.
+        Allowed transitions, first and last labels. Other labellings have probability zero; weights
+        that would be minus infinity are pinned.
 
     Attributes
     ----------
     size : int
         Length of the parameter vector.
     n_weights : int
-        How many of its positions are weights.
+        Number of its positions that are weights.
     partial : bool
-        Whether some labels are not known. The objective is then not convex.
+        True if some labels are unknown. The objective is then not convex.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class CRFObjective:
         self.sample_weight = training_set.sample_weight
         self.n_features = n_features
         self.n_labels = n_labels
-        # Token by token: how often each counts.
+        # Weight of each token.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
         rows = Rows(*training_set.rows[: len(Rows._fields)])
         self._features, self._place, pinned, n_state = lay_out_rows(
@@ -143,7 +143,7 @@ class CRFObjective:
             raise ValueError(
                 f"{self.n_labels} classes; with features of transitions at most 181 are supported."
             )
-        # To fail now rather than when all is done; memory that is not written to is not taken.
+        # Fail now rather than at the end; memory that is not written to is not used.
         zero_transition_weights(n_features, self.n_labels)
         labels = self.labels
         pairs = np.zeros_like(labels)
@@ -199,12 +199,12 @@ class CRFObjective:
             return nll_gradient(features, squares, *where, labels, weight, chain, True, out)
 
         self._sum_over_ranges(nll, out, run)
-        # Without penalty a weight may have next to no curvature.
+        # Without penalty the curvature of a weight may be close to zero.
         out += max(self.l2, 1e-3)
 
     def _sum_over_ranges(self, function, out, run):
         """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
-        # The first range writes where the sum is wanted; the others have a vector of their own.
+        # The first range writes into the result; each other range has a vector of its own.
         if len(self._partial) != run.n_ranges - 1:
             self._partial = [np.empty(self.size) for _ in range(run.n_ranges - 1)]
         vectors = [out, *self._partial]
@@ -219,15 +219,15 @@ class CRFObjective:
         return results
 
     def stochastic_start(self):
-        """Parameter vector near the minimum, or None.
+        """Compute a parameter vector near the minimum.
 
-        A point from which a batch method needs a third of the evaluations or fewer. The order of
-        the sequences is random, but always the same.
+        From there a batch method needs a third of the evaluations or fewer. The order of the
+        sequences is random but fixed.
 
         Returns
         -------
         theta : ndarray of shape (size,) or None
-            None where it would take too much memory.
+            None if it would need too much memory.
         """
         memory = self._memory()
         if memory is None:
@@ -240,11 +240,13 @@ class CRFObjective:
 
     @property
     def most_at_zero(self):
-        """What the objective is at zero, or more where some labellings are impossible."""
+        """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.sample_weight @ np.diff(self.offsets) * np.log(self.n_labels)
 
     def dual_free_epochs(self, memory):
-        """Weights after each epoch of coordinate ascent (see `kernels.likelihood.dual_free`).
+        """Yield the weights after each epoch of dual-free coordinate ascent.
+
+        See `skstruct.kernels.likelihood.dual_free`.
 
         Parameters
         ----------
@@ -254,16 +256,16 @@ class CRFObjective:
         Yields
         ------
         theta : ndarray of shape (size,)
-            Parameters. The next epoch changes them.
+            Parameters; the next epoch changes them in place.
         objective : float
-            What it was at the last visit of each sequence.
+            Objective, from the loss of each sequence at its last visit.
         distance : float
-            Estimate of how far it is from its minimum, mostly several times too large.
+            Estimated distance of the objective from its minimum, usually several times too large.
         """
         theta, free = np.zeros(self.size), np.ones(self.size)
         free[self._pinned] = 0.0
         chain, free = self._split(theta), self._split(free)
-        # The dual of next to no penalty is too hard to be worth while.
+        # With hardly any penalty the dual is too hard to be worthwhile.
         l2 = max(self.l2, _LEAST_PENALTY * self._mean_square)
         random_state = np.random.RandomState(0)
         order = random_state.permutation(len(self.sample_weight))
@@ -280,7 +282,7 @@ class CRFObjective:
                 free,
                 memory,
             )
-            # What is no weight has moved with the others.
+            # Pinned positions have changed with the others.
             theta[self._pinned] = 0.0
             priority = self.sample_weight * memory.divergence
             objective = self.sample_weight @ memory.loss + l2 / 2 * dot(theta, theta)
@@ -288,7 +290,7 @@ class CRFObjective:
             order = draw_order(priority, random_state)
 
     def _memory(self):
-        """What sequences remember before the first epoch; None if that is too much."""
+        """Memory of the sequences before the first epoch; None if it would be too large."""
         n_rows, n_sequences, k = len(self.labels), len(self.sample_weight), self.n_labels
         n_slabs = n_sequences if self._transition_place is None else n_rows
         if 4 * (n_rows * k + n_slabs * k * k) > _MOST_MEMORY:
@@ -308,10 +310,10 @@ class CRFObjective:
         return max(total, 1.0) / len(self.labels)
 
     def suboptimality_bound(self, gradient):
-        """How far the objective can be above its minimum where it has this gradient.
+        """Bound the distance of the objective from its minimum, given its gradient.
 
-        The objective is strongly convex with modulus `l2`, so it is at most
-        ``|gradient|^2 / (2 l2)``. Not where labels are unknown; nothing is known of that.
+        The objective is strongly convex with modulus `l2`, so the distance is at most
+        ``|gradient|^2 / (2 l2)``. Infinite where labels are unknown: the objective is not convex.
         """
         if self.partial:
             return np.inf
@@ -321,7 +323,7 @@ class CRFObjective:
         return square / (2 * self.l2) if self.l2 > 0 else np.inf
 
     def pack(self, chain):
-        """Parameter vector with the weights of a chain, as far as the model has them."""
+        """Copy the weights of a chain that the model has into a parameter vector."""
         theta = np.zeros(self.size)
         copy_rows(theta, self._place, self._features.labels, chain.weights, True)
         parts = self._split(theta)
@@ -341,9 +343,9 @@ class CRFObjective:
         return theta
 
     def unpack(self, theta):
-        """Chain with the weights of a parameter vector, zero where the model has none.
+        """Copy a parameter vector into a chain, with zeros where the model has no weight.
 
-        Those of impossible labellings are minus infinity.
+        Weights of impossible labellings are minus infinity.
         """
         parts = self._constrained(theta)
         weights = np.zeros((self.n_features, self.n_labels))
@@ -362,7 +364,7 @@ class CRFObjective:
         return TransitionChain(*chain, weights_of_transitions)
 
     def _constrained(self, theta):
-        """The same as `_split`, with weights of minus infinity where labels are impossible."""
+        """Split as `_split` does, with minus infinity for impossible labellings."""
         chain = self._split(theta)
         return chain if self._possible is None else forbid(chain, self._possible)
 

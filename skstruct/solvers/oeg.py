@@ -13,11 +13,11 @@ from skstruct.solvers.stochastic import Settings, run_epochs
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
 
-# How far a step goes at first, of the way to the scores of the current weights.
+# First step size: a fraction of the way to the scores of the current weights.
 _FIRST_STEP = 0.5
-# The share of other labels at which the start is tried out.
+# Share of wrong labels at which the start is tried out.
 _TRIAL_SHARE = 1e-6
-# By as much as the dual rose in the last epochs, it mostly has to rise again.
+# The dual usually has to rise again by as much as it rose in the last epochs.
 _LOOK_BACK = 5
 
 
@@ -37,12 +37,12 @@ class ExponentiatedGradient:
     l2 : float
         Strength of the penalty, positive.
     fit_intercept : bool
-        Whether there are biases.
+        True if the model has biases.
 
     Attributes
     ----------
     n_updates, n_oracle_calls : int
-        How many steps were made, and how many times the marginals of a sequence were computed.
+        Number of steps, and of calls that computed the marginals of a sequence.
     """
 
     def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
@@ -70,7 +70,7 @@ class ExponentiatedGradient:
         self._start(self._best_share(self._square_norm() / _TRIAL_SHARE**2))
 
     def _start(self, share):
-        """Give all wrong labels of a token together this share of its probability."""
+        """Give the wrong labels of a token this share of its probability."""
         others = self._state.node.shape[1] - 1
         start_dual(self._problem, self._state, float(np.log((1 - share) / share * others)))
         for part in self._state.chain:
@@ -78,7 +78,7 @@ class ExponentiatedGradient:
         conjugate_to(self._problem, self._distinct, self._state)
 
     def _best_share(self, square):
-        """The share at which the lower bound is largest, if weights are proportional to it."""
+        """Maximise the lower bound over the share, to which the weights are proportional."""
         n_tokens = self._problem.sample_weight @ np.diff(self._problem.offsets)
         others = self._state.node.shape[1] - 1
 
@@ -93,7 +93,7 @@ class ExponentiatedGradient:
         return float(np.exp(brentq(slope, low, high)))
 
     def epoch(self, random_state):
-        """Make as many steps as there are sequences, in the first epoch one for each.
+        """Make as many steps as there are sequences, in the first epoch one for each sequence.
 
         Parameters
         ----------
@@ -116,17 +116,17 @@ class ExponentiatedGradient:
         return float(entropy - self._problem.l2 / 2 * self._square_norm())
 
     def estimate(self):
-        """About how far the objective is above its minimum, after an epoch; infinite at first."""
+        """Estimate the distance of the objective from its minimum; infinite at first."""
         if len(self._duals) <= _LOOK_BACK:
             return np.inf
         return self._duals[-1] - self._duals[-1 - _LOOK_BACK]
 
     def notes(self):
-        """What is known without another pass over the sequences."""
+        """Columns of the history that need no pass over the sequences."""
         return {"dual": self._duals[-1]}
 
     def chain(self):
-        """The weights, in the order of the features."""
+        """Weights in the order of the features."""
         chain = self._state.chain
         return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
 

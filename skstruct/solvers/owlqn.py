@@ -1,8 +1,8 @@
-"""Orthant-wise L-BFGS (Andrew and Gao, 2007): smooth objectives plus a penalty of absolute values.
+"""Orthant-wise L-BFGS (Andrew and Gao, 2007): smooth objectives plus an L1 penalty.
 
-Within an orthant, where no coordinate changes its sign, the penalty is linear, and L-BFGS works on
-the whole as it does on the smooth part. So every step stays in one orthant: coordinates that would
-leave it stop at zero, and leave zero only to the side where the objective falls.
+Within an orthant, where no coordinate changes sign, the penalty is linear, so L-BFGS works on the
+sum as it does on the smooth part. Every step stays in one orthant: coordinates that would leave it
+stop at zero, and leave zero only in the direction in which the objective decreases.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from skstruct.solvers.lbfgs import Iterate
 
 __all__ = ["minimize_owlqn"]
 
-# Sufficient decrease (Armijo), and how many times a step is cut before it counts as none.
+# Sufficient decrease (Armijo), and the number of halvings before a step counts as none.
 _DECREASE = 1e-4
 _MAX_TRIALS = 40
 
 
 def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
-    """Iterates of orthant-wise L-BFGS, one at a time; the caller says when it is enough.
+    """Yield the iterates of orthant-wise L-BFGS; the caller decides when to stop.
 
     Parameters
     ----------
@@ -30,25 +30,25 @@ def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
         ``value_and_gradient(x, out)`` returns the smooth part of the objective at `x` and writes
         its gradient into `out`.
     x : ndarray of shape (n_parameters,)
-        Where to start.
+        Starting point.
     l1 : float
         Strength of the penalty ``l1 * |x|_1``.
     memory : int, default=10
-        Number of past steps that the curvature is estimated from.
+        Number of past steps from which the curvature is estimated.
 
     Yields
     ------
     iterate : Iterate
-        First the starting point, then one after every step; ``value`` is the whole objective, and
-        ``gradient`` its subgradient of least norm. The arrays are overwritten by the second step
-        after. Ends by itself when no step brings the objective down any more.
+        The starting point, then one after every step. ``value`` is the objective with its penalty,
+        ``gradient`` its subgradient of least norm. The second step after an iterate overwrites its
+        arrays. Iteration ends when no step decreases the objective.
     """
     n = x.shape[0]
     s, y = np.zeros((memory, n), np.float32), np.zeros((memory, n), np.float32)
     rho, metric = np.zeros(memory), np.ones(n, np.float32)
     order, scale = [], 1.0
     direction = np.empty(n)
-    # The gradients of the smooth part, of which the history is made.
+    # The history is made of gradients of the smooth part.
     smooth, next_smooth = np.empty(n), np.empty(n)
     x = x.copy()
     value = value_and_gradient(x, smooth) + l1 * np.abs(x).sum()
@@ -57,7 +57,7 @@ def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
     while True:
         newest_first = np.array(order, np.int64)
         descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
-        # Only where the subgradient agrees is it known that the objective falls.
+        # The objective is known to decrease only where the subgradient agrees.
         direction[direction * current.gradient >= 0] = 0.0
         if not order:
             norm = np.sqrt(dot(direction, direction))
@@ -66,7 +66,7 @@ def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
         if following is None:
             if not order:
                 return
-            # A history spoilt by rounding: start over with steepest descent.
+            # Rounding has spoilt the history: restart with steepest descent.
             order, scale = [], 1.0
             continue
         slot = order[-1] if len(order) == memory else next(i for i in count() if i not in order)
@@ -83,8 +83,8 @@ def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
 def least_subgradient(x, gradient, l1):
     """Subgradient of least norm of the objective, given the gradient of its smooth part.
 
-    It is zero at the minimum and nowhere else. For a smooth part that is strongly convex with
-    modulus ``l2``, the objective is at most ``|subgradient|^2 / (2 l2)`` above its minimum.
+    It is zero at the minimum and nowhere else. If the smooth part is strongly convex with modulus
+    ``l2``, the objective is at most ``|subgradient|^2 / (2 l2)`` above its minimum.
     """
     # At zero, the penalty resists a slope of up to l1 in either direction.
     return np.where(
@@ -95,12 +95,12 @@ def least_subgradient(x, gradient, l1):
 
 
 def _line_search(value_and_gradient, start, direction, l1, smooth):
-    """Point along `direction` in one orthant that is better by enough, halving the step.
+    """Halve the step until a point in the orthant meets the Armijo condition.
 
-    The gradient of the smooth part there is written into `smooth`.
+    Writes the gradient of the smooth part there into `smooth`.
     """
     orthant = np.where(start.x == 0, -np.sign(start.gradient), np.sign(start.x))
-    # Near the optimum the objective cannot resolve the decrease any more.
+    # Near the minimum rounding hides the decrease.
     slack = 1e-14 * abs(start.value)
     step = 1.0
     for _ in range(_MAX_TRIALS):

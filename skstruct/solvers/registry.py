@@ -73,7 +73,7 @@ class Solver(NamedTuple):
     Attributes
     ----------
     module : str
-        Where `Settings` and `solve` are.
+        Module with `Settings` and `solve`.
     method : str
         Name of the method, for the guide.
     supports : frozenset of str

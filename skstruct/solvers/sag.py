@@ -31,20 +31,19 @@ class StochasticAverageGradient:
     l2 : float
         Strength of the penalty.
     fit_intercept : bool
-        Whether there are biases.
+        True if the model has biases.
     nonuniformity : float, default=0.5
-        The chance of drawing a sequence by its curvature, and not uniformly.
+        Probability of drawing a sequence by its curvature instead of uniformly.
     start : Chain, default=None
         Weights to start from; by default, zero. The gradients of all sequences are computed there,
         because steps by a few of them would lead away again.
     possible : Constraint, default=None
-        Which labels may follow each other, come first and last.
+        Allowed transitions, first and last labels.
 
     Attributes
     ----------
     n_updates, n_oracle_calls : int
-        How many steps were made, and how many times marginals or partition functions of a sequence
-        were computed.
+        Number of steps, and of calls that computed marginals or log-partitions of a sequence.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class StochasticAverageGradient:
         )
 
     def gradient_norm(self):
-        """Norm of the gradient, by what it was of each sequence when that was visited last."""
+        """Norm of the gradient, from the gradient of each sequence at its last visit."""
         square = 0.0
         for weights, total in zip(forbid(self._state.chain, None), self._state.total, strict=True):
             gradient = (self._problem.l2 * weights + total).ravel()
@@ -128,16 +127,16 @@ class StochasticAverageGradient:
         return float(np.sqrt(square))
 
     def estimate(self):
-        """About how far the objective can be above its minimum; mostly a little too small."""
+        """Estimate the bound on the distance from the minimum; usually slightly too small."""
         norm, l2 = self.gradient_norm(), self._problem.l2
         return norm**2 / (2 * l2) if l2 > 0 else np.inf
 
     def notes(self):
-        """What is known without another pass over the sequences."""
+        """Columns of the history that need no pass over the sequences."""
         return {"gradient_norm": self.gradient_norm()}
 
     def chain(self):
-        """The weights, in the order of the features."""
+        """Weights in the order of the features."""
         chain = self._state.chain
         return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
 

@@ -85,16 +85,16 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
             `SequenceBatch`, a list of matrices ``(length_i, n_features)``, a 3-D array, or a 2-D
             array, sparse matrix or data frame whose rows are sequences of length one.
         y : sequences of labels
-            For each sequence its labels, all str or all int: a list of lists, an object array,
-            or a 2-D array. For 2-D `X` a 1-D array. For taggers that learn from partly labelled
-            sequences, None where the label of a token is not known.
+            Labels of each sequence, all str or all int: a list of lists, an object array, or a 2-D
+            array; for a 2-D `X`, a 1-D array. For taggers that learn from partly labelled
+            sequences, None where the label of a token is unknown.
         sample_weight : array-like of shape (n_sequences,), default=None
-            How often each sequence counts in the objective. By default, once.
+            Weight of each sequence in the objective. By default, 1.
         X_val, y_val : sequences of tokens and of labels, default=None
-            A validation set, in any format and with the features of `X`; others are ignored as in
-            `predict`. Its accuracy is noted in ``history_["validation_score"]`` at every epoch
-            (or iteration). With ``early_stopping`` it takes the place of a part held out.
-            Labels that do not occur in `y` count as wrong, whatever is predicted.
+            Validation set, in any format. Features that `X` does not have are ignored as in
+            `predict`. ``history_["validation_score"]`` records its accuracy at every epoch (or
+            iteration). With ``early_stopping`` it replaces the held-out set. Labels that do not
+            occur in `y` count as wrong.
         sample_weight_val : array-like of shape (n_val_sequences,), default=None
             Weights of its sequences.
 
@@ -157,10 +157,10 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
         self.n_iter_, self.history_ = solution.n_iter, solution.history
 
     def _read_training_set(self, X, y, sample_weight, classes, reset):
-        """Check X, y and the weights, and set ``classes_`` and what is known of the features.
+        """Check X, y and the weights, and set ``classes_`` and the attributes of the features.
 
-        `classes` are those that are known already, or None; with `reset` the features are those
-        of X, without it they must be those that are known.
+        `classes` are those of an earlier call, or None. With `reset` the features are those of X;
+        without it they must be those of the earlier call.
         """
         format, batch = self._read_X(X, reset=reset)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
@@ -204,7 +204,7 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
         return False
 
     def _read_X(self, X, *, reset=False):
-        """Settle the format of X and bring it into a batch with the features of the model."""
+        """Recognise the format of X, and convert it to a batch with the features of the model."""
         if not reset:
             check_is_fitted(self)
         n_transition_features = vars(self).get("n_transition_features_in_")

@@ -32,7 +32,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
 
     Minimises ``sum_i s_i nll_i(w) + l1 |w|_1 + l2 / 2 |w|^2`` over the weights ``w`` of features,
-    label pairs and biases, where ``nll_i`` is the negative log-likelihood of the labels of sequence
+    transitions and biases, where ``nll_i`` is the negative log-likelihood of the labels of sequence
     ``i``. With the defaults of `min_freq`, `all_possible_states`, `all_possible_transitions` and
     ``fit_intercept=False`` the model is CRFsuite's, with ``c1 = l1`` and ``c2 = l2 / 2``. On
     sequences of length one it is multinomial logistic regression, with ``C = 1 / l2``.
@@ -40,98 +40,93 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     Parameters
     ----------
     solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
-        How the minimum is found. "lbfgs": limited-memory BFGS on the whole objective, computed
-        in `n_jobs` threads; sets of 10,000 tokens or more are started by a dozen epochs or fewer
-        of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1` it is orthant-wise L-BFGS
-        (Andrew and Gao, 2007).
-        "sag": stochastic average gradient with non-uniform sampling (Schmidt et al., 2015), and
-        "oeg": online exponentiated gradient (Collins et al., 2008), two methods that go sequence
-        by sequence and yet come to the minimum; they learn no features of transitions. "sgd":
-        stochastic gradient descent, sequence by sequence, which comes near the minimum in a few
-        epochs, but never tells how near. "crfsuite": L-BFGS of CRFsuite, by the package
+        Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
+        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
+        up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`,
+        orthant-wise L-BFGS (Andrew and Gao, 2007). "sag": stochastic average gradient with
+        non-uniform sampling (Schmidt et al., 2015). "oeg": online exponentiated gradient (Collins
+        et al., 2008). Both visit one sequence at a time and converge to the minimum. "sgd":
+        stochastic gradient descent, which comes close to the minimum in a few epochs, without a
+        bound on the distance. "crfsuite": CRFsuite's own L-BFGS, through the package
         python-crfsuite, for comparison.
     l2 : float, default=1.0
-        Strength of the squared penalty, not negative, and positive with "oeg". All weights are
-        penalised, the biases too.
+        Strength of the L2 penalty, on all weights including biases. Not negative; positive with
+        "oeg".
     l1 : float, default=0.0
-        Strength of the penalty on absolute values, which makes weights exactly zero. Only "lbfgs"
-        and "crfsuite".
+        Strength of the L1 penalty, which makes weights exactly zero. Only "lbfgs" and "crfsuite".
     min_freq : float, default=0
-        Combinations of a feature or label with a label that are less frequent than this have no
-        weight. The frequency of a feature is the sum of its absolute values. Only "lbfgs" and
-        "crfsuite".
+        Frequency below which a combination of a feature or label with a label has no weight. The
+        frequency of a feature is the sum of its absolute values. Only "lbfgs" and "crfsuite".
     all_possible_states : bool, default=False
-        Whether every feature has a weight for every label, and not only for those that it
-        occurs with. With "sag", "oeg" and "sgd" it always has.
+        Give every feature a weight for every label, not only for those that it occurs with.
+        Always so with "sag", "oeg" and "sgd".
     all_possible_transitions : bool, default=False
-        Whether every label pair has a weight, and not only those that occur; the same goes for
-        its combinations with features of transitions. With "sag", "oeg" and "sgd" it always has.
+        Give every transition a weight, not only those that occur; likewise for its combinations
+        with transition features. Always so with "sag", "oeg" and "sgd".
     fit_intercept : bool, default=True
-        Whether to learn a bias of each label, of first and of last tokens.
+        Learn a bias for each label, and for each label at the first and at the last token.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
-        Which labellings are possible: those that are valid in the scheme "IOB1", "IOB2", "IOBES"
-        (or "BIOES") or "BILOU"; or, of an array in the order of ``classes_``, those in which the
-        label of a column follows that of a row only where it is true. All others have no
-        probability, in learning and in prediction, and their weights are minus infinity. Not
-        with "oeg" and "crfsuite".
+        Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
+        allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
+        allows transitions from row to column where it is True. Other labellings have probability
+        zero, in learning and in prediction, and weights of minus infinity. Not
+        supported by "oeg" and "crfsuite".
     max_iter : int, default=1000
-        Most iterations of "lbfgs", or epochs of the others.
+        Largest number of iterations of "lbfgs", or of epochs of the others.
     tol : float or None, default=1e-4
-        With "lbfgs", stop when the objective is certainly within this share of its minimum, by
-        the bound ``|gradient|^2 / (2 l2)``; or, as that says nothing of a model without penalty,
-        when ten iterations brought it down by less than a hundredth of this share. With "sag" and
-        "oeg" the same, by the smaller of that bound and the duality gap that "oeg" knows of; or
-        when the objective has hardly changed in twenty epochs. They compute the objective after
-        the first epoch, every tenth, and, at most every third, where an estimate says that it
-        might be enough; this takes a third to a half of the time of an epoch. With "sgd",
-        stop when the loss has not improved by more than this share of itself for
-        `n_iter_no_change` epochs; None goes on for `max_iter` epochs. With `early_stopping`,
-        "lbfgs" and "sgd" stop when the share of right tokens in the validation set has not grown
-        by more than this for `n_iter_no_change` epochs or iterations.
+        Relative tolerance. "lbfgs" stops when the bound on the distance of the objective from its
+        minimum, ``|gradient|^2 / (2 l2)``, is at most this fraction of the objective, or when ten
+        iterations gained less than a hundredth of it. "sag" and "oeg" stop likewise, "oeg" also by
+        its duality gap, or when the objective has hardly changed in twenty epochs. They compute
+        the objective, which takes a third to a half of the time of an epoch, after the first epoch,
+        after every tenth, and when an estimate suggests convergence, at most every third. "sgd"
+        stops when the loss has not improved by more than this fraction for `n_iter_no_change`
+        epochs; None runs for `max_iter` epochs. With `early_stopping`, "lbfgs" and "sgd" stop when
+        the accuracy on the validation set has not grown by more than this for `n_iter_no_change`
+        iterations or epochs.
     learning_rate : float, default=0.1
-        How far "sgd" moves the weights at the first sequence.
+        Step size of "sgd" at the first sequence.
     decay : float, default=0.9
-        Factor of the learning rate of "sgd" after each epoch, applied little by little; 1 keeps it.
+        Factor of the step size of "sgd" per epoch, applied gradually; 1 keeps the step size.
     average : bool, default=False
-        Whether to predict with the average of the weights after every sequence, or with the last
-        ones. Only "sgd".
+        Predict with the average of the weights after every sequence, not with the last ones. Only
+        "sgd".
     structure_alpha : float, default=1.0
-        Structure regularisation: in every epoch each sequence is cut anew at random into this many
-        pieces, on average. 1 cuts nothing. Only "sgd".
+        Structure regularisation: each epoch cuts each sequence anew at random, into about this
+        many pieces. 1 cuts nothing. Only "sgd".
     mini_length : float, default=None
-        The same by the mean length of the pieces, in place of `structure_alpha`; 5.5 is a mixture
-        of lengths 5 and 6. Only "sgd".
+        Length of the pieces, in place of their number, `structure_alpha`. 5.5 is a mixture of
+        lengths 5 and 6. The rest of a sequence is a shorter piece. Only "sgd".
     shuffle : bool, default=True
-        Whether "sgd" visits the sequences in a new random order in every epoch.
+        Visit the sequences in a new random order in every epoch of "sgd".
     random_state : int, RandomState instance or None, default=None
-        Source of the order of "sag", "oeg" and "sgd", and of the part held out. "lbfgs" draws
-        nothing else.
+        Source of the order of the sequences in "sag", "oeg" and "sgd", and of the held-out set.
     early_stopping : bool, default=False
-        Whether to watch the accuracy on the validation set that `fit` was given, or else on a
-        part of the sequences that is held out, and keep the weights of the best epoch (or
-        iteration). Only "lbfgs" and "sgd".
+        Monitor the accuracy on a validation set, stop when it no longer improves, and keep the
+        weights of the best epoch (or iteration). The validation set is the one passed to `fit`, or
+        else held out from the training set. Only "lbfgs" and "sgd".
     validation_fraction : float, default=0.1
-        Share of the sequences that is held out with `early_stopping`.
+        Fraction of the sequences that `early_stopping` holds out.
     n_iter_no_change : int, default=5
-        Epochs of "sgd", with `early_stopping` also iterations of "lbfgs", to wait for an
-        improvement.
+        Epochs of "sgd" to wait for an improvement; with `early_stopping`, also iterations of
+        "lbfgs".
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; classes without one have 1. A sequence counts ``sample_weight``
-        times the mean class weight of its tokens. "balanced" weighs classes by
-        ``n_tokens / (n_classes * count)``, not in `partial_fit`.
+        Weights of the classes, 1 where not given. The weight of a sequence is its
+        ``sample_weight`` times the mean class weight of its tokens. "balanced" weights a class by
+        ``n_tokens / (n_classes * count)``; not supported by `partial_fit`.
     n_jobs : int, default=None
-        Number of threads, -1 means all processors. Prediction is the same for any number (None
-        means 1 unless in a `joblib.parallel_config` context), and learning is for the same number.
-        "lbfgs" divides the sums among the threads, "sag" and "oeg" only those of the objective.
-        "sgd" visits one sequence after the other with
-        None or 1; with more, the sequences are dealt out to as many shards, which learn side by
-        side and mix their weights after every epoch; each has its own copy of the weights.
-        `partial_fit` always visits one after the other.
+        Number of threads; -1 means all processors. Prediction gives the same result for any
+        number (None means 1 unless in a `joblib.parallel_config` context); learning gives the same
+        bits for the same number. "lbfgs" divides the sums among the threads, "sag" and "oeg" only
+        those of the objective. "sgd" visits one sequence after the other with None or 1. With more,
+        it deals the sequences out to as many shards, which learn in parallel, each on its own copy
+        of the weights, and average them after every epoch. `partial_fit` always visits one
+        sequence after the other.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the previous call, whose classes and features
-        then stand. Not with "oeg", which has no weights to start from.
+        Start `fit` from the weights of the previous call, and keep its classes and features. Not
+        supported by "oeg".
     verbose : int, default=0
-        Whether to print the history of every iteration or epoch.
+        Print the history of every iteration or epoch.
 
     Attributes
     ----------
@@ -140,38 +135,37 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
-        Weights of label pairs, from row to column.
+        Weights of transitions, from row to column.
     transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
-        Weights of the features of transitions, where X has a ``transition_X``, from row to column.
+        Weights of transition features, from row to column, if X has a ``transition_X``.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
-        Biases of all, first and last tokens.
+        Biases at all, first and last tokens.
     n_iter_ : int
-        Number of iterations, or epochs.
+        Number of iterations or epochs.
     n_weights_ : int
         Number of weights of the model. Not with "sgd".
     suboptimality_bound_ : float
-        The objective is at most this far above its minimum, in its own unit; with
-        `early_stopping`, the objective without the part held out. Only "lbfgs", "sag" and "oeg".
+        Upper bound on the distance of the objective from its minimum, in the objective's unit.
+        With `early_stopping`, the objective without the held-out set. Only "lbfgs", "sag" and
+        "oeg".
     history_ : dict of ndarray
-        For each iteration of "lbfgs", from 0 for the start: ``"epoch"``, ``"time"`` (seconds since
-        the start of `fit`'s optimisation), ``"objective"``, ``"bound"`` (on the distance from the
-        minimum), ``"gradient_norm"`` and ``"weight_norm"``. For each epoch of "sag" and "oeg":
-        ``"epoch"``, ``"time"``, ``"objective"`` and ``"bound"`` (nan where they were not computed),
-        ``"gradient_norm"`` ("sag"; by what the gradients of the sequences were at their last visit)
-        or ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (up to then).
-        For each epoch of "sgd": ``"epoch"``,
-        ``"time"``, ``"mistakes"`` (share of tokens for which another label was more probable, on
-        the way), ``"loss"`` (negative log-likelihood, on the way) and ``"weight_norm"`` (of the
-        weights of features); the objective itself would take another pass. With a validation set
-        also ``"validation_score"``.
+        Columns with an entry for each iteration or epoch. All solvers: ``"epoch"`` and ``"time"``
+        (seconds since the optimisation began). "lbfgs", from 0 for the start: ``"objective"``,
+        ``"bound"`` (on the distance from the minimum), ``"gradient_norm"`` and ``"weight_norm"``.
+        "sag" and "oeg": ``"objective"`` and ``"bound"`` (NaN where not computed),
+        ``"gradient_norm"`` ("sag"; from the gradient of each sequence at its last visit) or
+        ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (so far). "sgd":
+        ``"mistakes"`` (fraction of tokens with another label more probable during the epoch),
+        ``"loss"`` (negative log-likelihood during the epoch) and ``"weight_norm"`` (of the weights
+        of features). With a validation set also ``"validation_score"``.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
-        Number of features of transitions, where X has a ``transition_X``.
+        Number of transition features, if X has a ``transition_X``.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has them.
+        Names of the features, if X has them.
     vectorizer_ : SequenceVectorizer
-        Where X was given as feature dicts or attribute strings, what made numbers of them.
+        Vectoriser fitted on X, if X was given as feature dicts or attribute strings.
 
     See Also
     --------

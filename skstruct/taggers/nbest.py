@@ -1,4 +1,4 @@
-"""Choosing how the n best labellings are searched for."""
+"""Searches for the n best labellings."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SEARCHES = {"astar": ASTAR, "kbest": KBEST, "beam": BEAM}
 
 
 def make_search(n_best, search, beam_width, *, count_misses=False):
-    """What the kernels are told about a search.
+    """Record of a search, for the kernels.
 
     Parameters
     ----------
     n_best : int
-        How many labellings are wanted.
+        Number of labellings.
     search : {"astar", "kbest", "beam"}
-        How they are found.
+        Search algorithm.
     beam_width : int
-        How many partial labellings a beam keeps, at least `n_best`.
+        Number of partial labellings that a beam keeps, at least `n_best`.
     count_misses : bool, default=False
-        Whether to count how often a beam misses the best labelling.
+        Count the sequences for which a beam misses the best labelling.
     """
     # More than that does not fit into memory, and its product with the labels into an integer.
     n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
@@ -67,7 +67,7 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
         Labels, a labelling in each row; there are no more rows than labellings.
     scores : ndarray of shape (n_sequences, n_best)
     counts : ndarray of shape (n_sequences,)
-        How many labellings each sequence has; the rest is not filled in.
+        Number of labellings found for each sequence; the rest of the arrays is undefined.
     """
     n_sequences = len(offsets) - 1
     length = longest(offsets, 0, n_sequences)

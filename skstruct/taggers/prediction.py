@@ -31,9 +31,9 @@ class Labelling(NamedTuple):
     labels : list
         One label a token.
     score : float
-        What the model scores it: the weights of its labels and label pairs, summed.
+        Sum of the weights of its labels and transitions.
     probability : float
-        ``exp(score)`` over the sum of the same of all label sequences, or of those found.
+        ``exp(score)``, normalised over all label sequences or over those found.
     """
 
     labels: list
@@ -49,16 +49,16 @@ class LinearChainMixin:
     """
 
     def predict(self, X, known=None):
-        """Best label sequences (Viterbi).
+        """Predict the best label sequences (Viterbi).
 
         Parameters
         ----------
         X : sequences of tokens
-            In any format that `fit` takes, with the same features. Unknown features of dicts and
+            Any format that `fit` accepts, with the same features. Unknown features of dicts and
             attribute strings are ignored.
         known : sequences of labels, default=None
-            Labels that are known, in the shape of `y`, with None for tokens whose label is not.
-            The labelling is then the best one that agrees with them.
+            Known labels, in the shape of `y`, with None for tokens whose label is unknown. The
+            prediction is then the best labelling that agrees with them.
 
         Returns
         -------
@@ -84,10 +84,10 @@ class LinearChainMixin:
         return self._shape_labels(codes, batch, format)
 
     def predict_proba(self, X, known=None):
-        """Marginal probability of each label at each token (forward-backward).
+        """Predict the marginal probability of each label at each token (forward-backward).
 
-        The distribution is ``exp(score)`` over all label sequences. It is what a CRF was trained
-        for; the scores of a perceptron have no natural scale, so read its marginals as a ranking.
+        The probability of a label sequence is proportional to ``exp(score)``. A CRF is trained for
+        it. The scores of a perceptron have no natural scale, so read its marginals as a ranking.
 
         Parameters
         ----------
@@ -115,23 +115,23 @@ class LinearChainMixin:
     def predict_nbest(
         self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
     ):
-        """Best label sequences, with scores and probabilities.
+        """Predict the n best label sequences, with scores and probabilities.
 
         Parameters
         ----------
         X : sequences of tokens
             As in `predict`.
         n_best : int, default=5
-            How many are wanted. Where there are fewer possible label sequences, all are returned.
+            Number of label sequences. All are returned where fewer are possible.
         search : {"astar", "kbest", "beam"}, default="astar"
-            How they are found. "astar" and "kbest", k-best Viterbi, are exact and return the
-            same; "astar" is faster. "beam" keeps the `beam_width` best partial label sequences
-            from token to token: it may miss some, and may then end with worse ones.
+            Search algorithm. "astar" and "kbest" (k-best Viterbi) are exact and return the same;
+            "astar" is faster. "beam" keeps the `beam_width` best partial label sequences from
+            token to token. It may miss some of the best and return worse ones.
         beam_width : int, default=50
-            How many partial label sequences a beam keeps, at least `n_best`.
+            Number of partial label sequences that a beam keeps, at least `n_best`.
         normalize : {"all", "n_best"}, default="all"
-            Over what the probabilities sum to one: all label sequences, or those returned (as
-            :class:`~skstruct.SAPOTagger` does when it learns).
+            Normalise probabilities over all label sequences, or over those returned (as
+            :class:`~skstruct.SAPOTagger` does in learning).
         known : sequences of labels, default=None
             As in `predict`. Only labellings that agree with these labels are returned, and "all"
             means all of those.
@@ -176,7 +176,7 @@ class LinearChainMixin:
         return result
 
     def score(self, X, y, sample_weight=None):
-        """Share of tokens that get the right label.
+        """Compute the token accuracy.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class LinearChainMixin:
         Returns
         -------
         score : float
-            Between 0 and 1.
+            Fraction of tokens with the correct label, between 0 and 1.
         """
         # Here, because scorers need much of scikit-learn that nothing else does.
         from skstruct.metrics.accuracy import token_accuracy_score
@@ -247,7 +247,7 @@ class LinearChainMixin:
         return shape_predictions(classes[codes], batch.offsets, format)
 
     def _set_chain(self, chain):
-        """Keep weights; a feature's weights stay side by side, as the kernels read them."""
+        """Set the attributes of the weights; those of a feature stay contiguous."""
         self.coef_ = chain.weights.T
         self.transition_ = chain.transition
         self.intercept_ = chain.intercept

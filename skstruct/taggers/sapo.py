@@ -15,8 +15,8 @@ __all__ = ["SAPOTagger"]
 class SAPOTagger(SearchTagger):
     """Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
 
-    Searches for the `n_best` labellings of each sequence, gives them probabilities among
-    themselves, and moves the weights towards the features of the right labelling and away from
+    Searches for the `n_best` labellings of each sequence, normalises their scores to
+    probabilities, and moves the weights towards the features of the gold labelling and away from
     the mean of those found. With ``n_best=1`` it is a perceptron with a penalty; with all
     labellings it is stochastic gradient descent on the objective of `CRFTagger`,
     ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``.
@@ -24,67 +24,66 @@ class SAPOTagger(SearchTagger):
     Parameters
     ----------
     n_best : int, default=5
-        How many labellings are searched for. Where there are fewer, all are used.
+        Number of labellings to search for. All are used where there are fewer.
     l2 : float, default=1.0
-        Strength of the squared penalty.
+        Strength of the L2 penalty, on all weights including biases.
     learning_rate : float, default=0.1
-        How far the weights move at the first sequence.
+        Step size at the first sequence.
     decay : float, default=0.9
-        Factor of the learning rate after each epoch, applied little by little; 1 keeps it.
+        Factor of the step size per epoch, applied gradually; 1 keeps the step size.
     search : {"astar", "kbest", "beam"}, default="astar"
-        How the labellings are found. "astar" and "kbest", k-best Viterbi, are exact; "astar" is
-        the fastest. "beam" keeps the `beam_width` best partial labellings from token to token,
-        and may miss some.
+        Search algorithm. "astar" and "kbest" (k-best Viterbi) are exact; "astar" is the fastest.
+        "beam" keeps the `beam_width` best partial labellings from token to token, and may miss
+        some.
     beam_width : int, default=50
-        How many partial labellings a beam keeps, at least `n_best`.
+        Number of partial labellings that a beam keeps, at least `n_best`.
     average : bool, default=False
-        Whether to predict with the average of the weights after every sequence, or with the last
-        ones.
+        Predict with the average of the weights after every sequence, not with the last ones.
     fit_intercept : bool, default=True
-        Whether to learn a bias of each label, of first and of last tokens.
+        Learn a bias for each label, and for each label at the first and at the last token.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
-        Which labellings are possible: those that are valid in the scheme "IOB1", "IOB2", "IOBES"
-        (or "BIOES") or "BILOU"; or, of an array in the order of ``classes_``, those in which the
-        label of a column follows that of a row only where it is true. All others have no
-        probability, in learning and in prediction, and their weights are minus infinity.
+        Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
+        allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
+        allows transitions from row to column where it is True. Other labellings have probability
+        zero, in learning and in prediction, and weights of minus infinity.
     structure_alpha : float, default=1.0
-        Structure regularisation: in every epoch each sequence is cut anew at random into this many
-        pieces, on average. 1 cuts nothing.
+        Structure regularisation: each epoch cuts each sequence anew at random, into about this
+        many pieces. 1 cuts nothing.
     mini_length : float, default=None
-        The same by the mean length of the pieces, in place of `structure_alpha`; 5.5 is a mixture
-        of lengths 5 and 6.
+        Length of the pieces, in place of their number, `structure_alpha`. 5.5 is a mixture of
+        lengths 5 and 6. The rest of a sequence is a shorter piece.
     max_iter : int, default=100
-        Most epochs, passes over the training set.
+        Largest number of epochs, passes over the training set.
     tol : float or None, default=1e-3
-        Stop when the loss (with `early_stopping`, the share of right tokens in the part held out)
-        has not improved by more than this share of itself for `n_iter_no_change` epochs. None goes
-        on for `max_iter` epochs.
+        Stop when the loss has not improved by more than this fraction for `n_iter_no_change`
+        epochs, or with `early_stopping` the accuracy on the validation set by more than this. None
+        runs for `max_iter` epochs.
     shuffle : bool, default=True
-        Whether to visit the sequences in a new random order in every epoch.
+        Visit the sequences in a new random order in every epoch.
     random_state : int, RandomState instance or None, default=None
-        Source of the order, and of the part held out.
+        Source of the order of the sequences, and of the held-out set.
     early_stopping : bool, default=False
-        Whether to watch the accuracy on the validation set that `fit` was given, or else on a
-        part of the sequences that is held out, and keep the weights of the best epoch.
+        Monitor the accuracy on a validation set, stop when it no longer improves, and keep the
+        weights of the best epoch. The validation set is the one passed to `fit`, or else held out
+        from the training set.
     validation_fraction : float, default=0.1
-        Share of the sequences that is held out with `early_stopping`.
+        Fraction of the sequences that `early_stopping` holds out.
     n_iter_no_change : int, default=5
         Epochs to wait for an improvement.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; classes without one have 1. A sequence counts ``sample_weight``
-        times the mean class weight of its tokens. "balanced" weighs classes by
-        ``n_tokens / (n_classes * count)``, not in `partial_fit`.
+        Weights of the classes, 1 where not given. The weight of a sequence is its
+        ``sample_weight`` times the mean class weight of its tokens. "balanced" weights a class by
+        ``n_tokens / (n_classes * count)``; not supported by `partial_fit`.
     n_jobs : int, default=None
-        Number of threads, -1 means all processors. Prediction is the same for any number (None
-        means 1 unless in a `joblib.parallel_config` context). Learning is not: with None or 1,
-        `fit` visits one sequence after the other. With more, the sequences are dealt out to as
-        many shards, which learn side by side and mix their weights after every epoch; each has
-        its own copy of the weights. `partial_fit` always visits one after the other.
+        Number of threads; -1 means all processors. Prediction gives the same result for any
+        number (None means 1 unless in a `joblib.parallel_config` context). Learning does not. With
+        None or 1, `fit` visits one sequence after the other. With more, it deals the sequences out
+        to as many shards, which learn in parallel, each on its own copy of the weights, and average
+        them after every epoch. `partial_fit` always visits one sequence after the other.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the previous call, whose classes and features
-        then stand.
+        Start `fit` from the weights of the previous call, and keep its classes and features.
     verbose : int, default=0
-        Whether to print the mistakes of every epoch.
+        Print the history of every epoch.
 
     Attributes
     ----------
@@ -93,27 +92,27 @@ class SAPOTagger(SearchTagger):
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
-        Weights of label pairs, from row to column.
+        Weights of transitions, from row to column.
     transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
-        Weights of the features of transitions, where X has a ``transition_X``, from row to column.
+        Weights of transition features, from row to column, if X has a ``transition_X``.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
-        Biases of all, first and last tokens.
+        Biases at all, first and last tokens.
     n_iter_ : int
         Number of epochs.
     history_ : dict of ndarray
-        For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (share of tokens labelled
-        wrongly on the way), ``"loss"`` (negative log-likelihood among the labellings found, on the
-        way), ``"weight_norm"`` (of the weights of features), and with a validation
-        set ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the share of
-        the sequences (or pieces) whose best labelling the beam did not find, at the time.
+        For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (fraction of tokens
+        labelled wrongly during the epoch), ``"loss"`` (negative log-likelihood among the labellings
+        found), ``"weight_norm"`` (of the weights of features), and with a validation set
+        ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the fraction of the
+        sequences (or pieces) whose best labelling the beam missed.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
-        Number of features of transitions, where X has a ``transition_X``.
+        Number of transition features, if X has a ``transition_X``.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has them.
+        Names of the features, if X has them.
     vectorizer_ : SequenceVectorizer
-        Where X was given as feature dicts or attribute strings, what made numbers of them.
+        Vectoriser fitted on X, if X was given as feature dicts or attribute strings.
 
     See Also
     --------

@@ -23,57 +23,59 @@ class SDCACRF(BaseTagger):
     """Conditional random field by stochastic dual coordinate ascent (Le Priol et al., 2018).
 
     Minimises what `CRFTagger` minimises, ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for
-    every combination of features and labels. Instead of the weights, it improves a distribution
-    over the labellings of each training sequence, one sequence at a time. These distributions
-    give a lower bound on the objective that no weights can go below, so at the end it is known,
-    and verified, how near the weights are to the optimum.
+    every combination of features and labels. It works on the dual: it improves a distribution over
+    the labellings of each training sequence, one sequence at a time. The dual is a lower bound on
+    the objective, so the duality gap, which is verified at the end, bounds the distance from the
+    minimum.
 
     Parameters
     ----------
     l2 : float, default=1.0
-        Strength of the squared penalty, positive. All weights are penalised, the biases too.
+        Strength of the L2 penalty, on all weights including biases. Positive.
     sampling : {"gap", "uniform", "importance", "gap_importance", "max"}, default="gap"
-        How the next sequence is chosen. "uniform": any, with the same chance. "importance": in
-        proportion to a bound on how strongly the objective bends. "gap": in proportion to the
-        duality gap that the sequence had when it was visited last, so that sequences that are
-        settled are seldom visited. "gap_importance": in proportion to both. "max": the one with
-        the largest gap. In the first epoch each sequence is visited once.
+        Sampling scheme for the next sequence. "uniform": all equally. "importance": in proportion
+        to a bound on the curvature. "gap": in proportion to the duality gap of the sequence at its
+        last visit, so that converged sequences are rarely visited. "gap_importance": in proportion
+        to both. "max": the sequence with the largest gap. The first epoch visits each sequence
+        once.
     nonuniformity : float, default=0.8
-        The chance of choosing by `sampling` and not uniformly. With less than 1 every sequence is
-        visited now and then, whatever its gap was.
+        Probability of choosing by `sampling` instead of uniformly. Below 1, every sequence is
+        visited occasionally, whatever its gap was.
     line_search_tol : float, default=1e-3
-        Precision of the length of a step, between 0 and 1.
+        Tolerance of the line search for the step size, between 0 and 1.
     fit_intercept : bool, default=True
-        Whether to learn a bias of each label, of first and of last tokens.
+        Learn a bias for each label, and for each label at the first and at the last token.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
-        Which labellings are possible: those that are valid in the scheme "IOB1", "IOB2", "IOBES"
-        (or "BIOES") or "BILOU"; or, of an array in the order of ``classes_``, those in which the
-        label of a column follows that of a row only where it is true. All others have no
-        probability, in learning and in prediction, and their weights are minus infinity.
+        Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
+        allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
+        allows transitions from row to column where it is True. Other labellings have probability
+        zero, in learning and in prediction, and weights of minus infinity.
     max_iter : int, default=1000
-        Most epochs, of as many updates as there are sequences.
+        Largest number of epochs, each of as many updates as there are sequences.
     tol : float, default=1e-4
-        Stop when the duality gap is at most this share of the objective: the objective is then
-        certainly within that share of its minimum. Small training sets are solved further, because
-        without `verify_every` the question is put after some 10 ms of work at the earliest.
+        Relative tolerance: stop when the verified duality gap is at most this fraction of the
+        objective. Without `verify_every`, the gap is verified when its estimate, the sum of the
+        gaps of the sequences at their last visits, suggests convergence, and not before some 10 ms
+        of work; so small training sets are solved further.
     verify_every : int, default=None
-        Verify the gap every so many epochs. By default, only when it seems to be small enough.
+        Number of epochs between verifications of the gap. By default, the gap is verified when
+        its estimate is small enough.
     max_memory : float, default=2**32
-        Most bytes that the distributions may take, see `memory_needed`.
+        Largest number of bytes for the marginals, see `memory_needed`.
     random_state : int, RandomState instance or None, default=None
         Source of the order of the updates.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; classes without one have 1. A sequence counts ``sample_weight``
-        times the mean class weight of its tokens. "balanced" weighs classes by
+        Weights of the classes, 1 where not given. The weight of a sequence is its
+        ``sample_weight`` times the mean class weight of its tokens. "balanced" weights a class by
         ``n_tokens / (n_classes * count)``.
     n_jobs : int, default=None
-        Number of threads that verify the gap, and predict; updates are made one after the other.
-        None means 1 unless in a `joblib.parallel_config` context, -1 means all processors.
+        Number of threads that verify the gap, and predict; -1 means all processors. Updates are
+        sequential. None means 1 unless in a `joblib.parallel_config` context.
     warm_start : bool, default=False
-        Whether `fit` starts from the marginals of the weights of the previous call, whose classes
-        and features then stand.
+        Start `fit` from the marginals of the weights of the previous call, and keep its classes and
+        features.
     verbose : int, default=0
-        Whether to print the memory needed, and the history of every epoch.
+        Print the memory needed, and the history of every epoch.
 
     Attributes
     ----------
@@ -82,33 +84,33 @@ class SDCACRF(BaseTagger):
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
-        Weights of label pairs, from row to column.
+        Weights of transitions, from row to column.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
-        Biases of all, first and last tokens.
+        Biases at all, first and last tokens.
     duality_gap_ : float
-        The objective is at most this far above its minimum, in its own unit. Verified in double
-        precision, from the distributions alone.
+        Duality gap, in the unit of the objective: an upper bound on the distance of the objective
+        from its minimum. Verified in double precision, from the marginals alone.
     relative_duality_gap_ : float
-        The same over the objective.
+        Duality gap divided by the objective.
     n_iter_ : int
         Number of epochs.
     history_ : dict of ndarray
-        For each epoch ``"epoch"``, ``"time"`` (seconds since the start of `fit`'s optimisation),
+        For each epoch ``"epoch"``, ``"time"`` (seconds since the optimisation began),
         ``"objective"``, ``"dual"`` (the lower bound), ``"gap"`` (their difference),
-        ``"verified"``, ``"updates"`` and ``"oracle_calls"`` (up to then) and ``"weight_norm"``.
-        Where ``"verified"`` is false, the gap is an estimate, and the objective the sum of the
-        dual and that. Where `fit` was given a validation set, also ``"validation_score"``.
+        ``"verified"``, ``"updates"`` and ``"oracle_calls"`` (so far) and ``"weight_norm"``. Where
+        ``"verified"`` is False, the gap is an estimate, and the objective is the dual plus that
+        estimate. With a validation set also ``"validation_score"``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has them.
+        Names of the features, if X has them.
     vectorizer_ : SequenceVectorizer
-        Where X was given as feature dicts or attribute strings, what made numbers of them.
+        Vectoriser fitted on X, if X was given as feature dicts or attribute strings.
 
     See Also
     --------
-    CRFTagger : The same objective by other methods; weights for what was observed alone, no
-        distributions to store.
+    CRFTagger : The same objective by other methods, with weights for observed combinations only,
+        and without marginals to store.
 
     References
     ----------
@@ -179,11 +181,11 @@ class SDCACRF(BaseTagger):
         self.verbose = verbose
 
     def memory_needed(self, y):
-        """Bytes that the distributions over labellings will take in `fit`.
+        """Compute the number of bytes that the marginals will need in `fit`.
 
-        They are stored as the marginals of each token and of each pair of neighbours, so this
-        grows with the square of the number of labels. Pairs are stored in single precision unless
-        `tol` is less than 1e-8.
+        The marginals of each token and of each transition are stored, so the number grows with the
+        square of the number of labels. Those of transitions are in single precision unless `tol`
+        is less than 1e-8.
 
         Parameters
         ----------

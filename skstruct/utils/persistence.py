@@ -1,8 +1,8 @@
-"""What fitted estimators are stored as: plain arrays, with a version, and checked when they return.
+"""Storage of fitted estimators: plain arrays with a version, checked when they are loaded.
 
-Every way of storing an estimator (skops.io, pickle, joblib, copies) asks it for its state. Here a
-state is made small, for skops stores each string of a list, dict or object array by itself; and
-it is checked, for compiled code does not look whether the arrays it is given fit together.
+Every way of storing an estimator (skops.io, pickle, joblib, copies) asks it for its state. A state is
+packed, because skops stores each string of a list, dict or object array by itself. It is checked when
+it is loaded, because compiled code does not check that its arrays fit together.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = [
     "unpack_strings",
 ]
 
-# Raised when states change so that older versions cannot read them.
+# Increased when states change so that older versions cannot read them.
 FORMAT = 2
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
 _STRINGS, _RECORD = "_packed_strings", "_record"
 
 
 class Persistent:
-    """Mixin, before `BaseEstimator`, of what is stored.
+    """Mixin, before `BaseEstimator`, of estimators that are stored.
 
     A subclass may define ``_check_state()``, which raises ValueError if the attributes do not fit
     together; ``_derived_state``, names of attributes that are not stored, and
-    ``_restore_state()``, which makes them anew; and ``_records``, NamedTuples that are stored as
+    ``_restore_state()``, which recomputes them; and ``_records``, NamedTuples that are stored as
     dicts of their fields, because a stored model names public classes only.
     """
 

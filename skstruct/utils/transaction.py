@@ -9,9 +9,10 @@ __all__ = ["unchanged_on_error"]
 
 @contextmanager
 def unchanged_on_error(estimator):
-    """Context in which an exception, or an interrupt, puts back the estimator's attributes.
+    """Context that restores an estimator's attributes after an exception or an interrupt.
 
-    What the attributes refer to is put back by functions that are appended to the list given.
+    It yields a list. Functions appended to the list are called as well, and restore what the
+    attributes refer to.
     """
     before = estimator.__dict__.copy()
     undo = []
