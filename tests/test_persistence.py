@@ -258,7 +258,7 @@ def damaged(estimator, **changes):
         ({"coef_": lambda a: a[:, :-1]}, "coef_ has the shape"),
         ({"coef_": lambda a: a[:1]}, "coef_ has the shape"),
         ({"coef_": lambda a: a * np.nan}, "a weight of coef_ is NaN"),
-        ({"coef_": lambda a: "text"}, "coef_ is no array of numbers"),
+        ({"coef_": lambda a: "text"}, "coef_ is not an array of numbers"),
         ({"transition_": lambda a: a[:1]}, "transition_ has the shape"),
         ({"intercept_": lambda a: a[:0]}, "intercept_ has the shape"),
         ({"classes_": lambda a: a[:1]}, "has the shape"),

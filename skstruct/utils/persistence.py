@@ -1,8 +1,8 @@
 """Storage of fitted estimators: plain arrays with a version, checked when they are loaded.
 
-Every way of storing an estimator (skops.io, pickle, joblib, copies) asks it for its state. A state is
-packed, because skops stores each string of a list, dict or object array by itself. It is checked when
-it is loaded, because compiled code does not check that its arrays fit together.
+Every way of storing an estimator (skops.io, pickle, joblib, copies) asks it for its state. A state
+is packed, because skops stores each string of a list, dict or object array by itself. It is checked
+when it is loaded, because compiled code does not check that its arrays fit together.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def check_array_shape(array, shape, what, *, kinds="fiu"):
         If it is not.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
-        raise ValueError(f"{what} is no array of numbers.")
+        raise ValueError(f"{what} is not an array of numbers.")
     if array.shape != shape:
         raise ValueError(f"{what} has the shape {array.shape} and not {shape}.")
 
