@@ -689,7 +689,7 @@ def test_bad_baseline_names_and_features():
         reranker.predict([x[:, :5] for x in X])
     named = SequenceBatch.from_sequences(X, feature_names=list("abcdef"))
     renamed = SequenceBatch.from_sequences(X, feature_names=list("abcdeg"))
-    with pytest.raises(ValueError, match="feature names of X are not those"):
+    with pytest.raises(ValueError, match="feature names of X differ from those"):
         VRDAReranker().fit(named, costs).predict(renamed)
     with pytest.raises(ValueError, match="fitted on numbers"):
         reranker.predict([[["word"], ["other"]]])

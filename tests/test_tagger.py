@@ -198,7 +198,7 @@ def test_data_frames_name_the_features(tagger):
     frames = [pd.DataFrame(matrix, columns=names) for matrix in X]
     assert_array_equal(tagger.fit(frames, y).feature_names_in_, names)
     assert tagger.predict(frames).tolist() == tagger.predict(X).tolist()
-    with pytest.raises(ValueError, match="feature names of X are not those"):
+    with pytest.raises(ValueError, match="feature names of X differ from those"):
         tagger.predict([frame[names[::-1]] for frame in frames])
     rows = pd.concat(frames)
     assert_array_equal(tagger.fit(rows, np.concatenate(y)).feature_names_in_, names)
