@@ -8,9 +8,12 @@ from collections import Counter
 
 import joblib
 
+from skstruct.utils.public_paths import set_module
+
 __all__ = ["number_symbols_from", "warm"]
 
 
+@set_module("skstruct")
 def warm(names=None, *, n_jobs=-1, native=False):
     """Compile kernels now, so that no `fit` or `predict` has to wait for them.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from skstruct.utils.public_paths import set_module
+
 __all__ = ["show_versions"]
 
 PACKAGES = (
@@ -20,6 +22,7 @@ PACKAGES = (
 )
 
 
+@set_module("skstruct")
 def show_versions():
     """Print what a bug report should say.
 
