@@ -605,7 +605,7 @@ BAD = {
     ),
     "a number for a candidate": (
         lambda X, y: ([[["a"], ["b"]], [["a"], 3]], [0, 0]),
-        "Group 1, candidate 1: 3 is no candidate",
+        "Group 1, candidate 1: 3 is not a valid candidate",
     ),
     "too few columns": (
         lambda X, y: (_with(X, 3, X[3][:, :4]), y),
