@@ -1,1 +1,1 @@
-"""What the benchmarks share: corpora, features, processes, and reports."""
+"""Corpora, features, processes and reports that the benchmarks share."""
