@@ -434,7 +434,7 @@ def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True):
     return weights, curvatures
 
 
-def sapo(X, y, sample_weight, epoch_orders, *, weights, n_best, l2, rate, decay, intercept):
+def sapo(X, y, sample_weight, epoch_orders, *, weights, n_found, l2, rate, decay, intercept):
     """Last weights, their average over the samples, and the loss of the last epoch."""
     n_labels = len(weights.intercept)
     weights = Weights(*(part.copy() for part in weights))
@@ -446,7 +446,7 @@ def sapo(X, y, sample_weight, epoch_orders, *, weights, n_best, l2, rate, decay,
             if len(X[i]) == 0 or sample_weight[i] == 0:
                 continue
             scores = emission_scores(X[i], weights)
-            found = n_best(scores, weights.transition, n_best)
+            found = n_best(scores, weights.transition, n_found)
             exp = np.exp([score - found[0][1] for _, score in found])
             gold_score = path_score(scores, weights.transition, y[i])
             loss += sample_weight[i] * (found[0][1] + np.log(exp.sum()) - gold_score)

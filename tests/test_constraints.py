@@ -376,7 +376,7 @@ def test_every_step_is_the_twins(seed, n_best, average, intercept, search):
     start = naive.zero_weights(k, 3)
     start.transition[~possible.transition] = -np.inf
     last, mean, loss = naive.sapo(
-        X, y, np.ones(4), [range(4)] * 3, weights=start, n_best=n_best,
+        X, y, np.ones(4), [range(4)] * 3, weights=start, n_found=n_best,
         l2=0.5, rate=0.25, decay=0.8, intercept=intercept,
     )  # fmt: skip
     for found, expected in zip(naive.weights_of(tagger), mean if average else last, strict=True):
@@ -595,7 +595,7 @@ def test_sequences_without_a_possible_labelling_are_named(method):
 @pytest.mark.parametrize("solver", ["oeg", "crfsuite"])
 def test_solvers_that_know_no_constraint_say_so(solver):
     X, y, *_ = scheme_data()
-    with pytest.raises(ValueError, match=f"solver='{solver}' knows no constraint"):
+    with pytest.raises(ValueError, match=f"constraint='IOB2' needs solver=.* not '{solver}'"):
         CRFTagger(solver=solver, constraint="IOB2").fit(X, y)
 
 

@@ -468,7 +468,7 @@ def test_every_form_of_y_will_do(solver):
 @pytest.mark.parametrize("y", [[[None, None], [None]], [[None, None], []]])
 def test_no_label_at_all_is_an_error(solver, y):
     X = [np.ones((len(labels), 2)) for labels in y]
-    with pytest.raises(ValueError, match="no token has a label"):
+    with pytest.raises(ValueError, match="No token has a label"):
         CRFTagger(solver=solver).fit(X, y)
 
 

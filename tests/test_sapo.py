@@ -33,7 +33,7 @@ def test_every_step_is_the_twins(problem, n_best, average, intercept, search, l2
     tagger.set_params(random_state=5).fit(batch, y, sample_weight)
     last, mean, loss = naive.sapo(
         list(batch), y, sample_weight, visiting_orders(len(y), 2, 5), weights=start,
-        n_best=n_best, l2=l2, rate=0.11, decay=decay, intercept=intercept,
+        n_found=n_best, l2=l2, rate=0.11, decay=decay, intercept=intercept,
     )  # fmt: skip
     if tagger.n_iter_ < 2:
         return
@@ -84,7 +84,7 @@ def test_a_strong_penalty_survives_many_epochs():
     tagger.fit(X, y)
     twin = naive.sapo(
         list(X[:, None]), y[:, None], np.ones(60), visiting_orders(60, 40, 0),
-        n_best=5, l2=50, rate=0.8,
+        n_found=5, l2=50, rate=0.8,
         weights=naive.zero_weights(2, 4), decay=1.0, intercept=True,
     )[0]  # fmt: skip
     assert_allclose(tagger.coef_, twin.coef, rtol=1e-8, atol=1e-12)
