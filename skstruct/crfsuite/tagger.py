@@ -18,7 +18,7 @@ from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.marginals import decode_marginals
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
-from skstruct.kernels.chain.transitions import prepare_transitions
+from skstruct.kernels.chain.transitions import transition_tables
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["ModelInfo", "Tagger", "as_sequences", "as_tokens", "tagger_of"]
@@ -83,7 +83,7 @@ class Tagger:
         self._classes = estimator.classes_.tolist()
         self._codes = {label: code for code, label in enumerate(self._classes)}
         self._chain = estimator._chain()
-        self._transitions = prepare_transitions(self._chain.transition)
+        self._transitions = transition_tables(self._chain.transition)
         self._rows = self._found = None
 
     def open(self, name):

@@ -10,6 +10,10 @@ from skstruct.compiled.cache import attach_cache
 def jit(function=None, **options):
     """Compile a kernel when it is first called, unless it was compiled before.
 
+    A kernel that Python calls returns numbers, arrays or plain tuples of them, from which its
+    caller makes a record. numba makes a NamedTuple by calling Python code, without a check for
+    errors: a pending Ctrl-C raises one there, and the process crashes.
+
     Parameters
     ----------
     function : callable, optional

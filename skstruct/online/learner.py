@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from skstruct.kernels.chain.scores import Rows
 from skstruct.kernels.online.appearance import by_appearance, reorder
-from skstruct.kernels.online.loop import NORM, SCALE, Schedule
+from skstruct.kernels.online.loop import NORM, SCALE, EpochResult, Schedule
 from skstruct.online.pieces import cut_sequences
 from skstruct.online.state import averaged, check_finite, new_state, not_finite
 from skstruct.solvers.base import Solution
@@ -203,7 +203,7 @@ class OnlineLearner:
             )
 
         if mixture is None:
-            result = visit(samples, owner, state)
+            result = EpochResult(*visit(samples, owner, state))
         else:
             result = mixture.run_epoch(visit, samples, owner)
         weight_norm = state.progress[SCALE] * np.sqrt(np.maximum(state.progress[NORM], 0.0))

@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.rerank.learn import DescentRule, DescentState, descent_epoch, pay_all
+from skstruct.kernels.rerank.learn import (
+    DescentRule,
+    DescentState,
+    Tally,
+    descent_epoch,
+    pay_all,
+)
 from skstruct.rerankers.base import BaseReranker
 
 __all__ = ["Descent", "DescentReranker"]
@@ -37,7 +43,7 @@ class DescentReranker(BaseReranker):
 
     def _epoch(self, groups, order, state):
         loss, rule, _ = self._descent()
-        tally = descent_epoch(groups, order, loss, rule, state)
+        tally = Tally(*descent_epoch(groups, order, loss, rule, state))
         pay_all(state)
         return tally, np.count_nonzero(state.weights)
 

@@ -32,7 +32,7 @@ def feature_histories(rows, epochs, n_features):
     """
     counts, candidates, factors = (np.concatenate(parts) for parts in zip(*epochs, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return tuple(build_histories(rows, indptr, candidates, factors, n_features))
+    return build_histories(rows, indptr, candidates, factors, n_features)
 
 
 def count_all_votes(batch, base, electorate, n_jobs):

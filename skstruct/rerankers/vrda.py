@@ -12,6 +12,7 @@ from skstruct.kernels.rerank.learn import (
     DualAverage,
     Mean,
     Record,
+    Tally,
     dual_weights,
     mean_weights,
     vrda_epoch,
@@ -185,7 +186,7 @@ class VRDAReranker(BaseReranker):
         # Only voting rebuilds the single predictors, from the changes made at each mistake.
         changes = np.zeros(len(groups.costs) if votes else 0)
         record = Record(np.empty(len(order), np.int64), changes)
-        tally = vrda_epoch(groups, order, LOSSES[self.loss], state.average, record)
+        tally = Tally(*vrda_epoch(groups, order, LOSSES[self.loss], state.average, record))
         if votes:
             mistaken = record.group[: tally.mistakes]
             state.epochs.append(_moving_candidates(groups.offsets, mistaken, record.change))

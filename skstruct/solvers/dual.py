@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from skstruct.input.constraints import forbid
 from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.chain.transitions import prepare_transitions
+from skstruct.kernels.chain.transitions import transition_tables
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.problem import Problem, renumber_features
 from skstruct.kernels.dual.sampling import build_tree
@@ -122,7 +122,7 @@ class CRFDual:
         else:
             chain = forbid(chain, self._possible)
             chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
-            transitions = prepare_transitions(chain.transition)
+            transitions = transition_tables(chain.transition)
             run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
             self.n_oracle_calls += self.n_sequences
 
@@ -218,7 +218,7 @@ class CRFDual:
     def certify(self, run):
         """Recompute the weights from the dual variables, and both objectives from scratch."""
         entropy = self._set_conjugate_chain(run)
-        transitions = prepare_transitions(self._chain.transition)
+        transitions = transition_tables(self._chain.transition)
         nll = run(
             lambda _, first, last: true_gaps(
                 self._problem, first, last, self._dual, self._chain, transitions

@@ -221,9 +221,9 @@ class LinearChainMixin:
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
         # Imported where it is needed: taggers that only predict labels do without.
         from skstruct.kernels.chain.marginals import decode_marginals
-        from skstruct.kernels.chain.transitions import prepare_transitions
+        from skstruct.kernels.chain.transitions import transition_tables
 
-        transitions = prepare_transitions(chain.transition)
+        transitions = transition_tables(chain.transition)
         forbids = known is not None or possible is not None
         if forbids:
             transitions = transitions._replace(forbids=True)

@@ -39,9 +39,10 @@ class TokenTransitions(NamedTuple):
 N_SHARED = len(Transitions._fields)
 
 
-@jit
-def prepare_transitions(transition):
+def transition_tables(transition):
     """Tabulate the exponentials of transition scores, once for a whole batch.
+
+    Kernels call it as `prepare_transitions`.
 
     Where every token has its own transitions, only allocate; `forward_backward` then tabulates
     those of each sequence.
@@ -53,6 +54,9 @@ def prepare_transitions(transition):
         return TokenTransitions(transition, shift, linear, linear_t, False)
     scaled, forbids = tabulate(transition, shift, linear, linear_t)
     return Transitions(transition, shift, linear, linear_t, scaled, forbids)
+
+
+prepare_transitions = jit(transition_tables)
 
 
 @jit(inline="always")

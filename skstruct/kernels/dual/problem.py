@@ -52,7 +52,6 @@ def new_difference(problem, distinct, n_labels):
     )
 
 
-@jit
 def renumber_features(rows, offsets, n_features):
     """Number the features as they first appear, and find the distinct ones of each sequence.
 
@@ -67,6 +66,13 @@ def renumber_features(rows, offsets, n_features):
         The tokens, with numbers in place of features.
     distinct : Distinct
     """
+    rank, indices, start, features, position = number_features(rows, offsets, n_features)
+    return rank, Rows(rows.indptr, indices, rows.data), Distinct(start, features, position)
+
+
+@jit
+def number_features(rows, offsets, n_features):
+    """Arrays of the result of `renumber_features`."""
     n_sequences = offsets.shape[0] - 1
     rank = np.full(n_features, -1, np.int32)
     seen_in = np.full(n_features, -1, np.int32)
@@ -94,7 +100,7 @@ def renumber_features(rows, offsets, n_features):
         if rank[f] < 0:
             rank[f] = n_ranked
             n_ranked += 1
-    return rank, Rows(rows.indptr, indices, rows.data), Distinct(start, features, position)
+    return rank, indices, start, features, position
 
 
 @jit(inline="always")

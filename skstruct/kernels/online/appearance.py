@@ -13,12 +13,18 @@ from skstruct.kernels.chain.scores import Rows, value_of
 GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)
 
 
-@jit
 def by_appearance(rows, n_features):
     """Rank features by first appearance; return the ranks, and the rows with ranks for features.
 
     The ranks of a row are sorted. Features that do not appear come last.
     """
+    rank, indices, data = rank_by_appearance(rows, n_features)
+    return rank, Rows(rows.indptr, indices, data)
+
+
+@jit
+def rank_by_appearance(rows, n_features):
+    """Ranks of the features, and indices and values of the rows, as of `by_appearance`."""
     rank = np.full(n_features, -1, np.int32)
     n = 0
     for f in rows.indices:
@@ -35,7 +41,7 @@ def by_appearance(rows, n_features):
         indices[k] = rank[rows.indices[k]]
     for t in range(rows.indptr.shape[0] - 1):
         sort_row(rows.indptr[t], rows.indptr[t + 1], indices, data)
-    return rank, Rows(rows.indptr, indices, data)
+    return rank, indices, data
 
 
 @jit

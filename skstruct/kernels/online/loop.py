@@ -94,6 +94,11 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
         Parameters of the rule.
     state : OnlineState
         Updated.
+
+    Returns
+    -------
+    mistakes, loss : int, float
+        Fields of `EpochResult`.
     """
     n_labels = state.chain.transition.shape[0]
     length = np.int64(0)
@@ -139,7 +144,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
-    return EpochResult(mistakes, loss)
+    return mistakes, loss
 
 
 @lean_jit

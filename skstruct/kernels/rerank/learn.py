@@ -84,7 +84,7 @@ class DescentRule(NamedTuple):
 
 @jit
 def vrda_epoch(groups, order, loss, state, record):
-    """One pass of voted regularised dual averaging over the groups in the order given.
+    """One pass of voted regularised dual averaging over the groups; return the fields of `Tally`.
 
     Weights are not stored: each is computed from its gradient sum when it is read, so shrinking
     costs nothing for features that do not occur.
@@ -115,12 +115,12 @@ def vrda_epoch(groups, order, loss, state, record):
         state.votes[state.n_updates[0]] = 1
         record.group[n_mistakes] = i
         n_mistakes += 1
-    return Tally(n_mistakes, total_loss, total_cost)
+    return n_mistakes, total_loss, total_cost
 
 
 @jit
 def descent_epoch(groups, order, loss, rule, state):
-    """One pass of (truncated) stochastic gradient descent, or of the perceptron."""
+    """One pass of (truncated) gradient descent or the perceptron; return the fields of `Tally`."""
     scores = np.empty(largest_group(groups.offsets))
     change = np.empty(scores.shape[0])
     progress = state.progress
@@ -143,7 +143,7 @@ def descent_epoch(groups, order, loss, rule, state):
         progress[0] += 1.0
         if rule.gravity > 0.0 and progress[0] % rule.period == 0.0:
             progress[2] += step * rule.period * rule.gravity
-    return Tally(n_mistakes, total_loss, total_cost)
+    return n_mistakes, total_loss, total_cost
 
 
 @jit
@@ -315,13 +315,18 @@ def pay_all(state):
         state.shrunk[j] = due
 
 
-@jit
 def without_shared(rows, offsets, n_features):
     """Rows without the features that have the same value in all candidates of a group.
 
     These cancel in every comparison and, as the derivatives of a loss sum to zero, in every
     gradient. Rounding would otherwise leave them tiny weights.
     """
+    return Rows(*drop_shared(rows, offsets, n_features))
+
+
+@jit
+def drop_shared(rows, offsets, n_features):
+    """Arrays of the rows `without_shared` features."""
     seen_in = np.full(n_features, -1, np.int64)
     n_same = np.zeros(n_features, np.int64)
     value = np.zeros(n_features)
@@ -345,4 +350,4 @@ def without_shared(rows, offsets, n_features):
                         data[end] = rows.data[e]
                     end += 1
             indptr[t + 1] = end
-    return Rows(indptr, indices[:end].copy(), data[: 0 if unit else end].copy())
+    return indptr, indices[:end].copy(), data[: 0 if unit else end].copy()

@@ -36,7 +36,7 @@ class Electorate(NamedTuple):
 
 @jit
 def build_histories(rows, indptr, mistaken_rows, change, n_features):
-    """Histories of all features, from the candidates in the gradient of each mistake.
+    """Fields of `Histories`, from the candidates in the gradient of each mistake.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def build_histories(rows, indptr, mistaken_rows, change, n_features):
                     ends[j] += 1
                 current[j] += change[r] * value_of(rows.data, e)
                 sums[ends[j] - 1] = current[j]
-    return Histories(starts, mistake, sums)
+    return starts, mistake, sums
 
 
 class Columns(NamedTuple):
