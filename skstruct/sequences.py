@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.utils.arrays import read_only
 from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import canonical, hstack, pack_matrix, unpack_matrix, vstack
@@ -390,4 +391,4 @@ def _as_offsets(offsets, n_rows):
     if np.any(np.diff(offsets) < 0):
         i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
         raise ValueError(f"offsets decrease at sequence {i}.")
-    return offsets
+    return read_only(offsets)

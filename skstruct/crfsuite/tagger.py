@@ -19,6 +19,7 @@ from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.marginals import decode_marginals
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
 from skstruct.kernels.chain.transitions import transition_tables
+from skstruct.utils.arrays import read_only
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["ModelInfo", "Tagger", "as_sequences", "as_tokens", "tagger_of"]
@@ -82,7 +83,7 @@ class Tagger:
         self._labels = labels
         self._classes = estimator.classes_.tolist()
         self._codes = {label: code for code, label in enumerate(self._classes)}
-        self._chain = estimator._chain()
+        self._chain = read_only(estimator._chain())
         self._transitions = transition_tables(self._chain.transition)
         self._rows = self._found = None
 
@@ -167,7 +168,7 @@ class Tagger:
         if self._rows is None:
             return []
         codes = np.empty(len(self._rows.indptr) - 1, np.int32)
-        decode_best(self._rows, np.array([0, len(codes)]), 0, 1, self._chain, codes)
+        decode_best(self._rows, read_only(np.array([0, len(codes)])), 0, 1, self._chain, codes)
         return [self._classes[code] for code in codes.tolist()]
 
     def marginal(self, y, pos):
@@ -278,7 +279,7 @@ class Tagger:
         data[positions] = values
         known = columns >= 0
         indptr = np.concatenate([[0], np.cumsum(known)])[np.cumsum([0, *lengths])]
-        return Rows(indptr, columns[known], data[known])
+        return read_only(Rows(indptr, columns[known], data[known]))
 
     def _probabilities(self):
         """Marginals and log-partition of the sequence that was set last, cached."""
@@ -290,7 +291,7 @@ class Tagger:
             marginals, log_partition = np.empty((n, len(self._classes))), np.empty(1)
             decode_marginals(
                 self._rows,
-                np.array([0, n]),
+                read_only(np.array([0, n])),
                 0,
                 1,
                 self._chain,

@@ -12,6 +12,7 @@ from skstruct.input.constraints import check_labelling, first_impossible, forbid
 from skstruct.input.formats import place
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.scores import Chain, Rows
+from skstruct.utils.arrays import read_only
 
 __all__ = [
     "check_completable",
@@ -51,7 +52,7 @@ def clamp(rows, chain, known):
         data=data,
     )
     weights = np.concatenate([chain.weights, np.where(np.eye(n_labels, dtype=bool), 0.0, -np.inf)])
-    return rows, chain._replace(weights=weights)
+    return read_only(rows), read_only(chain._replace(weights=weights))
 
 
 def check_decoded(codes, known, offsets, possible):

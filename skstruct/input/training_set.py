@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels.chain.scores import Rows, TransitionRows
+from skstruct.utils.arrays import read_only
 from skstruct.utils.sparse import as_csr
 
 __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
@@ -35,7 +36,8 @@ class TrainingSet(NamedTuple):
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
         rows = take_rows(self.rows, kept)
-        return TrainingSet(rows, offsets, self.labels[kept], self.sample_weight[sequences])
+        weight = read_only(self.sample_weight[sequences])
+        return TrainingSet(rows, read_only(offsets), self.labels[kept], weight)
 
 
 def as_rows(X):
@@ -45,7 +47,8 @@ def as_rows(X):
     """
     X = as_csr(X)
     data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
-    return Rows(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), data)
+    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+    return read_only(Rows(indptr, indices, data))
 
 
 def batch_rows(batch):
@@ -65,7 +68,7 @@ def take_rows(rows, kept):
     taken = rows._replace(indptr=indptr, indices=rows.indices[source], data=data)
     if isinstance(rows, TransitionRows):
         taken = taken._replace(transitions=take_rows(rows.transitions, kept))
-    return taken
+    return read_only(taken)
 
 
 def zero_transition_weights(n_features, n_labels):

@@ -7,6 +7,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from skstruct.input.formats import encode_labels
 from skstruct.input.training_set import TrainingSet, batch_rows
+from skstruct.utils.arrays import read_only
 
 __all__ = ["read_validation_set"]
 
@@ -55,4 +56,4 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
             raise ValueError("Sample weights must contain at least one non-zero number.")
     except ValueError as error:
         raise ValueError(f"X_val, y_val: {error}") from error
-    return TrainingSet(batch_rows(batch), batch.offsets, known[codes], weight)
+    return TrainingSet(batch_rows(batch), batch.offsets, known[codes], read_only(weight))

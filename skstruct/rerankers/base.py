@@ -24,6 +24,7 @@ from skstruct.rerankers.groups import (
     split_groups,
     take_out,
 )
+from skstruct.utils.arrays import read_only
 from skstruct.utils.history import History
 from skstruct.utils.persistence import Persistent, check_array_shape
 from skstruct.utils.transaction import unchanged_on_error
@@ -313,7 +314,8 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         costs, by_cost = read_costs(y, batch.offsets)
         sample_weight = self._read_sample_weight(sample_weight, batch)
         rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
-        return Groups(rows, batch.offsets, costs, base, sample_weight), by_cost
+        costs, base, weight = map(read_only, (costs, base, sample_weight))
+        return Groups(rows, batch.offsets, costs, base, weight), by_cost
 
     def _read_sample_weight(self, sample_weight, batch):
         """Finite, non-negative weights of the groups, at least one of them positive."""

@@ -13,6 +13,7 @@ from skstruct.kernels.likelihood.parameters import (
     lay_out,
     point_to_rows,
 )
+from skstruct.utils.arrays import read_only
 
 __all__ = [
     "lay_out_rows",
@@ -58,7 +59,8 @@ def _weighted_rows(rows, weight):
     if np.all(weight == 1):
         return rows
     weight = np.repeat(weight, np.diff(rows.indptr))
-    return Rows(rows.indptr, rows.indices, weight * rows.data if rows.data.size else weight)
+    data = weight * rows.data if rows.data.size else weight
+    return read_only(Rows(rows.indptr, rows.indices, data))
 
 
 def without_first_tokens(rows, offsets):
@@ -70,7 +72,8 @@ def without_first_tokens(rows, offsets):
         return rows
     kept = np.repeat(reached, counts)
     indptr = np.concatenate([[0], np.cumsum(counts * reached)])
-    return Rows(indptr, rows.indices[kept], rows.data[kept] if rows.data.size else rows.data)
+    data = rows.data[kept] if rows.data.size else rows.data
+    return read_only(Rows(indptr, rows.indices[kept], data))
 
 
 def squared(features):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels.chain.decode import decode_best
+from skstruct.utils.arrays import read_only
 from skstruct.utils.parallel import range_runner
 
 __all__ = ["Patience", "Stopping", "Watcher", "token_accuracy"]
@@ -94,7 +95,7 @@ class Watcher:
         """Give feature ``f`` of the held-out set the number ``rank[f]``."""
         data = self.validation_set
         if data is not None:
-            rows = data.rows._replace(indices=rank[data.rows.indices])
+            rows = read_only(data.rows._replace(indices=rank[data.rows.indices]))
             self.validation_set = data._replace(rows=rows)
 
     def visit(self, chain, history, merit=None):
@@ -178,7 +179,7 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     -------
     accuracy : float
     """
-    predicted = np.empty(len(data.labels), np.int32)
+    predicted, chain = np.empty(len(data.labels), np.int32), read_only(chain)
     with range_runner(data.offsets, n_jobs) as run:
         run(
             lambda _, first, last: decode_best(

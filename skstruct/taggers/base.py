@@ -21,6 +21,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.prediction import LinearChainMixin
+from skstruct.utils.arrays import read_only
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.transaction import unchanged_on_error
 
@@ -185,7 +186,7 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
             sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")
-        return TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
+        return TrainingSet(batch_rows(batch), batch.offsets, labels, read_only(sample_weight))
 
     def _check_labels(self, labels, offsets):
         """Refuse labels that the learner does not support or that `constraint` rules out."""

@@ -13,6 +13,7 @@ from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.training_set import batch_rows
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.scores import Chain, TransitionChain
+from skstruct.utils.arrays import read_only
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.public_paths import set_module
 
@@ -202,7 +203,7 @@ class LinearChainMixin:
 
         The last two are None where no label is known, and where every labelling is possible.
         """
-        rows, chain = batch_rows(batch), self._chain()
+        rows, chain = batch_rows(batch), read_only(self._chain())
         possible = minus_infinite(chain)
         if possible is not None and isinstance(self.constraint, str):
             possible = possible._replace(name=f"constraint={self.constraint!r}")
