@@ -26,11 +26,10 @@ class BuildPy(build_py):
             root = Path(self.build_lib).absolute()
             folder = root / "skstruct" / "compiled" / "archives"
             command = [sys.executable, "-m", "skstruct.compiled.build", str(folder)]
-            path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
-            environment = {**os.environ, "PYTHONPATH": path}
             if BASELINES != "all":
                 command += ["--baselines", BASELINES]
-            subprocess.run(command, check=True, env=environment)
+            # From there, where `-m` finds the copies.
+            subprocess.run(command, check=True, cwd=root)
 
 
 class BdistWheel(bdist_wheel):
