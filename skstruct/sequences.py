@@ -7,10 +7,9 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.utils.arrays import read_only
 from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import canonical, hstack, pack_matrix, unpack_matrix, vstack
+from skstruct.utils.sparse import canonical, hstack, pack_matrix, read_only, unpack_matrix, vstack
 
 __all__ = ["SequenceBatch"]
 

@@ -56,7 +56,7 @@ TAGGERS = {
     "crf, sgd": CRFTagger(solver="sgd", **ENDLESS),
     "crf, sag": CRFTagger(solver="sag", **EXACT),
     "crf, oeg": CRFTagger(solver="oeg", **EXACT),
-    "sdca": SDCACRF(**EXACT),
+    "sdca": SDCACRF(l2=1e-6, **EXACT),
     "n-best reranker": NBestReranker(
         PerceptronTagger(tol=None, max_iter=300, random_state=0), VRDAReranker(**LONG)
     ),

@@ -19,8 +19,8 @@ from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.marginals import decode_marginals
 from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
 from skstruct.kernels.chain.transitions import transition_tables
-from skstruct.utils.arrays import read_only
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.sparse import read_only
 
 __all__ = ["ModelInfo", "Tagger", "as_sequences", "as_tokens", "tagger_of"]
 

@@ -12,7 +12,7 @@ from skstruct.input.constraints import check_labelling, first_impossible, forbid
 from skstruct.input.formats import place
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.scores import Chain, Rows
-from skstruct.utils.arrays import read_only
+from skstruct.utils.sparse import read_only
 
 __all__ = [
     "check_completable",

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels.chain.scores import Rows, TransitionRows
-from skstruct.utils.arrays import read_only
-from skstruct.utils.sparse import as_csr
+from skstruct.utils.sparse import as_csr, read_only
 
 __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
 

@@ -7,7 +7,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from skstruct.input.formats import encode_labels
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.utils.arrays import read_only
+from skstruct.utils.sparse import read_only
 
 __all__ = ["read_validation_set"]
 

@@ -24,9 +24,9 @@ from skstruct.rerankers.groups import (
     split_groups,
     take_out,
 )
-from skstruct.utils.arrays import read_only
 from skstruct.utils.history import History
 from skstruct.utils.persistence import Persistent, check_array_shape
+from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["LOSSES", "BaseReranker"]

@@ -13,7 +13,7 @@ from skstruct.kernels.likelihood.parameters import (
     lay_out,
     point_to_rows,
 )
-from skstruct.utils.arrays import read_only
+from skstruct.utils.sparse import read_only
 
 __all__ = [
     "lay_out_rows",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels.chain.decode import decode_best
-from skstruct.utils.arrays import read_only
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.sparse import read_only
 
 __all__ = ["Patience", "Stopping", "Watcher", "token_accuracy"]
 

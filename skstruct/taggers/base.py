@@ -21,8 +21,8 @@ from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.prediction import LinearChainMixin
-from skstruct.utils.arrays import read_only
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["BaseTagger"]

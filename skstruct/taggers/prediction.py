@@ -13,9 +13,9 @@ from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.training_set import batch_rows
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.scores import Chain, TransitionChain
-from skstruct.utils.arrays import read_only
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.sparse import read_only
 
 __all__ = ["LEARNT", "Labelling", "LinearChainMixin"]
 

@@ -1,4 +1,4 @@
-"""Dense and CSR matrices: converted, stacked, and taken apart for storage."""
+"""Matrices and arrays: converted, stacked, made read-only, and taken apart for storage."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = [
     "hstack",
     "merge_rows",
     "pack_matrix",
+    "read_only",
     "unpack_matrix",
     "vstack",
 ]
@@ -152,3 +153,24 @@ def pack_matrix(X):
 def unpack_matrix(matrix):
     """The matrix that `pack_matrix` took apart; anything else as it is."""
     return sp.csr_matrix(matrix[:3], shape=matrix[3]) if isinstance(matrix, tuple) else matrix
+
+
+def read_only(value):
+    """Make a read-only view of an array, or of every array of a record.
+
+    Numba has one type for writable arrays and another for read-only ones, such as memory maps, and
+    compiles a kernel for each. So what kernels only read is always read-only.
+
+    Parameters
+    ----------
+    value : ndarray or NamedTuple of such values
+
+    Returns
+    -------
+    value : ndarray or NamedTuple
+    """
+    if isinstance(value, tuple):
+        return type(value)(*map(read_only, value))
+    view = np.asarray(value).view()
+    view.flags.writeable = False
+    return view
