@@ -25,7 +25,7 @@ class BuildPy(build_py):
         if BASELINES and not self.editable_mode:
             root = Path(self.build_lib).absolute()
             folder = root / "skstruct" / "compiled" / "archives"
-            command = [sys.executable, "-m", "skstruct.compiled.build", str(folder)]
+            command = [sys.executable, "-m", "skstruct.ahead.build", str(folder)]
             if BASELINES != "all":
                 command += ["--baselines", BASELINES]
             # From there, where `-m` finds the copies.

@@ -44,8 +44,8 @@ llvm.get_host_cpu_features = lambda: features
 
 def call_everything(readme):
     """Run the workload and an example, in this process; nothing may be compiled."""
+    from skstruct.ahead.workload import run_step, steps
     from skstruct.compiled.cache import uses
-    from skstruct.compiled.workload import run_step, steps
 
     for step in steps():
         first, begin = len(uses), time.process_time()

@@ -1,5 +1,5 @@
 from . import crfpp, crfsuite, datasets, metrics
-from .compiled.warm import warm
+from .ahead.warm import warm
 from .features.dicts import SequenceVectorizer
 from .features.embeddings import EmbeddingVectorizer
 from .features.union import SequenceUnion

@@ -23,7 +23,7 @@ def main(arguments=None):
 
         show_versions()
         return
-    from skstruct.compiled.warm import warm as compile_ahead
+    from skstruct.ahead.warm import warm as compile_ahead
 
     begin = time.perf_counter()
     try:

@@ -8,7 +8,8 @@ import pytest
 
 import skstruct
 from skstruct.__main__ import main
-from skstruct.compiled import build, cache, workload
+from skstruct.ahead import build, workload
+from skstruct.compiled import cache
 
 needs_numba = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -63,7 +64,7 @@ def test_command_warm(monkeypatch, capsys):
         calls.append((names, options))
         return {"compiler": 3, "cache": 2, "x86-64-v3": 5}
 
-    monkeypatch.setattr("skstruct.compiled.warm.warm", warm)
+    monkeypatch.setattr("skstruct.ahead.warm.warm", warm)
     main(["warm", "CRFTagger", "--jobs", "2"])
     main(["warm", "--native"])
     assert calls == [

@@ -113,7 +113,7 @@ def write_archive(path, baseline, entries, called):
 
 
 def folder():
-    """Where the archives of this installation are."""
+    """Folder of the archives of this installation."""
     return resources.files("skstruct.compiled") / "archives"
 
 
@@ -178,7 +178,7 @@ def usable_archives():
 
 
 def _wanted():
-    """Whether nobody has asked for code of another kind."""
+    """Return True unless a setting asks for code of another kind."""
     config = numba.config
     settings = (config.CPU_NAME, config.CPU_FEATURES, os.environ.get("SKSTRUCT_KERNELS", "auto"))
     return settings == (None, None, "auto")

@@ -1,4 +1,4 @@
-"""What numba's dispatchers ask for compiled code, and give it to."""
+"""Cache of compiled kernels, which numba's dispatchers read and write."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def read_entry(content):
 
 
 def supported():
-    """Whether this release of numba has the private names that are used here."""
+    """Return True if this release of numba has the private names that are used here."""
     return all(
         hasattr(kind, name)
         for kind, name in (

@@ -41,7 +41,7 @@ def cache_folders(name):
 
 
 def is_native(folders):
-    """Whether what is compiled here comes before what came with the package."""
+    """Return True if kernels compiled here take precedence over those of the package."""
     return any((folder / NATIVE).exists() for folder in folders)
 
 

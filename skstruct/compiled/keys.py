@@ -77,7 +77,7 @@ def sources_hash():
 
 
 def sources_unchanged():
-    """Whether the files are still those that were hashed."""
+    """Return True if the files are still those that were hashed."""
     try:
         return _SOURCES is not None and _stamps() == _STAMPS
     except OSError:

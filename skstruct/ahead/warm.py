@@ -26,7 +26,7 @@ def warm(names=None, *, n_jobs=-1, native=False):
         Names of estimators, which are prepared for their default parameters. All estimators with
         all parameters by default.
     n_jobs : int, default=-1
-        How many processes compile side by side, -1 for as many as there are processors.
+        Number of processes; -1 for one a processor.
     native : bool, default=False
         Also compile what came with the package, for exactly this processor, and prefer it from now
         on. Most processors gain nothing by it.
@@ -34,8 +34,8 @@ def warm(names=None, *, n_jobs=-1, native=False):
     Returns
     -------
     counts : dict of str to int
-        How many kernels were compiled ("compiler"), were there already ("cache"), or came with the
-        package (under the name of the class of processors that they were built for).
+        Number of kernels that were compiled ("compiler"), were there already ("cache"), or came
+        with the package (under the name of the class of processors that they were built for).
 
     Raises
     ------
@@ -49,7 +49,7 @@ def warm(names=None, *, n_jobs=-1, native=False):
     {'compiler': 131}
     """
     # Imported here: these import every estimator.
-    from skstruct.compiled.workload import estimators, steps
+    from skstruct.ahead.workload import estimators, steps
 
     wanted = [names] if isinstance(names, str) else names
     unknown = sorted(set(wanted or ()) - set(estimators()))
@@ -80,8 +80,8 @@ def warm(names=None, *, n_jobs=-1, native=False):
 
 def _run(number, native):
     """Run one step in a process of its own; count where its kernels came from."""
+    from skstruct.ahead.workload import run_step, steps
     from skstruct.compiled import cache
-    from skstruct.compiled.workload import run_step, steps
 
     if native:
         os.environ["SKSTRUCT_KERNELS"] = "local"

@@ -1,6 +1,6 @@
 """Build the archives of compiled kernels that wheels carry.
 
-    python -m skstruct.compiled.build FOLDER --baselines x86-64-v3,x86-64-v4
+    python -m skstruct.ahead.build FOLDER --baselines x86-64-v3,x86-64-v4
 
 The first baseline is one that this processor meets: its kernels are called while they are compiled,
 which tells the types of their arguments. For the others they are compiled and never called.
@@ -43,7 +43,7 @@ def build(folder, baselines, n_jobs):
     baselines : list of str
         Names of processors; this one must have the features of the first.
     n_jobs : int
-        How many processes work at a time.
+        Number of processes.
     """
     from skstruct.compiled.archive import host_baselines
 
@@ -81,13 +81,13 @@ def _python(cache, baseline, *arguments):
         "SKSTRUCT_KERNELS": "local",
     }
     cache.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "skstruct.compiled.build", *arguments]
+    command = [sys.executable, "-m", "skstruct.ahead.build", *arguments]
     subprocess.run(command, check=True, env=environment)
 
 
 def _run_part(part):
     """Run the steps of one part, which compiles what they call."""
-    from skstruct.compiled.workload import run_step, steps
+    from skstruct.ahead.workload import run_step, steps
 
     listed = {name for names in PARTS for name in names}
     for step in steps():
@@ -100,8 +100,8 @@ def _record(path):
 
     With a full cache, these are all that are loaded: what kernels call is part of their code.
     """
+    from skstruct.ahead.workload import run_step, steps
     from skstruct.compiled.cache import uses
-    from skstruct.compiled.workload import run_step, steps
 
     for step in steps():
         run_step(step)
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is not None:
-        from skstruct.compiled.warm import number_symbols_from
+        from skstruct.ahead.warm import number_symbols_from
 
         number_symbols_from((1 + options.part) * 10**9)
     if options.run:
