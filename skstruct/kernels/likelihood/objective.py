@@ -3,8 +3,6 @@
 Where some labels are unknown, the likelihood is that of all labellings that agree with the others.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
@@ -21,7 +19,7 @@ from skstruct.kernels.chain.scores import (
     path_score,
     transition_buffer,
 )
-from skstruct.kernels.chain.transitions import Transitions, prepare_transitions
+from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.likelihood.parameters import add_state_gradient, state_scores
 from skstruct.kernels.vector.rows import add_matrix
 
@@ -71,61 +69,6 @@ def add_transition_gradient(features, first, last, scale, differences, out):
             flat[t, p] = 0.0
 
 
-class Workspace(NamedTuple):
-    """Scores and marginals of one sequence at a time, and the gradient by transition scores."""
-
-    scores: np.ndarray  # (length, n_labels), overwritten by forward-backward
-    marginals: np.ndarray  # (length, n_labels), and at last the gradient by the scores
-    scale: np.ndarray  # (length,)
-    transitions: Transitions  # or TokenTransitions
-    # Gradient by the transition scores: that of the chain, or of each token of the sequence.
-    differences: np.ndarray
-    slabs: np.ndarray  # transition marginals, before they are finished
-
-
-@jit
-def new_workspace(offsets, first, last, chain, out):
-    """Allocate a workspace for the sequences ``first:last``."""
-    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
-    transitions = prepare_transitions(transition_buffer(chain, length))
-    differences = transition_buffer(out, length)
-    slabs = np.zeros((1, n_labels, n_labels)) if len(chain) == N_PLAIN else differences[1:]
-    return Workspace(
-        np.empty((length, n_labels)),
-        np.empty((length, n_labels)),
-        np.empty(length),
-        transitions,
-        differences,
-        slabs,
-    )
-
-
-@jit
-def fill_scores(features, chain, first, last, work):
-    """Write the scores of the sequence of rows ``first:last``."""
-    chain_scores(features, chain, 1.0, first, last, work.scores)
-    if len(chain) > N_PLAIN:
-        chain_transition_scores(features, chain, 1.0, first, last, work.transitions.log)
-
-
-@jit
-def add_sequence_gradient(features, first, last, work, out):
-    """Add the gradient by the scores of one sequence to that by the weights."""
-    n_labels = out.transition.shape[0]
-    add_biases(work.marginals, last - first, out)
-    add_state_gradient(features, work.marginals, n_labels, first, last, out.weights)
-    if len(out) > N_PLAIN:
-        add_transition_gradient(features, first, last, 1.0, work.differences, out)
-
-
-@jit
-def finish_gradient(work, out):
-    """Add the transition marginals of all sequences, unless each sequence has added its own."""
-    if len(out) == N_PLAIN:
-        finish_transition_marginals(work.slabs, work.transitions)
-        add_matrix(work.slabs[0], out.transition)
-
-
 @jit
 def nll_gradient(
     features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
@@ -148,49 +91,78 @@ def nll_gradient(
     out : Chain
         The gradient or the diagonal is added here.
     """
-    work = new_workspace(offsets, first, last, chain, out)
-    scores, transitions, marginals = work.scores, work.transitions, work.marginals
-    nll = 0.0
-    for i in range(first, last):
-        a, b = offsets[i], offsets[i + 1]
-        if a == b:
-            continue
-        weight, gold = sequence_weight[i], labels[a:b]
-        fill_scores(features, chain, a, b, work)
-        gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
-        log_z = forward_backward(
-            scores, b - a, transitions, marginals, work.scale, weight, work.slabs
-        )
-        nll += weight * (log_z - gold_score)
-        if curved:
-            to_variances(marginals, b - a, weight)
-        else:
-            subtract_gold(marginals, gold, weight, work.differences)
-        add_sequence_gradient(counted, a, b, work, out)
-    finish_gradient(work, out)
-    return nll
-
-
-@jit
-def partial_nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, out):
-    """Weighted sum of the negative logarithms of the marginal likelihoods (see `nll_gradient`)."""
-    work = new_workspace(offsets, first, last, chain, out)
-    scores, transitions, marginals = work.scores, work.transitions, work.marginals
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(out, length)
+    slabs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        slabs = differences[1:]
     nll = 0.0
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
         weight = sequence_weight[i]
-        fill_scores(features, chain, a, b, work)
+        gold = labels[a:b]
+        chain_scores(features, chain, 1.0, a, b, scores)
+        if len(chain) > N_PLAIN:
+            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
+        gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
+        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, slabs)
+        nll += weight * (log_z - gold_score)
+        if curved:
+            to_variances(marginals, b - a, weight)
+        else:
+            subtract_gold(marginals, gold, weight, differences)
+        add_biases(marginals, b - a, out)
+        add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
+        if len(chain) > N_PLAIN:
+            add_transition_gradient(counted, a, b, 1.0, differences, out)
+    if len(chain) == N_PLAIN:
+        finish_transition_marginals(slabs, transitions)
+        add_matrix(slabs[0], out.transition)
+    return nll
+
+
+@jit
+def partial_nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, out):
+    """Weighted sum of the negative logarithms of the marginal likelihoods.
+
+    Parameters are those of `nll_gradient`, whose loop is repeated here: kernels that both share
+    would add several percent to the compile time of a first fit.
+    """
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    transitions = prepare_transitions(transition_buffer(chain, length))
+    differences = transition_buffer(out, length)
+    slabs = np.zeros((1, n_labels, n_labels))
+    if len(chain) > N_PLAIN:
+        slabs = differences[1:]
+    nll = 0.0
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        if a == b:
+            continue
+        weight = sequence_weight[i]
+        chain_scores(features, chain, 1.0, a, b, scores)
+        if len(chain) > N_PLAIN:
+            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
         kept = scores[: b - a].copy()
-        log_z = forward_backward(
-            scores, b - a, transitions, marginals, work.scale, weight, work.slabs
-        )
-        log_z -= subtract_agreeing(kept, labels[a:b], transitions, weight, marginals, work.slabs)
+        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, slabs)
+        log_z -= subtract_agreeing(kept, labels[a:b], transitions, weight, marginals, slabs)
         nll += weight * log_z
-        add_sequence_gradient(features, a, b, work, out)
-    finish_gradient(work, out)
+        add_biases(marginals, b - a, out)
+        add_state_gradient(features, marginals, n_labels, a, b, out.weights)
+        if len(chain) > N_PLAIN:
+            add_transition_gradient(features, a, b, 1.0, differences, out)
+    if len(chain) == N_PLAIN:
+        finish_transition_marginals(slabs, transitions)
+        add_matrix(slabs[0], out.transition)
     return nll
 
 
