@@ -332,7 +332,7 @@ def kernels_of(module):
     """Names of the functions that a module of kernels defines."""
     module = import_module(f"skstruct.kernels.{module}")
     return {
-        name
+        function.__name__
         for name, function in vars(module).items()
         if callable(function)
         and not inspect.isclass(function)
