@@ -190,7 +190,7 @@ def _make_tagger(model, templates, unigrams, observed):
     n_labels = len(model.labels)
     order = np.argsort(np.array(model.labels, dtype=object))
     scaled = model.factor * model.weights
-    # Positions in the file of the label pairs, in the order of the classes.
+    # Positions in the file of the transitions, in the order of the classes.
     pairs = (order[:, None] * n_labels + order).ravel()
 
     def weights_of(names, columns):

@@ -30,7 +30,7 @@ __all__ = ["NBestReranker"]
 class NBestReranker(Persistent, BaseEstimator):
     """Tagger whose n best label sequences are reranked.
 
-    A chain scores labels and label pairs. A reranker scores whole label sequences, and so can use
+    A chain scores labels and transitions. A reranker scores whole label sequences, and so can use
     features that a chain cannot: a word that has the same label everywhere, the words of a chunk,
     the number of chunks. It is trained by cross-fitting, on n-best lists of taggers that were not
     trained on the sequence, because a tagger's scores on its own training set are too optimistic.

@@ -154,10 +154,10 @@ class CRFDual:
         """Derivative of the weighted entropies with respect to the share of uniform marginals."""
         lengths = np.diff(self._problem.offsets)
         weight = self._problem.sample_weight
-        n_pairs = weight @ (lengths - 1)
+        n_transitions = weight @ (lengths - 1)
         n_nodes = weight @ (lengths == 1) - weight @ np.maximum(lengths - 2, 0)
         total = 0.0
-        for count, size in ((n_pairs, self._shape[1] ** 2), (n_nodes, self._shape[1])):
+        for count, size in ((n_transitions, self._shape[1] ** 2), (n_nodes, self._shape[1])):
             other = eta / size
             total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
         return total

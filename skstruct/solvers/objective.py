@@ -46,7 +46,7 @@ class CRFObjective:
     that occur in the training data at least `min_freq` times, or all of them. The
     parameter vector holds the state weights (see `skstruct.kernels.likelihood.parameters`), then
     the transition matrix, and the biases of all, first and last tokens. Features of transitions
-    come last, and are laid out like those of states, with pairs of labels for labels. Positions
+    come last, and are laid out like those of states, with transitions for labels. Positions
     that are no weights of the model are *pinned*: they are zero and so is their gradient.
 
     Parameters
@@ -136,22 +136,22 @@ class CRFObjective:
         self.n_weights = self.size - len(self._pinned)
         self._partial = []
 
-    def _add_transitions(self, rows, n_features, weight, min_freq, every_pair):
+    def _add_transitions(self, rows, n_features, weight, min_freq, every_transition):
         """Append the weights of features of transitions to the parameter vector."""
-        n_pairs = self.n_labels**2
-        if n_pairs > LAST:
+        n_transitions = self.n_labels**2
+        if n_transitions > LAST:
             raise ValueError(
                 f"{self.n_labels} classes; with features of transitions at most 181 are supported."
             )
         # Fail now rather than at the end; memory that is not written to is not used.
         zero_transition_weights(n_features, self.n_labels)
         labels = self.labels
-        pairs = np.zeros_like(labels)
-        pairs[1:] = labels[:-1] * self.n_labels + labels[1:]
-        pairs[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
+        transitions = np.zeros_like(labels)
+        transitions[1:] = labels[:-1] * self.n_labels + labels[1:]
+        transitions[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
         rows = without_first_tokens(rows, self.offsets)
         features, self._transition_place, pinned, n_transition_places = lay_out_rows(
-            rows, pairs, weight, n_features, n_pairs, min_freq, every_pair
+            rows, transitions, weight, n_features, n_transitions, min_freq, every_transition
         )
         self._features = TransitionStateFeatures(*self._features, features)
         self._cuts.append(self.size)

@@ -20,7 +20,7 @@ class StochasticAverageGradient:
 
     ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for every combination of a feature and a
     label. It converges linearly, needs no learning rate, and stores the gradient of each sequence
-    by its scores: of each token, and of the label pairs in sum.
+    by its scores: of each token, and of the transitions in sum.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer):
         Number of columns, ``2**31 - 1`` at most.
     n_transition_features : int, default=2**12
         Number of columns of the batch's ``transition_X``, if the template has features of
-        transitions. Each has a weight for every label pair.
+        transitions. Each has a weight for every transition.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of the values.
     n_jobs : int, default=None

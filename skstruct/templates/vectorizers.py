@@ -75,7 +75,7 @@ class TemplateVectorizer(BaseTemplateVectorizer):
     ``%x[@1,column]``                  value of the first token; ``@-1`` of the last
     ``U``, ``u``                       at the start of a line: a feature of tokens
     ``B``, ``b``                       at the start of a line: a feature of transitions; without a
-                                       macro, the label pairs, which all taggers have
+                                       macro, the transitions, which all taggers have
     ``*``                              at the start of a line: both
     ``#``                              starts a comment
     =================================  =============================================================
@@ -139,7 +139,7 @@ class TemplateVectorizer(BaseTemplateVectorizer):
     outside of the sequence.
 
     Lines such as ``B01:%x[-1,0]/%x[0,0]`` make a second matrix, the batch's ``transition_X``, with
-    features of the transition into each token. These have a weight for every label pair. First
+    features of the transition into each token. These have a weight for every transition. First
     tokens have none. ``get_transition_feature_names_out`` makes their names.
 
     Examples
