@@ -2,13 +2,11 @@
 
 import sys
 
-import lazy_loader
-
-from skstruct.utils.public_paths import MovedClasses
+from skstruct.utils.public_paths import MovedClasses, export_stub
 
 # What there is, `__init__.pyi` lists. Each name is imported when it is first asked for: kernels
 # take time to load, and hardly any program needs all of them.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = export_stub(__name__)
 
 __version__ = "0.1.0.dev0"
 

@@ -1,5 +1,6 @@
 from . import crfpp, crfsuite, datasets, metrics
 from .ahead.warm import warm
+from .compiled.versions import show_versions
 from .features.dicts import SequenceVectorizer
 from .features.embeddings import EmbeddingVectorizer
 from .features.union import SequenceUnion
@@ -17,7 +18,6 @@ from .taggers.sapo import SAPOTagger
 from .taggers.sdca import SDCACRF
 from .templates.hashing import HashingTemplateVectorizer
 from .templates.vectorizers import TemplateVectorizer
-from .utils.versions import show_versions
 
 __all__ = [
     "SDCACRF",

@@ -19,7 +19,7 @@ def main(arguments=None):
     warm.add_argument("--native", action="store_true", help="for exactly this processor")
     options = parser.parse_args(arguments)
     if options.command == "versions":
-        from skstruct.utils.versions import show_versions
+        from skstruct.compiled.versions import show_versions
 
         show_versions()
         return

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from skstruct import kernels
 from skstruct.crfsuite.model import read_bytes
-from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
@@ -201,13 +201,13 @@ def _make_tagger(model, templates, unigrams, observed):
     lines = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
     known = [name for name in lines if name in model.places]
     transition = weights_of(known, pairs).sum(axis=0).reshape(n_labels, n_labels)
-    chain = Chain(weights_of(unigrams, order), transition, *np.zeros((3, n_labels)))
+    chain = kernels.Chain(weights_of(unigrams, order), transition, *np.zeros((3, n_labels)))
     tagger = CRFTagger(fit_intercept=False)
     tagger.classes_ = np.array(model.labels, dtype=object)[order].astype(str)
     tagger.n_features_in_ = len(unigrams)
     if observed:
         tagger.n_transition_features_in_ = len(observed)
-        chain = TransitionChain(*chain, weights_of(observed, pairs))
+        chain = kernels.TransitionChain(*chain, weights_of(observed, pairs))
     tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger

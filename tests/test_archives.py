@@ -9,9 +9,10 @@ from importlib import resources
 import numba
 import pytest
 
-from skstruct.compiled import archive, cache, keys, log
+from skstruct.compiled import archive, cache, keys
 from skstruct.compiled.entries import DamagedEntry, read_entry
 from skstruct.kernels._jit import jit
+from skstruct.utils import log
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from skstruct import PerceptronTagger
-from skstruct.compiled import cache, entries, folders, keys, log
+from skstruct.compiled import cache, entries, folders, keys
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
+from skstruct.utils import log
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 

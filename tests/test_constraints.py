@@ -36,10 +36,10 @@ from skstruct import (
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
-from skstruct.kernels.chain.search import search_nbest
+from skstruct.kernels.chain.search import SEARCHES, search_nbest
 from skstruct.metrics import extract_chunks
 from skstruct.solvers.objective import CRFObjective, draw_order
-from skstruct.taggers.nbest import SEARCHES, make_search
+from skstruct.taggers.nbest import make_search
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 import skstruct
-from skstruct.kernels.chain.scores import Chain, TransitionChain
+from skstruct import kernels
 from skstruct.solvers.batch import MANY_TOKENS
 
 __all__ = ["Step", "estimators", "run_step", "steps"]
@@ -82,10 +82,10 @@ def _model(name, *, transition_features):
     """A fitted model that nothing was compiled for."""
     tagger, k = getattr(skstruct, name)(), len(LABELS)
     tagger.classes_, tagger.n_features_in_ = LABELS, N_FEATURES
-    chain = Chain(np.zeros((N_FEATURES, k)), np.zeros((k, k)), *np.zeros((3, k)))
+    chain = kernels.Chain(np.zeros((N_FEATURES, k)), np.zeros((k, k)), *np.zeros((3, k)))
     if transition_features:
         tagger.n_transition_features_in_ = 3
-        chain = TransitionChain(*chain, np.zeros((3, k * k)))
+        chain = kernels.TransitionChain(*chain, np.zeros((3, k * k)))
     tagger._set_chain(chain)
     return tagger
 

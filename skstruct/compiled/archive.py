@@ -21,7 +21,7 @@ import numba
 
 from skstruct.compiled.entries import Entry
 from skstruct.compiled.keys import environment
-from skstruct.compiled.log import tell_once
+from skstruct.utils.log import tell_once
 
 __all__ = [
     "all_baselines",

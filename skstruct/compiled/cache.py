@@ -13,7 +13,7 @@ from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
-from skstruct.compiled.log import tell_compiling, tell_once
+from skstruct.utils.log import tell_compiling, tell_once
 
 __all__ = ["Use", "attach_cache", "mark_native", "own_folders", "uses"]
 

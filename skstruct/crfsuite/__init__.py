@@ -4,6 +4,6 @@
 ``pycrfsuite``. Neither package has to be installed.
 """
 
-import lazy_loader
+from skstruct.utils.public_paths import export_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = export_stub(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels.chain.scores import Chain
+from skstruct import kernels
 
 __all__ = ["chain_from_model"]
 
@@ -39,4 +39,4 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
     places = (columns[model.states[:, 0]], codes[model.states[:, 1]])
     np.add.at(weights, places, model.state_weights)
     transition[codes[model.pairs[:, 0]], codes[model.pairs[:, 1]]] = model.pair_weights
-    return Chain(weights, transition, *np.zeros((3, n_labels)))
+    return kernels.Chain(weights, transition, *np.zeros((3, n_labels)))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import decode_model
-from skstruct.kernels.chain.scores import Chain, TransitionRows
 from skstruct.solvers.base import Solution
 
 __all__ = ["Settings", "solve", "train_with_crfsuite"]
@@ -89,7 +89,7 @@ def train_with_crfsuite(
     ValueError
         If the weight of a sequence is not a whole number, or X has transition features.
     """
-    if isinstance(training_set.rows, TransitionRows):
+    if isinstance(training_set.rows, kernels.TransitionRows):
         raise ValueError("solver='crfsuite' does not support transition features.")
     try:
         from pycrfsuite import Trainer
@@ -168,7 +168,7 @@ def _read_chain(data, n_features, n_labels):
     )
     # Copies, because views would keep the large array alive.
     biases = chain.weights[n_features:].copy()
-    return Chain(chain.weights[:n_features], chain.transition, *biases)
+    return kernels.Chain(chain.weights[:n_features], chain.transition, *biases)
 
 
 def _history(iterations):

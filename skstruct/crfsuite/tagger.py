@@ -11,14 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header
 from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
 from skstruct.features.attributes import read_tokens
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.marginals import decode_marginals
-from skstruct.kernels.chain.scores import Rows, path_score, sequence_scores
-from skstruct.kernels.chain.transitions import transition_tables
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
@@ -84,7 +81,7 @@ class Tagger:
         self._classes = estimator.classes_.tolist()
         self._codes = {label: code for code, label in enumerate(self._classes)}
         self._chain = read_only(estimator._chain())
-        self._transitions = transition_tables(self._chain.transition)
+        self._transitions = kernels.transition_tables(self._chain.transition)
         self._rows = self._found = None
 
     def open(self, name):
@@ -168,7 +165,9 @@ class Tagger:
         if self._rows is None:
             return []
         codes = np.empty(len(self._rows.indptr) - 1, np.int32)
-        decode_best(self._rows, read_only(np.array([0, len(codes)])), 0, 1, self._chain, codes)
+        kernels.decode_best(
+            self._rows, read_only(np.array([0, len(codes)])), 0, 1, self._chain, codes
+        )
         return [self._classes[code] for code in codes.tolist()]
 
     def marginal(self, y, pos):
@@ -209,8 +208,8 @@ class Tagger:
                 f"Got {len(codes)} labels for {len(marginals)} tokens; pass one for each token."
             )
         scores = np.empty(marginals.shape)
-        sequence_scores(self._rows, 0, len(codes), self._chain, scores)
-        score = path_score(scores, len(codes), self._chain.transition, codes)
+        kernels.sequence_scores(self._rows, 0, len(codes), self._chain, scores)
+        score = kernels.path_score(scores, len(codes), self._chain.transition, codes)
         return math.exp(score - log_partition)
 
     def info(self):
@@ -279,7 +278,7 @@ class Tagger:
         data[positions] = values
         known = columns >= 0
         indptr = np.concatenate([[0], np.cumsum(known)])[np.cumsum([0, *lengths])]
-        return read_only(Rows(indptr, columns[known], data[known]))
+        return read_only(kernels.Rows(indptr, columns[known], data[known]))
 
     def _probabilities(self):
         """Marginals and log-partition of the sequence that was set last, cached."""
@@ -289,7 +288,7 @@ class Tagger:
         if self._found is None:
             n = len(self._rows.indptr) - 1
             marginals, log_partition = np.empty((n, len(self._classes))), np.empty(1)
-            decode_marginals(
+            kernels.decode_marginals(
                 self._rows,
                 read_only(np.array([0, n])),
                 0,

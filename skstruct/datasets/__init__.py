@@ -5,6 +5,6 @@ downloaded once from the addresses in `originals`. `conll` reads column files, t
 corpora, by way of `text_lines`.
 """
 
-import lazy_loader
+from skstruct.utils.public_paths import export_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = export_stub(__name__)

@@ -5,6 +5,6 @@ word vectors, `union` combines the outputs of several vectorisers, and `mixin` c
 of the estimators' input. `attributes`, `arrays` and `columns` read the tokens.
 """
 
-import lazy_loader
+from skstruct.utils.public_paths import export_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = export_stub(__name__)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.constraints import check_labelling, first_impossible, forbid
 from skstruct.input.formats import place
-from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.scores import Chain, Rows
 from skstruct.utils.sparse import read_only
 
 __all__ = [
@@ -133,9 +132,9 @@ def check_completable(known, offsets, classes, possible):
     if np.all(known >= 0):
         return
     k = len(classes)
-    nothing = Rows(np.zeros(len(known) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    chain = forbid(Chain(np.zeros((0, k)), np.zeros((k, k)), *np.zeros((3, k))), possible)
+    nothing = kernels.Rows(np.zeros(len(known) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+    chain = forbid(kernels.Chain(np.zeros((0, k)), np.zeros((k, k)), *np.zeros((3, k))), possible)
     rows, chain = clamp(nothing, chain, known)
     codes = np.empty(len(known), np.int32)
-    decode_best(rows, offsets, 0, len(offsets) - 1, chain, codes)
+    kernels.decode_best(rows, offsets, 0, len(offsets) - 1, chain, codes)
     check_decoded(codes, known, offsets, possible)

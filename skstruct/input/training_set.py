@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.chain.scores import Rows, TransitionRows
+from skstruct import kernels
 from skstruct.utils.sparse import as_csr, read_only
 
 __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
@@ -15,7 +15,7 @@ __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition
 class TrainingSet(NamedTuple):
     """A validated training set."""
 
-    rows: Rows  # or TransitionRows
+    rows: kernels.Rows  # or TransitionRows
     offsets: np.ndarray  # (n_sequences + 1,)
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
@@ -47,14 +47,16 @@ def as_rows(X):
     X = as_csr(X)
     data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
-    return read_only(Rows(indptr, indices, data))
+    return read_only(kernels.Rows(indptr, indices, data))
 
 
 def batch_rows(batch):
     """Convert a batch to the layout of the kernels, with its transition features if any."""
     rows = as_rows(batch.X)
     return (
-        rows if batch.transition_X is None else TransitionRows(*rows, as_rows(batch.transition_X))
+        rows
+        if batch.transition_X is None
+        else kernels.TransitionRows(*rows, as_rows(batch.transition_X))
     )
 
 
@@ -65,7 +67,7 @@ def take_rows(rows, kept):
     source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
     data = rows.data[source] if rows.data.size else rows.data
     taken = rows._replace(indptr=indptr, indices=rows.indices[source], data=data)
-    if isinstance(rows, TransitionRows):
+    if isinstance(rows, kernels.TransitionRows):
         taken = taken._replace(transitions=take_rows(rows.transitions, kept))
     return read_only(taken)
 

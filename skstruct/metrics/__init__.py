@@ -14,6 +14,6 @@ scheme, use ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 tokens and sequences, `scorers` the ready-made scorers, and `labels` checks and compares labels.
 """
 
-import lazy_loader
+from skstruct.utils.public_paths import export_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = export_stub(__name__)

@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.kernels.chain.scores import Rows
-from skstruct.kernels.online.appearance import by_appearance, reorder
-from skstruct.kernels.online.loop import NORM, SCALE, EpochResult, Schedule
+from skstruct import kernels
 from skstruct.online.pieces import cut_sequences
 from skstruct.online.state import averaged, check_finite, new_state, not_finite
 from skstruct.solvers.base import Solution
@@ -113,7 +111,7 @@ class OnlineLearner:
         training_set = watcher.hold_out(training_set, random_state)
         state = self.new_state(start)
         if start is not None:
-            reorder(state.chain.weights, np.argsort(rank))
+            kernels.reorder(state.chain.weights, np.argsort(rank))
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
@@ -128,7 +126,7 @@ class OnlineLearner:
                 complaint = f"Still improving after max_iter={settings.max_iter} epochs."
         chain = watcher.best or averaged(state, overwrite=mixture is None)
         check_finite(chain, self._model.possible, epoch)
-        reorder(chain.weights, rank)
+        kernels.reorder(chain.weights, rank)
         return Solution(chain, history.arrays(), epoch, complaint=complaint)
 
     def new_state(self, start=None):
@@ -203,10 +201,12 @@ class OnlineLearner:
             )
 
         if mixture is None:
-            result = EpochResult(*visit(samples, owner, state))
+            result = kernels.EpochResult(*visit(samples, owner, state))
         else:
             result = mixture.run_epoch(visit, samples, owner)
-        weight_norm = state.progress[SCALE] * np.sqrt(np.maximum(state.progress[NORM], 0.0))
+        weight_norm = state.progress[kernels.SCALE] * np.sqrt(
+            np.maximum(state.progress[kernels.NORM], 0.0)
+        )
         if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
             raise not_finite(number)
         lengths = samples[:, 1] - samples[:, 0]
@@ -243,7 +243,7 @@ class OnlineLearner:
                 f"the number of samples, {n_samples}."
             )
         decay = settings.decay ** (1 / n_visits)
-        return Schedule(float(decay), float(penalty), settings.fit_intercept)
+        return kernels.Schedule(float(decay), float(penalty), settings.fit_intercept)
 
     def _new_mixture(self, state, training_set):
         """Shards that learn side by side, None if there is one only."""
@@ -271,7 +271,7 @@ class OnlineLearner:
 
 def _in_order_of_appearance(training_set, n_features):
     """Renumber the features in the order in which the learner meets them; return their ranks."""
-    rows = Rows(*training_set.rows[: len(Rows._fields)])
-    rank, rows = by_appearance(rows, n_features)
+    rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
+    rank, rows = kernels.by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
     return rank, training_set._replace(rows=rows)

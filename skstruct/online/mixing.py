@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.online.loop import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult, OnlineState
-from skstruct.kernels.online.mixing import mix
+from skstruct import kernels
 from skstruct.utils.parallel import range_runner, run_tasks
 
 __all__ = ["Mixture"]
@@ -46,7 +44,7 @@ class Mixture:
         self._weights = kind(*(np.repeat(part[None], n_shards, axis=0) for part in state.chain))
         self._lags = kind(*(np.zeros((n_shards, *part.shape)) for part in state.lag))
         first = kind(*(part[0] for part in self._weights))
-        self.state = OnlineState(first, state.lag, state.progress)
+        self.state = kernels.OnlineState(first, state.lag, state.progress)
 
     def run_epoch(self, visit, samples, owner):
         """Let every shard visit its samples, and mix.
@@ -73,21 +71,26 @@ class Mixture:
 
         results = run_tasks(on_shard, self.n_shards, self.n_jobs)
         self._mix(np.array([state.progress for state in states]))
-        return EpochResult(*(sum(column) for column in zip(*results, strict=True)))
+        return kernels.EpochResult(*(sum(column) for column in zip(*results, strict=True)))
 
     def _shard_state(self, s):
         progress = np.zeros_like(self.state.progress)
-        progress[[NORM, SCALE, RATE]] = self.state.progress[[NORM, SCALE, RATE]]
+        progress[[kernels.NORM, kernels.SCALE, kernels.RATE]] = self.state.progress[
+            [kernels.NORM, kernels.SCALE, kernels.RATE]
+        ]
         kind = type(self._weights)
         chain, lag = (kind(*(part[s] for part in parts)) for parts in (self._weights, self._lags))
-        return OnlineState(chain, lag, progress)
+        return kernels.OnlineState(chain, lag, progress)
 
     def _mix(self, progress):
         average = self.state.lag.weights.shape[0] > 0
-        shares, totals = progress[:, SCALE] / self.n_shards, progress[:, TOTAL].copy()
+        shares, totals = (
+            progress[:, kernels.SCALE] / self.n_shards,
+            progress[:, kernels.TOTAL].copy(),
+        )
 
         def mix_rows(shards, lags, lag, first, last):
-            return mix(shards, lags, shares, totals, first, last, lag)
+            return kernels.mix(shards, lags, shares, totals, first, last, lag)
 
         weights, *others = zip(self._weights, self._lags, self.state.lag, strict=True)
         norm_of = []
@@ -101,7 +104,7 @@ class Mixture:
             norms = run(lambda _, first, last: mix_rows(*weights, first, last))
         now = self.state.progress
         # Weights of transition features, if any, come after the fields that all chains have.
-        norms += norm_of[len(Chain._fields) - 1 :]
-        now[NORM], now[SCALE], now[TOTAL] = sum(norms), 1.0, 0.0
-        now[RATE] = progress[:, RATE].mean()
-        now[SEEN] += progress[:, SEEN].sum()
+        norms += norm_of[len(kernels.Chain._fields) - 1 :]
+        now[kernels.NORM], now[kernels.SCALE], now[kernels.TOTAL] = sum(norms), 1.0, 0.0
+        now[kernels.RATE] = progress[:, kernels.RATE].mean()
+        now[kernels.SEEN] += progress[:, kernels.SEEN].sum()

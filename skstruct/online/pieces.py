@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct import kernels
+
 __all__ = ["cut_sequences"]
 
 
@@ -40,11 +42,10 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
         whole = np.ones_like(lengths)
         return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
     # Imported where it is needed: structure regularisation is an option.
-    from skstruct.kernels.online.cut import cut
 
     target = np.full(len(lengths), float(mini_length)) if mini_length else lengths / structure_alpha
     target = np.maximum(target, 1.0)
     most = np.ceil(lengths / np.floor(target)).astype(np.int64)
     # One number for the end at which the short rest is left, and one for each length.
     n_draws = int(most.sum()) + len(lengths)
-    return cut(offsets, target, random_state.uniform(size=n_draws))
+    return kernels.cut(offsets, target, random_state.uniform(size=n_draws))

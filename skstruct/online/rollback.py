@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels.chain.scores import Chain, TransitionChain
-from skstruct.kernels.online.loop import RATE, SCALE, SMALLEST_SCALE
+from skstruct import kernels
 
 __all__ = ["Undo", "may_rescale"]
 
@@ -29,7 +28,7 @@ class Undo:
         self._state = state
         self._progress = state.progress.copy()
         self._features = [_distinct(rows.indices, len(state.chain.weights))]
-        if isinstance(state.chain, TransitionChain):
+        if isinstance(state.chain, kernels.TransitionChain):
             self._features.append(
                 _distinct(rows.transitions.indices, len(state.chain.transition_weights))
             )
@@ -54,18 +53,18 @@ class Undo:
 
     def _places(self, chain):
         """Rows of each part of a chain that the pass can change."""
-        everything = [...] * (len(Chain._fields) - 1)
+        everything = [...] * (len(kernels.Chain._fields) - 1)
         return [self._features[0], *everything, *self._features[1:]]
 
 
 def may_rescale(state, l2, n_samples):
     """Return True if a pass over so many samples may multiply the scale into all weights."""
-    shrinkage = state.progress[RATE] * l2 / max(n_samples, 1)
+    shrinkage = state.progress[kernels.RATE] * l2 / max(n_samples, 1)
     if shrinkage >= 1:
         return True
     # Half of it, to allow for rounding.
-    least = np.log(state.progress[SCALE] / 2) + n_samples * np.log1p(-shrinkage)
-    return least <= np.log(SMALLEST_SCALE)
+    least = np.log(state.progress[kernels.SCALE] / 2) + n_samples * np.log1p(-shrinkage)
+    return least <= np.log(kernels.SMALLEST_SCALE)
 
 
 def _distinct(indices, n):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skstruct.kernels.online.sgd import crf_epoch
+from skstruct import kernels
 from skstruct.online.learner import OnlineLearner, Settings, UpdateRule
 
 __all__ = ["Settings", "learner", "solve"]
@@ -10,11 +10,10 @@ __all__ = ["Settings", "learner", "solve"]
 
 def _epoch_for(training_set):
     if training_set.labels.min(initial=0) >= 0:
-        return crf_epoch
+        return kernels.crf_epoch
     # Imported where it is needed: few training sets have tokens without a label.
-    from skstruct.kernels.online.partial import partial_crf_epoch
 
-    return partial_crf_epoch
+    return kernels.partial_crf_epoch
 
 
 def learner(model, settings):

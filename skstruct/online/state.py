@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.constraints import WEIGHTS, forbid, without_forbidden
-from skstruct.kernels.chain.scores import TransitionChain
-from skstruct.kernels.online.loop import (
-    N_PROGRESS,
-    NORM,
-    RATE,
-    SCALE,
-    SEEN,
-    TOTAL,
-    OnlineState,
-    subtract_lag,
-)
 
 __all__ = ["averaged", "check_finite", "new_state", "not_finite"]
 
@@ -46,10 +36,10 @@ def new_state(model, *, average, learning_rate, start=None):
     if not average:
         none = None if model.n_transition_features is None else 0
         averages = averages._replace(n_features=0, n_transition_features=none)
-    progress = np.zeros(N_PROGRESS)
-    progress[NORM] = 0.0 if start is None else _squared_norm(chain)
-    progress[SCALE], progress[RATE] = 1.0, learning_rate
-    return OnlineState(chain, averages.zero_chain(), progress)
+    progress = np.zeros(kernels.N_PROGRESS)
+    progress[kernels.NORM] = 0.0 if start is None else _squared_norm(chain)
+    progress[kernels.SCALE], progress[kernels.RATE] = 1.0, learning_rate
+    return kernels.OnlineState(chain, averages.zero_chain(), progress)
 
 
 def averaged(state, *, overwrite=False):
@@ -67,16 +57,19 @@ def averaged(state, *, overwrite=False):
     chain : Chain
     """
     progress = state.progress
-    factor, lag_factor = progress[SCALE], 0.0
+    factor, lag_factor = progress[kernels.SCALE], 0.0
     target = state.chain
-    if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
-        factor, lag_factor = progress[TOTAL] / progress[SEEN], 1 / progress[SEEN]
+    if state.lag.weights.shape[0] > 0 and progress[kernels.SEEN] > 0:
+        factor, lag_factor = (
+            progress[kernels.TOTAL] / progress[kernels.SEEN],
+            1 / progress[kernels.SEEN],
+        )
         target = state.lag
     forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
     parts = []
     for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
         part = out if overwrite else np.empty_like(weights)
-        subtract_lag(
+        kernels.subtract_lag(
             np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part)
         )
         parts.append(part)
@@ -106,6 +99,6 @@ def not_finite(epoch):
 def _squared_norm(chain):
     """Squared norm of the weights of features."""
     norm = np.square(chain.weights).sum()
-    if isinstance(chain, TransitionChain):
+    if isinstance(chain, kernels.TransitionChain):
         norm += np.square(chain.transition_weights).sum()
     return norm

@@ -8,15 +8,13 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from skstruct.compiled.log import compiling_announced
+from skstruct import kernels
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.rerank.learn import Groups, without_shared
-from skstruct.kernels.rerank.losses import BAYES_RISK, HINGE, LOG, LOGISTIC, group_softmax
 from skstruct.rerankers.groups import (
     errors_name_groups,
     read_baseline_score,
@@ -25,13 +23,15 @@ from skstruct.rerankers.groups import (
     take_out,
 )
 from skstruct.utils.history import History
+from skstruct.utils.log import compiling_announced
 from skstruct.utils.persistence import Persistent, check_array_shape
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error
 
-__all__ = ["LOSSES", "BaseReranker"]
+__all__ = ["LOSS_OPTIONS", "BaseReranker"]
 
-LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "log": LOG, "bayes_risk": BAYES_RISK}
+# Names of the losses, whose codes `kernels.LOSSES` has.
+LOSS_OPTIONS = StrOptions({"bayes_risk", "hinge", "log", "logistic"})
 
 
 class BaseReranker(Persistent, FeatureInput, BaseEstimator):
@@ -229,7 +229,7 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         """
         format, batch, base = self._read_X(X, baseline_score)
         proba = np.empty(batch.n_rows)
-        group_softmax(self._linear(batch, base), batch.offsets, proba)
+        kernels.group_softmax(self._linear(batch, base), batch.offsets, proba)
         return split_groups(proba, batch.offsets, format)
 
     def score(self, X, y, sample_weight=None, baseline_score=None):
@@ -313,9 +313,9 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
             )
         costs, by_cost = read_costs(y, batch.offsets)
         sample_weight = self._read_sample_weight(sample_weight, batch)
-        rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
+        rows = kernels.without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
         costs, base, weight = map(read_only, (costs, base, sample_weight))
-        return Groups(rows, batch.offsets, costs, base, weight), by_cost
+        return kernels.Groups(rows, batch.offsets, costs, base, weight), by_cost
 
     def _read_sample_weight(self, sample_weight, batch):
         """Finite, non-negative weights of the groups, at least one of them positive."""

@@ -6,13 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.rerank.learn import (
-    DescentRule,
-    DescentState,
-    Tally,
-    descent_epoch,
-    pay_all,
-)
+from skstruct import kernels
 from skstruct.rerankers.base import BaseReranker
 
 __all__ = ["Descent", "DescentReranker"]
@@ -22,7 +16,7 @@ class Descent(NamedTuple):
     """Settings that distinguish one descent learner from another."""
 
     loss: int  # code of the loss
-    rule: DescentRule
+    rule: kernels.DescentRule
     average: bool  # predict with the average of the weights after every group
 
 
@@ -34,7 +28,7 @@ class DescentReranker(BaseReranker):
 
     def _start(self, n_features, n_groups):
         _, rule, average = self._descent()
-        return DescentState(
+        return kernels.DescentState(
             weights=np.zeros(n_features),
             shrunk=np.zeros(n_features if rule.gravity > 0 else 0),
             lag=np.zeros(n_features if average else 0),
@@ -43,8 +37,8 @@ class DescentReranker(BaseReranker):
 
     def _epoch(self, groups, order, state):
         loss, rule, _ = self._descent()
-        tally = Tally(*descent_epoch(groups, order, loss, rule, state))
-        pay_all(state)
+        tally = kernels.Tally(*kernels.descent_epoch(groups, order, loss, rule, state))
+        kernels.pay_all(state)
         return tally, np.count_nonzero(state.weights)
 
     def _finish(self, groups, state):

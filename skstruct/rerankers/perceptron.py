@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from skstruct.kernels.rerank.learn import DescentRule
-from skstruct.kernels.rerank.losses import HINGE
+from skstruct import kernels
 from skstruct.rerankers.descent import Descent, DescentReranker
 from skstruct.utils.public_paths import set_module
 
@@ -94,5 +93,7 @@ class PerceptronReranker(DescentReranker):
 
     def _descent(self):
         # On a mistake, the gradient of the hinge loss is the difference of the two candidates.
-        rule = DescentRule(learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1)
-        return Descent(HINGE, rule, self.average)
+        rule = kernels.DescentRule(
+            learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1
+        )
+        return Descent(kernels.HINGE, rule, self.average)

@@ -6,8 +6,8 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.kernels.rerank.learn import DescentRule
-from skstruct.rerankers.base import LOSSES
+from skstruct import kernels
+from skstruct.rerankers.base import LOSS_OPTIONS
 from skstruct.rerankers.descent import Descent, DescentReranker
 from skstruct.utils.public_paths import set_module
 
@@ -69,7 +69,7 @@ class SGDReranker(DescentReranker):
 
     _parameter_constraints: dict = {
         **DescentReranker._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [LOSS_OPTIONS],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"invsqrt", "constant"})],
     }
@@ -100,11 +100,11 @@ class SGDReranker(DescentReranker):
         )
 
     def _descent(self):
-        rule = DescentRule(
+        rule = kernels.DescentRule(
             learning_rate=float(self.learning_rate),
             decay=self.schedule == "invsqrt",
             on_mistakes=False,
             gravity=0.0,
             period=1,
         )
-        return Descent(LOSSES[self.loss], rule, average=False)
+        return Descent(kernels.LOSSES[self.loss], rule, average=False)

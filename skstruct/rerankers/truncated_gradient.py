@@ -6,8 +6,8 @@ from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.kernels.rerank.learn import DescentRule
-from skstruct.rerankers.base import LOSSES
+from skstruct import kernels
+from skstruct.rerankers.base import LOSS_OPTIONS
 from skstruct.rerankers.descent import Descent, DescentReranker
 from skstruct.utils.public_paths import set_module
 
@@ -80,7 +80,7 @@ class TruncatedGradientReranker(DescentReranker):
 
     _parameter_constraints: dict = {
         **DescentReranker._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [LOSS_OPTIONS],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"invsqrt", "constant"})],
         "gravity": [Interval(Real, 0, None, closed="left")],
@@ -117,11 +117,11 @@ class TruncatedGradientReranker(DescentReranker):
         )
 
     def _descent(self):
-        rule = DescentRule(
+        rule = kernels.DescentRule(
             learning_rate=float(self.learning_rate),
             decay=self.schedule == "invsqrt",
             on_mistakes=False,
             gravity=float(self.gravity),
             period=int(self.period),
         )
-        return Descent(LOSSES[self.loss], rule, average=False)
+        return Descent(kernels.LOSSES[self.loss], rule, average=False)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.rerank.learn import without_shared
-from skstruct.kernels.rerank.vote import Electorate, Histories, build_histories, count_votes
 from skstruct.utils.parallel import range_runner
 
-__all__ = ["Electorate", "Histories", "count_all_votes", "feature_histories"]
+__all__ = ["count_all_votes", "feature_histories"]
 
 
 def feature_histories(rows, epochs, n_features):
@@ -32,16 +31,16 @@ def feature_histories(rows, epochs, n_features):
     """
     counts, candidates, factors = (np.concatenate(parts) for parts in zip(*epochs, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return build_histories(rows, indptr, candidates, factors, n_features)
+    return kernels.build_histories(rows, indptr, candidates, factors, n_features)
 
 
 def count_all_votes(batch, base, electorate, n_jobs):
     """Votes of each candidate of a batch, (n_rows,)."""
-    rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
+    rows = kernels.without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
     votes = np.empty(batch.n_rows, np.int64)
 
     def count(_, first, last):
-        count_votes(rows, batch.offsets, first, last, base, electorate, votes)
+        kernels.count_votes(rows, batch.offsets, first, last, base, electorate, votes)
 
     with range_runner(batch.offsets, n_jobs) as run:
         run(count)

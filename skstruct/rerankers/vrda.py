@@ -8,16 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.kernels.rerank.learn import (
-    DualAverage,
-    Mean,
-    Record,
-    Tally,
-    dual_weights,
-    mean_weights,
-    vrda_epoch,
-)
-from skstruct.rerankers.base import LOSSES, BaseReranker
+from skstruct import kernels
+from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["VRDAReranker"]
@@ -128,7 +120,7 @@ class VRDAReranker(BaseReranker):
 
     _parameter_constraints: dict = {
         **BaseReranker._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [LOSS_OPTIONS],
         "l1": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, None, closed="neither")],
         "prediction": [StrOptions({"vote", "average", "last"})],
@@ -165,13 +157,13 @@ class VRDAReranker(BaseReranker):
     def _start(self, n_features, n_groups):
         most = self.max_iter * n_groups  # mistakes that are possible
         n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, most + 2)
-        mean = Mean(
+        mean = kernels.Mean(
             since=np.zeros(n_averaged, np.int64),
             total=np.zeros(n_averaged),
             by_root=np.zeros(n_sums),
             times_root=np.zeros(n_sums),
         )
-        average = DualAverage(
+        average = kernels.DualAverage(
             gradient_sum=np.zeros(n_features),
             n_updates=np.zeros(1, np.int64),
             votes=np.zeros(most + 1, np.int64),
@@ -185,8 +177,10 @@ class VRDAReranker(BaseReranker):
         votes = self.prediction == "vote"
         # Only voting rebuilds the single predictors, from the changes made at each mistake.
         changes = np.zeros(len(groups.costs) if votes else 0)
-        record = Record(np.empty(len(order), np.int64), changes)
-        tally = Tally(*vrda_epoch(groups, order, LOSSES[self.loss], state.average, record))
+        record = kernels.Record(np.empty(len(order), np.int64), changes)
+        tally = kernels.Tally(
+            *kernels.vrda_epoch(groups, order, kernels.LOSSES[self.loss], state.average, record)
+        )
         if votes:
             mistaken = record.group[: tally.mistakes]
             state.epochs.append(_moving_candidates(groups.offsets, mistaken, record.change))
@@ -195,7 +189,7 @@ class VRDAReranker(BaseReranker):
     def _fill_last_weights(self, state):
         """Fill in the weights of the last predictor; return the number of non-zero ones."""
         average = state.average
-        return dual_weights(
+        return kernels.dual_weights(
             average.gradient_sum, average.n_updates[0], average.l1, average.eta, state.weights
         )
 
@@ -205,7 +199,7 @@ class VRDAReranker(BaseReranker):
         self.coef_ = state.weights
         self.__dict__.pop("_histories", None)
         if self.prediction != "last":
-            mean_weights(state.average, self.coef_)
+            kernels.mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
             # Optional: compiled code for the vote alone.
             from skstruct.rerankers.voting import feature_histories
@@ -216,10 +210,10 @@ class VRDAReranker(BaseReranker):
         if self.prediction != "vote":
             return self._linear(batch, base)
         # Optional: compiled code for the vote alone.
-        from skstruct.rerankers.voting import Electorate, Histories, count_all_votes
+        from skstruct.rerankers.voting import count_all_votes
 
-        histories = Histories(*self._histories)
-        electorate = Electorate(histories, self.votes_, float(self.l1), float(self.eta))
+        histories = kernels.Histories(*self._histories)
+        electorate = kernels.Electorate(histories, self.votes_, float(self.l1), float(self.eta))
         votes = count_all_votes(batch, base, electorate, self.n_jobs)
         return votes / max(self.votes_.sum(), 1)
 
@@ -227,7 +221,7 @@ class VRDAReranker(BaseReranker):
 class _Training(NamedTuple):
     """State of VRDA during training."""
 
-    average: DualAverage
+    average: kernels.DualAverage
     weights: np.ndarray  # (n_features,) room for the weights of the last predictor
     epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.constraints import forbid
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.kernels.chain.scores import Chain, TransitionChain
 
 if TYPE_CHECKING:
     from skstruct.input.constraints import Constraint
@@ -52,10 +52,10 @@ class Model(NamedTuple):
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
         k = self.n_labels
-        chain = Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        chain = kernels.Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
         if self.n_transition_features is not None:
             weights = zero_transition_weights(self.n_transition_features, k)
-            chain = TransitionChain(*chain, weights)
+            chain = kernels.TransitionChain(*chain, weights)
         return chain if self.possible is None else forbid(chain, self.possible)
 
 
@@ -78,7 +78,7 @@ class Solution(NamedTuple):
         Text of a `ConvergenceWarning`; None where there is nothing to complain about.
     """
 
-    chain: Chain
+    chain: kernels.Chain
     history: dict
     n_iter: int
     bound: float | None = None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.kernels.likelihood.lbfgs import dot
+from skstruct import kernels
 from skstruct.solvers.base import Solution, not_converged
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
@@ -75,8 +75,8 @@ def _minimize(objective, settings, start, watcher):
                 epoch=iteration,
                 objective=point.value,
                 bound=bound,
-                gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
-                weight_norm=np.sqrt(dot(point.x, point.x)),
+                gradient_norm=np.sqrt(kernels.dot(point.gradient, point.gradient)),
+                weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
             )
             converged = bound <= settings.tol * point.value or _stalled(history, settings.tol)
             stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023

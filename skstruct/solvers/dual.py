@@ -7,20 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from skstruct import kernels
 from skstruct.input.constraints import forbid
-from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.chain.transitions import transition_tables
-from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
-from skstruct.kernels.dual.problem import Problem, renumber_features
-from skstruct.kernels.dual.sampling import build_tree
-from skstruct.kernels.dual.sdca import Dual, Sampling, sdca_updates
-from skstruct.kernels.dual.start import (
-    mix_with_gold,
-    set_marginals,
-    squared_radii,
-    start_slope,
-)
-from skstruct.kernels.likelihood.lbfgs import dot
 
 __all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
 
@@ -86,13 +74,13 @@ class CRFDual:
     ):
         self._possible = possible
         _, offsets, labels, weight = training_set
-        found = renumber_features(training_set.rows, offsets, n_features)
+        found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
-        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
         self.n_sequences = n_sequences = len(weight)
         n_rows = len(labels)
         self._shape = n_features, n_labels
-        self._dual = Dual(
+        self._dual = kernels.Dual(
             np.empty((n_rows, n_labels)),
             np.empty((n_rows - n_sequences, n_labels**2), dtype),
             np.zeros(n_sequences),
@@ -122,16 +110,22 @@ class CRFDual:
         else:
             chain = forbid(chain, self._possible)
             chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
-            transitions = transition_tables(chain.transition)
-            run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
+            transitions = kernels.transition_tables(chain.transition)
+            run(
+                lambda _, a, b: kernels.set_marginals(
+                    self._problem, a, b, chain, transitions, self._dual
+                )
+            )
             self.n_oracle_calls += self.n_sequences
 
             def slope(eta):
-                return sum(run(lambda _, a, b: start_slope(self._problem, a, b, self._dual, eta)))
+                return sum(
+                    run(lambda _, a, b: kernels.start_slope(self._problem, a, b, self._dual, eta))
+                )
 
         self._set_conjugate_chain(run)
         eta = self._best_share(slope)
-        run(lambda _, a, b: mix_with_gold(self._problem, a, b, self._dual, eta))
+        run(lambda _, a, b: kernels.mix_with_gold(self._problem, a, b, self._dual, eta))
         # The conjugate weights are linear in the distributions and zero at the gold labels.
         self._scale_chain(eta)
 
@@ -167,14 +161,14 @@ class CRFDual:
         weight = self._problem.sample_weight
         smoothness = np.ones_like(weight)
         if "importance" in scheme:
-            radii = squared_radii(self._problem, self._distinct)
+            radii = kernels.squared_radii(self._problem, self._distinct)
             smoothness = self._problem.l2 + weight * radii
         adaptive = "gap" in scheme or scheme == "max"
         factor = weight * smoothness if "gap" in scheme else weight
         largest = scheme == "max"
         priority = factor * self._dual.gap if adaptive else smoothness
-        return Sampling(
-            build_tree(priority, largest),
+        return kernels.Sampling(
+            kernels.build_tree(priority, largest),
             factor if adaptive else np.empty(0),
             largest,
             0.0 if scheme == "uniform" else float(nonuniformity),
@@ -191,7 +185,7 @@ class CRFDual:
             self._update(np.empty(0, np.int64), part, sampling, line_search_tol)
 
     def _update(self, order, draws, sampling, tol):
-        sdca_updates(
+        kernels.sdca_updates(
             self._problem, self._distinct, order, draws, self._dual, self._chain, sampling, tol
         )
         self.n_updates += len(order) + len(draws)
@@ -202,7 +196,7 @@ class CRFDual:
         if len(sampling.factor) == 0:
             return sampling
         priority = sampling.factor * self._dual.gap
-        return sampling._replace(tree=build_tree(priority, sampling.largest))
+        return sampling._replace(tree=kernels.build_tree(priority, sampling.largest))
 
     def estimate(self):
         """Estimate the certificate without a pass over the data.
@@ -218,9 +212,9 @@ class CRFDual:
     def certify(self, run):
         """Recompute the weights from the dual variables, and both objectives from scratch."""
         entropy = self._set_conjugate_chain(run)
-        transitions = transition_tables(self._chain.transition)
+        transitions = kernels.transition_tables(self._chain.transition)
         nll = run(
-            lambda _, first, last: true_gaps(
+            lambda _, first, last: kernels.true_gaps(
                 self._problem, first, last, self._dual, self._chain, transitions
             )
         )
@@ -243,7 +237,7 @@ class CRFDual:
         """Set the weights to those conjugate to the dual variables; return the sum of entropies."""
         parts = [self._zero_chain() for _ in range(run.n_ranges)]
         entropies = run(
-            lambda number, first, last: conjugate_sum(
+            lambda number, first, last: kernels.conjugate_sum(
                 self._problem, first, last, self._dual, parts[number]
             )
         )
@@ -256,7 +250,7 @@ class CRFDual:
 
     def _zero_chain(self):
         n_features, k = self._shape
-        chain = Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        chain = kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
         return chain if self._possible is None else forbid(chain, self._possible)
 
     def _scale_chain(self, factor):
@@ -265,7 +259,7 @@ class CRFDual:
 
     def _square_norm(self):
         chain = self._chain if self._possible is None else forbid(self._chain, None)
-        return sum(dot(part.ravel(), part.ravel()) for part in chain)
+        return sum(kernels.dot(part.ravel(), part.ravel()) for part in chain)
 
 
 def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):

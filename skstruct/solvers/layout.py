@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.training_set import take_rows
-from skstruct.kernels.chain.scores import Rows
-from skstruct.kernels.likelihood.parameters import (
-    StateFeatures,
-    TransitionStateFeatures,
-    group_by_feature,
-    lay_out,
-    point_to_rows,
-)
 from skstruct.utils.sparse import read_only
 
 __all__ = [
@@ -31,12 +24,12 @@ def lay_out_rows(rows, labels, weight, n_features, n_labels, min_freq, every_lab
     not weights of the model, and the number of places.
     """
     counted = rows if weight is None else _weighted_rows(rows, weight)
-    observed = group_by_feature(*_labelled(counted, labels), n_features)
+    observed = kernels.group_by_feature(*_labelled(counted, labels), n_features)
     if np.any(labels < 0):
         # Features that no labelled token has may still have weights for all labels.
-        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features)
+        *_, order = kernels.group_by_feature(rows, np.zeros_like(labels), n_features)
         observed = (*observed[:-1], order)
-    place, width, short_labels, pinned, n_places = lay_out(
+    place, width, short_labels, pinned, n_places = kernels.lay_out(
         *observed, n_labels, float(min_freq), every_label
     )
     if n_places > np.iinfo(np.int32).max:
@@ -44,8 +37,13 @@ def lay_out_rows(rows, labels, weight, n_features, n_labels, min_freq, every_lab
             f"{n_places} weights are more than the 2,147,483,647 that are supported; "
             "use fewer features or a larger min_freq."
         )
-    pointers = point_to_rows(rows, place, width)
-    return StateFeatures(*pointers, short_labels, len(short_labels)), place, pinned, n_places
+    pointers = kernels.point_to_rows(rows, place, width)
+    return (
+        kernels.StateFeatures(*pointers, short_labels, len(short_labels)),
+        place,
+        pinned,
+        n_places,
+    )
 
 
 def _labelled(rows, labels):
@@ -60,7 +58,7 @@ def _weighted_rows(rows, weight):
         return rows
     weight = np.repeat(weight, np.diff(rows.indptr))
     data = weight * rows.data if rows.data.size else weight
-    return read_only(Rows(rows.indptr, rows.indices, data))
+    return read_only(kernels.Rows(rows.indptr, rows.indices, data))
 
 
 def without_first_tokens(rows, offsets):
@@ -73,13 +71,13 @@ def without_first_tokens(rows, offsets):
     kept = np.repeat(reached, counts)
     indptr = np.concatenate([[0], np.cumsum(counts * reached)])
     data = rows.data[kept] if rows.data.size else rows.data
-    return read_only(Rows(indptr, rows.indices[kept], data))
+    return read_only(kernels.Rows(indptr, rows.indices[kept], data))
 
 
 def squared(features):
     """Square the values of features."""
     squares = features._replace(data=np.square(features.data))
-    if isinstance(features, TransitionStateFeatures):
+    if isinstance(features, kernels.TransitionStateFeatures):
         squares = squares._replace(transitions=squared(features.transitions))
     return squares
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.likelihood.lbfgs import add_scaled, descent_direction, dot, remember
+from skstruct import kernels
 
 __all__ = ["Iterate", "minimize_lbfgs"]
 
@@ -78,10 +78,12 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         elif step == _LONG_RUN and order:
             metric **= _METRIC_POWERS[1] / _METRIC_POWERS[0]
             newest = y[order[0]]
-            scale = 1.0 / (rho[order[0]] * dot(newest * metric, newest))
+            scale = 1.0 / (rho[order[0]] * kernels.dot(newest * metric, newest))
         newest_first = np.array(order, np.int64)
-        descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
-        slope = dot(current.gradient, direction)
+        kernels.descent_direction(
+            s, y, rho, newest_first, scale, metric, current.gradient, direction
+        )
+        slope = kernels.dot(current.gradient, direction)
         if not order and slope < 0:
             # The curvature is unknown: a step of length one.
             direction /= np.sqrt(-slope)
@@ -95,7 +97,7 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
             continue
         slot = order[-1] if len(order) == memory else _free_slot(order)
         change = (following.x, current.x, following.gradient, current.gradient)
-        sy, yy = remember(*change, metric, s[slot], y[slot])
+        sy, yy = kernels.remember(*change, metric, s[slot], y[slot])
         order = [i for i in order if i != slot]
         if sy > 1e-10 * yy:
             rho[slot], scale = 1.0 / sy, sy / yy
@@ -116,12 +118,12 @@ def _line_search(value_and_gradient, start, direction, slope, spare):
     # Near the minimum rounding hides the decrease.
     slack = 1e-13 * abs(start.value)
     for _ in range(_MAX_TRIALS):
-        add_scaled(start.x, step, direction, spare.x)
+        kernels.add_scaled(start.x, step, direction, spare.x)
         value = value_and_gradient(spare.x, spare.gradient)
         if not value <= start.value + _DECREASE * step * slope + slack:
             high = step
             step = _interpolate(low, step, value, start.value, slope)
-        elif dot(spare.gradient, direction) < _CURVATURE * slope:
+        elif kernels.dot(spare.gradient, direction) < _CURVATURE * slope:
             low = step
             step = 2 * low if high == np.inf else (low + high) / 2
         else:

@@ -6,17 +6,9 @@ from itertools import islice
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.constraints import WEIGHTS, forbid
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.kernels.chain.scores import Chain, Rows, TransitionChain, TransitionRows
-from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
-from skstruct.kernels.likelihood.lbfgs import dot
-from skstruct.kernels.likelihood.objective import nll_gradient, partial_nll_gradient
-from skstruct.kernels.likelihood.parameters import (
-    LAST,
-    TransitionStateFeatures,
-    copy_rows,
-)
 from skstruct.solvers.layout import (
     lay_out_rows,
     squared,
@@ -107,7 +99,7 @@ class CRFObjective:
         self.n_labels = n_labels
         # Weight of each token.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
-        rows = Rows(*training_set.rows[: len(Rows._fields)])
+        rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
         self._features, self._place, pinned, n_state = lay_out_rows(
             rows, self.labels, weight, n_features, n_labels, min_freq, all_possible_states
         )
@@ -125,7 +117,7 @@ class CRFObjective:
         self._pinned = np.concatenate([pinned, no_transition, no_bias])
         self.size = n_chain
         self._transition_place = None
-        if isinstance(training_set.rows, TransitionRows):
+        if isinstance(training_set.rows, kernels.TransitionRows):
             self._add_transitions(
                 training_set.rows.transitions,
                 n_transition_features,
@@ -139,7 +131,7 @@ class CRFObjective:
     def _add_transitions(self, rows, n_features, weight, min_freq, every_transition):
         """Append the weights of features of transitions to the parameter vector."""
         n_transitions = self.n_labels**2
-        if n_transitions > LAST:
+        if n_transitions > kernels.LAST:
             raise ValueError(
                 f"{self.n_labels} classes; with features of transitions at most 181 are supported."
             )
@@ -153,7 +145,7 @@ class CRFObjective:
         features, self._transition_place, pinned, n_transition_places = lay_out_rows(
             rows, transitions, weight, n_features, n_transitions, min_freq, every_transition
         )
-        self._features = TransitionStateFeatures(*self._features, features)
+        self._features = kernels.TransitionStateFeatures(*self._features, features)
         self._cuts.append(self.size)
         self._pinned = np.concatenate([self._pinned, self.size + pinned])
         self.size += n_transition_places
@@ -180,13 +172,15 @@ class CRFObjective:
         def nll(first, last, out):
             where = self.offsets, first, last
             if self.partial:
-                return partial_nll_gradient(features, *where, labels, weight, chain, out)
-            return nll_gradient(features, features, *where, labels, weight, chain, False, out)
+                return kernels.partial_nll_gradient(features, *where, labels, weight, chain, out)
+            return kernels.nll_gradient(
+                features, features, *where, labels, weight, chain, False, out
+            )
 
         value = sum(self._sum_over_ranges(nll, out, run))
         out += self.l2 * theta
         out[self._pinned] = 0.0
-        return value + self.l2 / 2 * dot(theta, theta)
+        return value + self.l2 / 2 * kernels.dot(theta, theta)
 
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
@@ -196,7 +190,7 @@ class CRFObjective:
 
         def nll(first, last, out):
             where = self.offsets, first, last
-            return nll_gradient(features, squares, *where, labels, weight, chain, True, out)
+            return kernels.nll_gradient(features, squares, *where, labels, weight, chain, True, out)
 
         self._sum_over_ranges(nll, out, run)
         # Without penalty the curvature of a weight may be close to zero.
@@ -272,7 +266,7 @@ class CRFObjective:
         while True:
             for name in () if self._possible is None else WEIGHTS:
                 getattr(chain, name)[~getattr(self._possible, name)] = -np.inf
-            dual_free_epoch(
+            kernels.dual_free_epoch(
                 self._features,
                 self.offsets,
                 order,
@@ -285,7 +279,7 @@ class CRFObjective:
             # Pinned positions have changed with the others.
             theta[self._pinned] = 0.0
             priority = self.sample_weight * memory.divergence
-            objective = self.sample_weight @ memory.loss + l2 / 2 * dot(theta, theta)
+            objective = self.sample_weight @ memory.loss + l2 / 2 * kernels.dot(theta, theta)
             yield theta, objective, priority.sum()
             order = draw_order(priority, random_state)
 
@@ -295,7 +289,7 @@ class CRFObjective:
         n_slabs = n_sequences if self._transition_place is None else n_rows
         if 4 * (n_rows * k + n_slabs * k * k) > _MOST_MEMORY:
             return None
-        return Memory(
+        return kernels.Memory(
             np.zeros((n_rows, k), np.float32),
             np.zeros((n_slabs, k * k), np.float32),
             *np.zeros((3, n_sequences)),
@@ -317,7 +311,7 @@ class CRFObjective:
         """
         if self.partial:
             return np.inf
-        square = dot(gradient, gradient)
+        square = kernels.dot(gradient, gradient)
         if square == 0:
             return 0.0
         return square / (2 * self.l2) if self.l2 > 0 else np.inf
@@ -325,14 +319,14 @@ class CRFObjective:
     def pack(self, chain):
         """Copy the weights of a chain that the model has into a parameter vector."""
         theta = np.zeros(self.size)
-        copy_rows(theta, self._place, self._features.labels, chain.weights, True)
+        kernels.copy_rows(theta, self._place, self._features.labels, chain.weights, True)
         parts = self._split(theta)
         chain = forbid(chain, None)
-        for name in Chain._fields[1:]:
+        for name in kernels.Chain._fields[1:]:
             getattr(parts, name)[...] = getattr(chain, name)
         if self._transition_place is not None:
             labels = self._features.transitions.labels
-            copy_rows(
+            kernels.copy_rows(
                 parts.transition_weights,
                 self._transition_place,
                 labels,
@@ -349,19 +343,19 @@ class CRFObjective:
         """
         parts = self._constrained(theta)
         weights = np.zeros((self.n_features, self.n_labels))
-        copy_rows(theta, self._place, self._features.labels, weights, False)
-        chain = Chain(weights, *(part.copy() for part in parts[1:5]))
+        kernels.copy_rows(theta, self._place, self._features.labels, weights, False)
+        chain = kernels.Chain(weights, *(part.copy() for part in parts[1:5]))
         if self._transition_place is None:
             return chain
         weights_of_transitions = zero_transition_weights(len(self._transition_place), self.n_labels)
-        copy_rows(
+        kernels.copy_rows(
             parts.transition_weights,
             self._transition_place,
             self._features.transitions.labels,
             weights_of_transitions,
             False,
         )
-        return TransitionChain(*chain, weights_of_transitions)
+        return kernels.TransitionChain(*chain, weights_of_transitions)
 
     def _constrained(self, theta):
         """Split as `_split` does, with minus infinity for impossible labellings."""
@@ -371,8 +365,8 @@ class CRFObjective:
     def _split(self, theta):
         k = self.n_labels
         state, transition, biases, *transition_weights = np.split(theta, self._cuts)
-        chain = Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
-        return TransitionChain(*chain, *transition_weights) if transition_weights else chain
+        chain = kernels.Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
+        return kernels.TransitionChain(*chain, *transition_weights) if transition_weights else chain
 
 
 def draw_order(priority, random_state):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
-from skstruct.kernels.dual.problem import Problem, renumber_features
-from skstruct.kernels.likelihood.lbfgs import dot
+from skstruct import kernels
 from skstruct.solvers.stochastic import Settings, run_epochs
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
@@ -47,13 +44,13 @@ class ExponentiatedGradient:
 
     def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
         _, offsets, labels, weight = training_set
-        found = renumber_features(training_set.rows, offsets, n_features)
+        found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
-        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
         self.n_sequences, k = len(weight), n_labels
         by_row, by_sequence = (len(labels), k), (self.n_sequences, k, k)
-        self._state = Exponentiated(
-            Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k))),
+        self._state = kernels.Exponentiated(
+            kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k))),
             np.empty(by_row),
             np.empty(by_sequence),
             np.empty(by_row),
@@ -64,7 +61,7 @@ class ExponentiatedGradient:
         self.n_updates = self.n_oracle_calls = 0
         self._duals = []
         if n_labels == 1:
-            start_dual(self._problem, self._state, 0.0)
+            kernels.start_dual(self._problem, self._state, 0.0)
             return
         self._start(_TRIAL_SHARE)
         self._start(self._best_share(self._square_norm() / _TRIAL_SHARE**2))
@@ -72,10 +69,10 @@ class ExponentiatedGradient:
     def _start(self, share):
         """Give the wrong labels of a token this share of its probability."""
         others = self._state.node.shape[1] - 1
-        start_dual(self._problem, self._state, float(np.log((1 - share) / share * others)))
+        kernels.start_dual(self._problem, self._state, float(np.log((1 - share) / share * others)))
         for part in self._state.chain:
             part[...] = 0.0
-        conjugate_to(self._problem, self._distinct, self._state)
+        kernels.conjugate_to(self._problem, self._distinct, self._state)
 
     def _best_share(self, square):
         """Maximise the lower bound over the share, to which the weights are proportional."""
@@ -107,7 +104,7 @@ class ExponentiatedGradient:
 
     def steps(self, order):
         """Visit the sequences in `order`."""
-        self.n_oracle_calls += oeg_steps(self._problem, self._distinct, order, self._state)
+        self.n_oracle_calls += kernels.oeg_steps(self._problem, self._distinct, order, self._state)
         self.n_updates += len(order)
 
     def dual(self):
@@ -128,10 +125,10 @@ class ExponentiatedGradient:
     def chain(self):
         """Weights in the order of the features."""
         chain = self._state.chain
-        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+        return kernels.Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
 
     def _square_norm(self):
-        return sum(dot(part.ravel(), part.ravel()) for part in self._state.chain)
+        return sum(kernels.dot(part.ravel(), part.ravel()) for part in self._state.chain)
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -11,7 +11,7 @@ from itertools import count
 
 import numpy as np
 
-from skstruct.kernels.likelihood.lbfgs import descent_direction, dot, remember
+from skstruct import kernels
 from skstruct.solvers.lbfgs import Iterate
 
 __all__ = ["minimize_owlqn"]
@@ -56,11 +56,13 @@ def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
     yield current
     while True:
         newest_first = np.array(order, np.int64)
-        descent_direction(s, y, rho, newest_first, scale, metric, current.gradient, direction)
+        kernels.descent_direction(
+            s, y, rho, newest_first, scale, metric, current.gradient, direction
+        )
         # The objective is known to decrease only where the subgradient agrees.
         direction[direction * current.gradient >= 0] = 0.0
         if not order:
-            norm = np.sqrt(dot(direction, direction))
+            norm = np.sqrt(kernels.dot(direction, direction))
             direction /= max(norm, np.finfo(float).tiny)
         following = _line_search(value_and_gradient, current, direction, l1, next_smooth)
         if following is None:
@@ -70,7 +72,9 @@ def minimize_owlqn(value_and_gradient, x, l1, *, memory=10):
             order, scale = [], 1.0
             continue
         slot = order[-1] if len(order) == memory else next(i for i in count() if i not in order)
-        sy, yy = remember(following.x, current.x, next_smooth, smooth, metric, s[slot], y[slot])
+        sy, yy = kernels.remember(
+            following.x, current.x, next_smooth, smooth, metric, s[slot], y[slot]
+        )
         order = [i for i in order if i != slot]
         if sy > 1e-10 * yy:
             rho[slot], scale = 1.0 / sy, sy / yy
@@ -106,7 +110,7 @@ def _line_search(value_and_gradient, start, direction, l1, smooth):
     for _ in range(_MAX_TRIALS):
         x = start.x + step * direction
         x[x * orthant <= 0] = 0.0
-        decrease = dot(start.gradient, x - start.x)
+        decrease = kernels.dot(start.gradient, x - start.x)
         if not decrease < 0:
             return None
         value = value_and_gradient(x, smooth) + l1 * np.abs(x).sum()

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.constraints import forbid
-from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.dual.problem import Problem, renumber_features
-from skstruct.kernels.dual.sag import N_PROGRESS, SCALE, AverageGradient, sag_steps, settle
-from skstruct.kernels.dual.sampling import build_tree
-from skstruct.kernels.likelihood.lbfgs import dot
 from skstruct.solvers.stochastic import Settings, run_epochs
 
 __all__ = ["Settings", "StochasticAverageGradient", "solve"]
@@ -59,26 +55,26 @@ class StochasticAverageGradient:
         possible=None,
     ):
         _, offsets, labels, weight = training_set
-        found = renumber_features(training_set.rows, offsets, n_features)
+        found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
-        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
         self._nonuniformity = float(nonuniformity)
         self.n_sequences, k = len(weight), n_labels
         nothing = np.zeros(self.n_sequences)
-        self._state = AverageGradient(
+        self._state = kernels.AverageGradient(
             *(
-                Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+                kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
                 for _ in range(2)
             ),
             np.zeros(n_features),
             np.zeros((len(labels), k)),
             np.zeros((self.n_sequences, k * k)),
             nothing,
-            build_tree(nothing, False),
-            build_tree(nothing, True),
-            np.zeros(N_PROGRESS),
+            kernels.build_tree(nothing, False),
+            kernels.build_tree(nothing, True),
+            np.zeros(kernels.N_SAG_PROGRESS),
         )
-        self._state.progress[SCALE] = 1.0
+        self._state.progress[kernels.SAG_SCALE] = 1.0
         self.n_updates = self.n_oracle_calls = 0
         if possible is not None:
             chain = forbid(self._state.chain, possible)
@@ -110,11 +106,11 @@ class StochasticAverageGradient:
     def steps(self, order, draws):
         """Visit the sequences in `order`, then one for each of the uniform random numbers."""
         self._visit(order, draws, move=True)
-        settle(self._state)
+        kernels.settle(self._state)
         self.n_updates += len(order) + len(draws)
 
     def _visit(self, order, draws, *, move):
-        self.n_oracle_calls += sag_steps(
+        self.n_oracle_calls += kernels.sag_steps(
             self._problem, self._distinct, order, draws, self._nonuniformity, move, self._state
         )
 
@@ -123,7 +119,7 @@ class StochasticAverageGradient:
         square = 0.0
         for weights, total in zip(forbid(self._state.chain, None), self._state.total, strict=True):
             gradient = (self._problem.l2 * weights + total).ravel()
-            square += dot(gradient, gradient)
+            square += kernels.dot(gradient, gradient)
         return float(np.sqrt(square))
 
     def estimate(self):
@@ -138,7 +134,7 @@ class StochasticAverageGradient:
     def chain(self):
         """Weights in the order of the features."""
         chain = self._state.chain
-        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+        return kernels.Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
 
 
 def solve(training_set, model, settings, start, watcher):

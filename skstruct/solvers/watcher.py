@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.chain.decode import decode_best
+from skstruct import kernels
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.sparse import read_only
 
@@ -182,7 +182,7 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     predicted, chain = np.empty(len(data.labels), np.int32), read_only(chain)
     with range_runner(data.offsets, n_jobs) as run:
         run(
-            lambda _, first, last: decode_best(
+            lambda _, first, last: kernels.decode_best(
                 data.rows, data.offsets, first, last, chain, predicted
             )
         )

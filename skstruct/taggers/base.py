@@ -12,7 +12,6 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from skstruct.compiled.log import compiling_announced
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
@@ -21,6 +20,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.prediction import LinearChainMixin
+from skstruct.utils.log import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error

@@ -5,7 +5,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
+from skstruct import kernels
 from skstruct.taggers.search import SearchTagger
 from skstruct.utils.public_paths import set_module
 
@@ -145,8 +145,6 @@ class MIRATagger(SearchTagger):
         "update": [StrOptions({"hildreth", "sequential"})],
     }
 
-    _epoch = staticmethod(mira_epoch)
-
     def __init__(
         self,
         *,
@@ -196,14 +194,18 @@ class MIRATagger(SearchTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    @property
+    def _epoch(self):
+        return kernels.mira_epoch
+
     def _settings(self):
         model = self._model()
         n_slots = max(model.n_features, model.n_transition_features or 0, model.n_labels**2)
-        return Margin(
+        return kernels.Margin(
             self._search(),
             self.cost == "hamming",
             float(self.C),
-            MAX_PASSES if self.update == "hildreth" else 1,
+            kernels.MAX_PASSES if self.update == "hildreth" else 1,
             self.fit_intercept,
             np.full(n_slots, -1, np.int32),
         )

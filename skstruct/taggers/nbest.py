@@ -6,14 +6,10 @@ from numbers import Integral
 
 import numpy as np
 
-from skstruct.kernels.chain.nbest import n_possible
-from skstruct.kernels.chain.scores import longest
-from skstruct.kernels.chain.search import ASTAR, BEAM, KBEST, Search, search_range
+from skstruct import kernels
 from skstruct.utils.parallel import range_runner
 
-__all__ = ["SEARCHES", "check_search", "make_search", "search_sequences"]
-
-SEARCHES = {"astar": ASTAR, "kbest": KBEST, "beam": BEAM}
+__all__ = ["check_search", "make_search", "search_sequences"]
 
 
 def make_search(n_best, search, beam_width, *, count_misses=False):
@@ -33,7 +29,7 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
     # More than that does not fit into memory, and its product with the labels into an integer.
     n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
     misses = np.zeros(1 if count_misses else 0, np.int64)
-    return Search(n_best, SEARCHES[search], max(n_best, beam_width), misses)
+    return kernels.Search(n_best, kernels.SEARCHES[search], max(n_best, beam_width), misses)
 
 
 def check_search(n_best, search, beam_width):
@@ -41,8 +37,9 @@ def check_search(n_best, search, beam_width):
     for name, value in (("n_best", n_best), ("beam_width", beam_width)):
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a positive integer, got {value!r}.")
-    if search not in SEARCHES:
-        raise ValueError(f"search must be one of {', '.join(map(repr, SEARCHES))}, got {search!r}.")
+    if search not in kernels.SEARCHES:
+        names = ", ".join(map(repr, kernels.SEARCHES))
+        raise ValueError(f"search must be one of {names}, got {search!r}.")
 
 
 def search_sequences(rows, offsets, chain, search, n_jobs):
@@ -70,14 +67,14 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
         Number of labellings found for each sequence; the rest of the arrays is undefined.
     """
     n_sequences = len(offsets) - 1
-    length = longest(offsets, 0, n_sequences)
-    n_best = n_possible(length, chain.transition.shape[0], search.n_best)
+    length = kernels.longest(offsets, 0, n_sequences)
+    n_best = kernels.n_possible(length, chain.transition.shape[0], search.n_best)
     codes = np.zeros((n_best, offsets[-1]), np.int32)
     scores = np.empty((n_sequences, n_best))
     counts = np.empty(n_sequences, np.int64)
     with range_runner(offsets, n_jobs) as run:
         run(
-            lambda _, first, last: search_range(
+            lambda _, first, last: kernels.search_range(
                 rows, offsets, first, last, chain, search, codes, scores, counts
             )
         )

@@ -6,13 +6,12 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
-from skstruct.compiled.log import compiling_announced
+from skstruct import kernels
 from skstruct.input.constraints import forbid
-from skstruct.kernels.chain.scores import Chain, TransitionChain
-from skstruct.kernels.online.loop import N_PROGRESS, OnlineState
 from skstruct.online.state import averaged, check_finite
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.history import History
+from skstruct.utils.log import compiling_announced
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["PartialFitMixin"]
@@ -47,7 +46,6 @@ class PartialFitMixin:
     """
 
     _state = None
-    _records = (OnlineState, Chain, TransitionChain)
     # Attributes that no longer hold after `partial_fit`.
     _learnt = LEARNT
     coef_ = _Deferred()
@@ -56,6 +54,10 @@ class PartialFitMixin:
     start_ = _Deferred()
     end_ = _Deferred()
     transition_coef_ = _Deferred()
+
+    @property
+    def _records(self):
+        return kernels.OnlineState, kernels.Chain, kernels.TransitionChain
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -106,7 +108,7 @@ class PartialFitMixin:
             learner.run_epoch(training_set, state, random_state, history, n_epochs)
             # The norm has shown that the weights of features are finite.
             no_features = np.empty((0, len(self.classes_)))
-            others = Chain(no_features, *state.chain[1 : len(Chain._fields)])
+            others = kernels.Chain(no_features, *state.chain[1 : len(kernels.Chain._fields)])
             check_finite(others, model.possible, n_epochs)
             self._forget(*self._learnt)
             self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
@@ -130,7 +132,7 @@ class PartialFitMixin:
             # Imported where it is needed: only stored taggers are checked.
             from skstruct.taggers.stored import check_learner
 
-            check_learner(self, self._state, N_PROGRESS)
+            check_learner(self, self._state, kernels.N_PROGRESS)
 
     def _restore_state(self):
         # A tagger that this one is a copy of may change the arrays in place.

@@ -1,6 +1,6 @@
 """The structured perceptron."""
 
-from skstruct.kernels.online.perceptron import perceptron_epoch
+from skstruct import kernels
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.public_paths import set_module
 
@@ -114,8 +114,6 @@ class PerceptronTagger(OnlineTagger):
     array([list(['DET', 'NOUN'])], dtype=object)
     """
 
-    _epoch = staticmethod(perceptron_epoch)
-
     def __init__(
         self,
         *,
@@ -152,6 +150,10 @@ class PerceptronTagger(OnlineTagger):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+
+    @property
+    def _epoch(self):
+        return kernels.perceptron_epoch
 
     def _merit(self, history):
         return -history["mistakes"][-1]

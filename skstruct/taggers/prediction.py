@@ -8,11 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from skstruct import kernels
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.training_set import batch_rows
-from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.scores import Chain, TransitionChain
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
@@ -77,7 +76,11 @@ class LinearChainMixin:
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = np.empty(batch.n_rows, np.int32)
         with range_runner(batch.offsets, self.n_jobs) as run:
-            run(lambda _, first, last: decode_best(rows, batch.offsets, first, last, chain, codes))
+            run(
+                lambda _, first, last: kernels.decode_best(
+                    rows, batch.offsets, first, last, chain, codes
+                )
+            )
         if known is not None or possible is not None:
             from skstruct.input.known_labels import check_decoded
 
@@ -221,10 +224,8 @@ class LinearChainMixin:
     def _marginals(self, offsets, rows, chain, known, possible):
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
         # Imported where it is needed: taggers that only predict labels do without.
-        from skstruct.kernels.chain.marginals import decode_marginals
-        from skstruct.kernels.chain.transitions import transition_tables
 
-        transitions = transition_tables(chain.transition)
+        transitions = kernels.transition_tables(chain.transition)
         forbids = known is not None or possible is not None
         if forbids:
             transitions = transitions._replace(forbids=True)
@@ -232,7 +233,7 @@ class LinearChainMixin:
         log_partition = np.empty(len(offsets) - 1)
         with range_runner(offsets, self.n_jobs) as run:
             run(
-                lambda _, first, last: decode_marginals(
+                lambda _, first, last: kernels.decode_marginals(
                     rows, offsets, first, last, chain, transitions, marginals, log_partition
                 )
             )
@@ -255,7 +256,7 @@ class LinearChainMixin:
         self.start_ = chain.start
         self.end_ = chain.end
         self._forget("transition_coef_")
-        if isinstance(chain, TransitionChain):
+        if isinstance(chain, kernels.TransitionChain):
             k = len(chain.intercept)
             self.transition_coef_ = chain.transition_weights.reshape(-1, k, k).transpose(1, 2, 0)
 
@@ -264,7 +265,7 @@ class LinearChainMixin:
             return np.ascontiguousarray(a, dtype=np.float64)
 
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        chain = Chain(
+        chain = kernels.Chain(
             kernel_array(coef.T),
             kernel_array(self.transition_),
             kernel_array(self.intercept_),
@@ -274,7 +275,7 @@ class LinearChainMixin:
         if not hasattr(self, "transition_coef_"):
             return chain
         weights = self.transition_coef_.transpose(2, 0, 1)
-        return TransitionChain(
+        return kernels.TransitionChain(
             *chain, kernel_array(weights).reshape(len(weights), chain.transition.size)
         )
 

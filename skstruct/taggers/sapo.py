@@ -4,7 +4,7 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval
 
-from skstruct.kernels.online.sapo import sapo_epoch
+from skstruct import kernels
 from skstruct.taggers.search import SearchTagger
 from skstruct.utils.public_paths import set_module
 
@@ -142,8 +142,6 @@ class SAPOTagger(SearchTagger):
         "decay": [Interval(Real, 0, 1, closed="right")],
     }
 
-    _epoch = staticmethod(sapo_epoch)
-
     def __init__(
         self,
         *,
@@ -192,6 +190,10 @@ class SAPOTagger(SearchTagger):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+
+    @property
+    def _epoch(self):
+        return kernels.sapo_epoch
 
     def _settings(self):
         return self._search()

@@ -6,7 +6,7 @@ from numbers import Integral
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.taggers.nbest import SEARCHES, make_search
+from skstruct.taggers.nbest import make_search
 from skstruct.taggers.online import OnlineTagger
 
 __all__ = ["SearchTagger"]
@@ -18,7 +18,7 @@ class SearchTagger(OnlineTagger):
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
         "n_best": [Interval(Integral, 1, None, closed="left")],
-        "search": [StrOptions(set(SEARCHES))],
+        "search": [StrOptions({"astar", "beam", "kbest"})],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
     }
 

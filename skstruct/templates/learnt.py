@@ -6,14 +6,7 @@ from itertools import compress
 
 import numpy as np
 
-from skstruct.kernels.templates.combine import (
-    NOT_FOUND_YET,
-    Features,
-    fill_slots,
-    find_template,
-    find_values,
-)
-from skstruct.kernels.templates.gather import mark_used
+from skstruct import kernels
 from skstruct.templates.numbering import (
     empty_slots,
     expand_group,
@@ -70,7 +63,7 @@ def _select(reader, features, chosen):
     """Keep the features with these numbers, in this order, and only the values they use."""
     codes, values = features.codes[chosen], reader.values
     used = np.zeros(len(values), bool)
-    mark_used(codes, used)
+    kernels.mark_used(codes, used)
     return LearntFeatures(
         reader.lines,
         list(compress(values, used.tolist())),
@@ -173,8 +166,8 @@ class LearntFeatures(Persistent):
             pattern, row = reader.patterns[i], numbers[i]
             given = reader.tokens, pattern, reader.pieces, known, features
             if shared and len(pattern.fields) == 1:
-                return find_values(*given, tables[pattern.group], row)
-            return find_template(*given, row)
+                return kernels.find_values(*given, tables[pattern.group], row)
+            return kernels.find_template(*given, row)
 
         for i, n_doubtful in enumerate(run_for_patterns(find, reader, n_jobs)):
             if n_doubtful:
@@ -204,10 +197,10 @@ class LearntFeatures(Persistent):
         """Vocabulary, hash table of features, and tables of values."""
         if not hasattr(self, "_lookup"):
             vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", Memory({}, {})))
-            features = Features(
+            features = kernels.Features(
                 self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
             )
-            fill_slots(features, self.n_features_)
+            kernels.fill_slots(features, self.n_features_)
             self._lookup = vocabulary, features, self._features_of_values()
         return self._lookup
 
@@ -217,7 +210,7 @@ class LearntFeatures(Persistent):
         for group, literals in enumerate(self._literals()):
             if len(literals) == 2:
                 members = np.flatnonzero(self._groups == group)
-                tables[group] = np.full(len(self._values), NOT_FOUND_YET, np.int32)
+                tables[group] = np.full(len(self._values), kernels.NOT_FOUND_YET, np.int32)
                 tables[group][self._codes[members, 0]] = members
         return tables
 

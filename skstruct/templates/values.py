@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.templates.combine import Pieces, hash_strings
+from skstruct import kernels
 
 __all__ = ["Memory", "ValueNumbers", "Vocabulary", "hash_pieces", "renumber"]
 
@@ -97,7 +97,7 @@ class ValueNumbers:
         new = hash_pieces(list(self._new))
         if self._vocabulary is None:
             return new
-        return Pieces(*map(np.append, self._vocabulary.pieces, new))
+        return kernels.Pieces(*map(np.append, self._vocabulary.pieces, new))
 
     def of(self, values):
         """Return the numbers of strings, -1 for None."""
@@ -188,6 +188,6 @@ def hash_pieces(strings):
     """Compute the hashes and powers of strings."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
-    pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
-    hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
+    pieces = kernels.Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
+    kernels.hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
     return pieces

@@ -1,14 +1,19 @@
-"""Public paths of classes: what stored models name, and where the names of older models lead.
+"""Public paths: names that packages export, and what stored models call their classes.
+
+Packages list their names in a stub, ``__init__.pyi``, and import each when it is first asked for.
 
 pickle and skops store a class as the name of a module and the name of the class in it. So that
 classes can move from file to file, public ones name the package that exports them, and paths in
 models stored before lead to where the classes are today.
 """
 
+import ast
+import os
+import sys
 from importlib import import_module
 from importlib.util import spec_from_loader
 
-__all__ = ["MOVED", "MovedClasses", "set_module"]
+__all__ = ["MOVED", "MovedClasses", "export_stub", "set_module"]
 
 # Paths in models stored by 0.1.0.dev0 before the package had folders, and what they mean today.
 # Modules that still exist have these classes themselves and are not in the table.
@@ -38,6 +43,45 @@ MOVED = {
     "skstruct.tagger": {"Labelling": "skstruct:Labelling"},
     "skstruct.union": {"SequenceUnion": "skstruct:SequenceUnion"},
 }
+
+
+def export_stub(package):
+    """Make the names in a package's stub available, each imported when it is first asked for.
+
+    The stub is read by the package's own loader, which also finds it in a ZIP file.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package, which is being imported.
+
+    Returns
+    -------
+    getattribute, directory : callable
+        The package's ``__getattr__`` and ``__dir__``.
+    names : list of str
+        The package's ``__all__``.
+    """
+    module = sys.modules[package]
+    path = os.path.join(os.path.dirname(module.__file__), "__init__.pyi")
+    stub = ast.parse(module.__spec__.loader.get_data(path))
+    sources = {
+        alias.name: f"{package}.{node.module}" if node.module else package
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+    def getattribute(name):
+        if name not in sources:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if sources[name] == package:
+            return import_module(f"{package}.{name}")
+        # Kept, so that the package is not asked again.
+        value = vars(module)[name] = getattr(import_module(sources[name]), name)
+        return value
+
+    return getattribute, lambda: sorted({*vars(module), *sources}), sorted(sources)
 
 
 def set_module(package):

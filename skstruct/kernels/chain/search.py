@@ -18,6 +18,7 @@ from skstruct.kernels.chain.scores import (
 from skstruct.kernels.chain.viterbi import best_prefixes, largest
 
 ASTAR, KBEST, BEAM = range(3)
+SEARCHES = {"astar": ASTAR, "kbest": KBEST, "beam": BEAM}
 
 
 class Search(NamedTuple):

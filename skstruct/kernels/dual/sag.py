@@ -28,11 +28,11 @@ from skstruct.kernels.dual.problem import (
 from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 
 # Places in the array `AverageGradient.progress`.
-SCALE = 0
+SAG_SCALE = 0
 TRAVELLED = 1
 SEEN = 2  # number of sequences visited
 SUM = 3  # sum of their curvatures
-N_PROGRESS = 4
+N_SAG_PROGRESS = 4
 # Factor of a curvature estimate at every visit, so that it can decrease.
 EASING = 0.9
 # Gradients with a smaller squared norm do not give an estimate of the curvature.
@@ -50,7 +50,7 @@ class AverageGradient(NamedTuple):
     curvature: np.ndarray  # (n_sequences,)
     priority: np.ndarray  # tree of sums of the curvatures
     largest: np.ndarray  # tree of their maxima
-    progress: np.ndarray  # (N_PROGRESS,)
+    progress: np.ndarray  # (N_SAG_PROGRESS,)
 
 
 class Visit(NamedTuple):
@@ -185,7 +185,7 @@ def sequence_gradient(problem, i, state, visit):
             for j in range(n_labels):
                 scores[t, j] += x * row[j]
         for j in range(n_labels):
-            scores[t, j] = state.progress[SCALE] * scores[t, j] + chain.intercept[j]
+            scores[t, j] = state.progress[SAG_SCALE] * scores[t, j] + chain.intercept[j]
     add_boundary(chain.start, chain.end, scores, b - a)
     for t in range(b - a):
         for j in range(n_labels):
@@ -261,8 +261,8 @@ def advance(penalty, state, fit_intercept):
     mean, largest = progress[SUM] / seen, state.largest[1]
     rate = 0.5 * (1.0 / (mean + penalty) + 1.0 / (largest + penalty))
     shrink = 1.0 - rate * penalty
-    progress[SCALE] *= shrink
-    progress[TRAVELLED] += rate / (seen * progress[SCALE])
+    progress[SAG_SCALE] *= shrink
+    progress[TRAVELLED] += rate / (seen * progress[SAG_SCALE])
     n_labels = chain.transition.shape[0]
     for y in range(n_labels):
         for j in range(n_labels):
@@ -283,5 +283,5 @@ def settle(state):
         missed = progress[TRAVELLED] - state.behind[f]
         state.behind[f] = 0.0
         for j in range(weights.shape[1]):
-            weights[f, j] = progress[SCALE] * (weights[f, j] - missed * total[f, j])
-    progress[SCALE], progress[TRAVELLED] = 1.0, 0.0
+            weights[f, j] = progress[SAG_SCALE] * (weights[f, j] - missed * total[f, j])
+    progress[SAG_SCALE], progress[TRAVELLED] = 1.0, 0.0

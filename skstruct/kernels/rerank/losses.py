@@ -11,6 +11,7 @@ from skstruct.kernels._jit import jit
 
 # Codes of the losses, as the kernels see them.
 HINGE, LOGISTIC, LOG, BAYES_RISK = range(4)
+LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "log": LOG, "bayes_risk": BAYES_RISK}
 
 
 @jit

@@ -17,7 +17,6 @@ PACKAGES = (
     "numba",
     "llvmlite",
     "joblib",
-    "lazy-loader",
     "pooch",
 )
 
