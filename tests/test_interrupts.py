@@ -1,6 +1,6 @@
-"""Ctrl-C during `fit`: a KeyboardInterrupt, and an estimator that is unchanged.
+"""Ctrl-C at any moment: a KeyboardInterrupt, and nothing is changed or left behind.
 
-Each case runs in a process of its own, which a wrong kernel would crash.
+Each kind of case runs in a process of its own, which a wrong kernel would crash.
 """
 
 import os
@@ -8,9 +8,11 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,19 +25,27 @@ import skstruct
 from skstruct import (
     SDCACRF,
     CRFTagger,
+    HashingTemplateVectorizer,
     MIRATagger,
     NBestReranker,
     PerceptronReranker,
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
+    SequenceVectorizer,
     SGDReranker,
+    TemplateVectorizer,
     TruncatedGradientReranker,
     VRDAReranker,
+    crfsuite,
+    datasets,
     kernels,
 )
 
-SECONDS = (0.01, 0.05, 0.1, 0.2, 0.3)  # after the start of a fit
+# Moments of an interrupt, in seconds after the start of a call.
+MOMENTS = np.concatenate([np.linspace(0.002, 0.04, 12), np.linspace(0.06, 0.3, 8)])
+# The interrupt is answered within a second; busy machines get some more.
+PATIENCE = 5.0
 ENDLESS = {"tol": None, "max_iter": 1_000_000, "random_state": 0}
 LONG = {"max_iter": 20_000, "random_state": 0}
 EXACT = {"l2": 1e-6, "tol": 1e-300, "max_iter": 1_000_000, "random_state": 0}
@@ -48,10 +58,10 @@ RERANKERS = {
 }
 TAGGERS = {
     "perceptron": PerceptronTagger(**ENDLESS),
-    "perceptron, shards": PerceptronTagger(n_jobs=2, **ENDLESS),
     "mira": MIRATagger(**ENDLESS),
     "sapo": SAPOTagger(**ENDLESS),
     "crf, lbfgs": CRFTagger(**EXACT),
+    "crf, l1": CRFTagger(l1=1e-6, **EXACT),
     "crf, sgd": CRFTagger(solver="sgd", **ENDLESS),
     "crf, sag": CRFTagger(solver="sag", **EXACT),
     "crf, oeg": CRFTagger(solver="oeg", **EXACT),
@@ -60,54 +70,184 @@ TAGGERS = {
         PerceptronTagger(tol=None, max_iter=300, random_state=0), VRDAReranker(**LONG)
     ),
 }
+LEARN_IN_PORTIONS = {
+    "perceptron": PerceptronTagger(random_state=0),
+    "mira": MIRATagger(random_state=0),
+    "sapo": SAPOTagger(random_state=0),
+    "crf, sgd": CRFTagger(solver="sgd", random_state=0),
+}
+TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nU02:%x[0,0]/%x[1,0]\nB"
+VECTORIZERS = {
+    "dicts": SequenceVectorizer(),
+    "templates": TemplateVectorizer(TEMPLATE),
+    "templates, threads": TemplateVectorizer(TEMPLATE, n_jobs=2),
+    "hashing": HashingTemplateVectorizer(TEMPLATE),
+}
+
+
+def rerankers():
+    """Fits of the rerankers, which have no threads."""
+    data = groups()
+    for name, reranker in RERANKERS.items():
+        yield name, reranker.set_params(max_iter=1).fit(*data), partial(fit, LONG, data)
+
+
+def taggers(n_jobs=None):
+    """Fits of the taggers."""
+    data = sequences()
+    for name, tagger in TAGGERS.items():
+        limits = {k: v for k, v in tagger.get_params().items() if k.endswith("max_iter")}
+        if n_jobs is not None:
+            if "n_jobs" not in tagger.get_params(deep=False) or name == "n-best reranker":
+                continue  # joblib keeps its workers
+            tagger.set_params(n_jobs=n_jobs)
+        tagger.set_params(**dict.fromkeys(limits, 1)).fit(*data)
+        yield name, tagger, partial(fit, limits, data)
+
+
+def fit(limits, data, estimator):
+    """Fit with a limit that is not the one of the first fit."""
+    first = {name: estimator.get_params()[name] for name in limits}
+    # Without `set_params`, whose changes would be kept.
+    try:
+        estimator.set_params(**limits).fit(*data)
+    finally:
+        estimator.set_params(**first)
+
+
+def threads():
+    """Fits of the taggers in two threads."""
+    yield from taggers(n_jobs=2)
+
+
+def other_methods():
+    """Learn in portions, predict in three forms, vectorise, read and write."""
+    batch, y = sequences()
+    portion = sequences(40_000)
+    for name, tagger in LEARN_IN_PORTIONS.items():
+        tagger.partial_fit(batch, y)
+        yield f"partial_fit, {name}", tagger, lambda t: t.partial_fit(*portion)
+    for n_jobs in (1, 2):
+        tagger = CRFTagger(max_iter=2, n_jobs=n_jobs).fit(batch, y)
+        yield f"predict, {n_jobs}", tagger, forever(lambda t: t.predict(batch))
+        yield f"predict_proba, {n_jobs}", tagger, forever(lambda t: t.predict_proba(batch))
+        yield f"predict_nbest, {n_jobs}", tagger, forever(lambda t: t.predict_nbest(batch))
+    tokens = [[f"word{i * j % 97}" for i in range(12)] for j in range(300)]
+    dicts = [[{"word": token, "length": len(token)} for token in row] for row in tokens]
+    columns = [[(token,) for token in row] for row in tokens]
+    for name, vectorizer in VECTORIZERS.items():
+        X = dicts if name == "dicts" else columns
+        vectorizer.fit(X)
+        yield f"fit_transform, {name}", vectorizer, forever(lambda v, X=X: v.fit_transform(X))
+        yield f"transform, {name}", vectorizer, forever(lambda v, X=X: v.transform(X))
+    text = "\n\n".join("\n".join(f"{token} O" for token in row) for row in tokens)
+    Path("corpus.conll").write_text(text, encoding="utf-8")
+    yield "read_conll", None, forever(lambda _: datasets.read_conll("corpus.conll"))
+    tagger = CRFTagger(max_iter=2, fit_intercept=False).fit(dicts, tokens)
+    crfsuite.write_model(tagger, "whole.crfsuite")
+    yield "write_model", tagger, forever(lambda t: crfsuite.write_model(t, "whole.crfsuite"))
+    yield "read_model", None, forever(lambda _: crfsuite.read_model("whole.crfsuite"))
+
+
+def forever(call):
+    """Function that calls another one until an interrupt ends it."""
+
+    def repeat(estimator):
+        while True:
+            call(estimator)
+
+    return repeat
+
+
+def many_labels():
+    """Single epochs of many seconds: 1,000 labels."""
+    rng = np.random.default_rng(0)
+    lengths, k = np.full(2000, 10), 1000
+    X = sp.random(lengths.sum(), 500, 0.02, format="csr", random_state=0)
+    batch = SequenceBatch.from_lengths(X, lengths)
+    codes = np.concatenate([np.arange(k), rng.integers(0, k, size=lengths.sum() - k)])
+    y = [row.tolist() for row in codes.reshape(-1, 10)]
+    part, some = batch[:100], y[:100]
+    for name, tagger in {
+        "perceptron": PerceptronTagger(**ENDLESS),
+        "perceptron, threads": PerceptronTagger(n_jobs=2, **ENDLESS),
+        "crf, sgd": CRFTagger(solver="sgd", **ENDLESS),
+        "crf, lbfgs": CRFTagger(**EXACT),
+    }.items():
+        tagger.set_params(max_iter=1).fit(part, some)
+        yield name, tagger, partial(fit, {"max_iter": 1000}, (batch, y))
+        yield f"predict, {name}", tagger, forever(lambda t: t.predict(batch))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
-@pytest.mark.parametrize("cases", ["RERANKERS", "TAGGERS"])
-def test_an_interrupted_fit_changes_nothing(cases):
+@pytest.mark.parametrize(
+    "cases", ["rerankers", "taggers", "threads", "other_methods", "many_labels"]
+)
+def test_an_interrupt_changes_nothing(cases, tmp_path):
     package = str(Path(skstruct.__file__).parents[1])
     result = subprocess.run(
         [sys.executable, "-X", "faulthandler", __file__, cases],
-        env=os.environ | {"PYTHONPATH": package},
+        env=os.environ | {"PYTHONPATH": package, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.count("unchanged") == len(globals()[cases])
+    assert result.stdout.endswith("no kernel returns a record\n")
 
 
 def interrupt_all(cases):
     warnings.simplefilter("ignore", ConvergenceWarning)  # of the first fits
-    data = groups() if cases == "RERANKERS" else sequences()
-    for name, estimator in globals()[cases].items():
+    # Ignored where the tests run in the background of a shell.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    moments = MOMENTS[-2:] if cases == "many_labels" else MOMENTS
+    for name, estimator, call in globals()[cases]():
         print(name, end=": ", flush=True)
-        limits = {k: v for k, v in estimator.get_params().items() if k.endswith("max_iter")}
-        estimator.set_params(**dict.fromkeys(limits, 1)).fit(*data).set_params(**limits)
-        n_interrupted = sum(interrupt(estimator, data, seconds) for seconds in SECONDS)
-        if n_interrupted < 2:
-            raise AssertionError("The fits are too short.")
+        n_interrupted = sum(interrupt(estimator, call, seconds) for seconds in moments)
+        if n_interrupted < len(moments) / 2:
+            raise AssertionError("The calls are too short.")
         print("unchanged", flush=True)
     wrong = list(entries_that_return_records())
     if wrong:
         raise AssertionError(f"These kernels return a NamedTuple to Python: {wrong}.")
+    print("no kernel returns a record")
 
 
-def interrupt(estimator, data, seconds):
-    """Fit, and check what an interrupt leaves behind; False if it came after the fit."""
-    before, finished = pickle.dumps(vars(estimator)), False
+def interrupt(estimator, call, seconds):
+    """Call, and check what an interrupt leaves behind; False if it came after the call."""
+    before, files, finished = pickle.dumps(estimator), folder(), False
+    start = time.perf_counter()
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     try:
         timer.start()
-        estimator.fit(*data)
+        call(estimator)
         finished = True
         time.sleep(10)
     except KeyboardInterrupt:
-        pass
+        late = time.perf_counter() - start - seconds
     else:
         raise AssertionError("The interrupt was lost.")
-    if not finished and pickle.dumps(vars(estimator)) != before:
-        raise AssertionError(f"A fit that was interrupted after {seconds} s left something behind.")
-    return not finished
+    if finished:
+        return False
+    if late > PATIENCE:
+        raise AssertionError(f"The interrupt after {seconds} s was answered {late} s later.")
+    timer.join()
+    if pickle.dumps(estimator) != before:
+        raise AssertionError(f"The interrupt after {seconds} s left the estimator changed.")
+    if folder() != files:
+        raise AssertionError(f"The interrupt after {seconds} s left files: {folder() - files}.")
+    # A thread that was just being started ends at once, but nobody waits for it.
+    patience = time.perf_counter() + PATIENCE
+    while threading.active_count() > 1 and time.perf_counter() < patience:
+        time.sleep(0.001)
+    if threading.active_count() > 1:
+        raise AssertionError(f"The interrupt after {seconds} s left threads.")
+    return True
+
+
+def folder():
+    """Files of the working directory and of the one for temporary files."""
+    return set(os.listdir()) | set(os.listdir(tempfile.gettempdir()))
 
 
 def entries_that_return_records():
@@ -130,9 +270,9 @@ def groups():
     return X, rng.integers(0, 20, size=len(X)).tolist()
 
 
-def sequences():
+def sequences(n_sequences=200):
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 20, size=200)
+    lengths = rng.integers(1, 20, size=n_sequences)
     X = sp.random(lengths.sum(), 500, 0.02, format="csr", random_state=0)
     y = [rng.choice(list("abcde"), size=n).tolist() for n in lengths]
     return SequenceBatch.from_lengths(X, lengths), y

@@ -2,16 +2,35 @@
 
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joblib import cpu_count, parallel_config
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from strategies import lengths
 
-from skstruct import CRFTagger, PerceptronTagger
-from skstruct.utils.parallel import count_shards, range_runner, run_tasks, split_ranges
+from skstruct import (
+    SDCACRF,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    TruncatedGradientReranker,
+    VRDAReranker,
+)
+from skstruct.utils import parallel
+from skstruct.utils.parallel import (
+    count_shards,
+    portions,
+    range_runner,
+    run_tasks,
+    split_ranges,
+)
 
 
 def as_offsets(lengths):
@@ -114,3 +133,69 @@ def test_training_gives_the_same_bits_for_the_same_number_of_jobs(addresses):
     np.testing.assert_allclose(
         one.history_["objective"][-1], two[0].history_["objective"][-1], rtol=1e-8
     )
+
+
+@given(lengths(max_sequences=30), st.floats(0.0, 5.0))
+def test_portions_cover_all_visits_and_are_short(n_rows, work_per_row):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "_WORK_AT_ONCE", 10.0)
+        found = list(portions(np.array(n_rows), work_per_row))
+    visits = [i for portion in found for i in range(len(n_rows))[portion]]
+    assert visits == list(range(len(n_rows)))
+    for portion in found:
+        assert len(n_rows[portion]) >= 1
+        # A visit is never cut.
+        others = sum(n_rows[portion]) - max(n_rows[portion])
+        assert others * work_per_row <= 10.0 * (1 + 1e-9)
+
+
+LEARNERS = {
+    "perceptron": PerceptronTagger(max_iter=3, tol=None, random_state=0),
+    "perceptron, shards": PerceptronTagger(max_iter=3, tol=None, random_state=0, n_jobs=2),
+    "mira": MIRATagger(max_iter=3, tol=None, random_state=0),
+    "sapo": SAPOTagger(max_iter=3, tol=None, random_state=0, structure_alpha=1.5),
+    "sgd": CRFTagger(solver="sgd", max_iter=3, tol=None, random_state=0),
+    "sag": CRFTagger(solver="sag", max_iter=12, random_state=0),
+    "oeg": CRFTagger(solver="oeg", max_iter=12, random_state=0),
+    "sdca": SDCACRF(max_iter=5, random_state=0),
+    "lbfgs": CRFTagger(max_iter=5),
+    "vrda": VRDAReranker(prediction="vote", max_iter=4, random_state=0),
+    "truncated gradient": TruncatedGradientReranker(max_iter=4, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_portions_change_nothing(name, monkeypatch):
+    """Learning visits the same sequences in the same order, however few at once."""
+    rng = np.random.default_rng(0)
+    if "Reranker" in type(LEARNERS[name]).__name__:
+        X = [rng.normal(size=(rng.integers(2, 6), 5)) for _ in range(20)]
+        y = [int(rng.integers(len(x))) for x in X]
+    else:
+        X = [rng.normal(size=(rng.integers(1, 6), 5)) for _ in range(20)]
+        y = [rng.choice(["a", "b", "c"], size=len(x)).tolist() for x in X]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = clone(LEARNERS[name]).fit(X, y)
+        monkeypatch.setattr(parallel, "_WORK_AT_ONCE", 2000.0)
+        cut = clone(LEARNERS[name]).fit(X, y)
+    # Objectives are sums in another order, by which L-BFGS and the evaluations go.
+    exact = {} if name in ("lbfgs", "sdca", "sag", "oeg") else {"rtol": 0, "atol": 0}
+    assert_allclose(cut.coef_, whole.coef_, **(exact or {"rtol": 1e-6}))
+    for x, x_whole in zip(cut.predict(X), whole.predict(X), strict=True):
+        assert x == x_whole
+
+
+def test_an_error_in_one_thread_stops_the_others():
+    visited = []
+
+    def fail_or_wait(number, first, last):
+        if number == 0:
+            raise KeyError(first)
+        time.sleep(0.01)
+        visited.append(first)
+
+    offsets = as_offsets([1] * 2000)
+    with pytest.raises(KeyError), range_runner(offsets, 2, 1e9) as run:
+        run(fail_or_wait)
+    assert len(visited) < 100

@@ -10,13 +10,14 @@ import os
 import re
 import shutil
 import time
-import uuid
 from pathlib import Path
 
 import numba
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["NATIVE", "cache_folders", "is_native", "read_file", "replaced", "write_file"]
+from skstruct.utils.files import replaced
+
+__all__ = ["NATIVE", "cache_folders", "is_native", "read_file", "write_file"]
 
 # Folders of other environments are kept if they are among the newest or were used within a day.
 KEPT = 5
@@ -68,21 +69,6 @@ def write_file(folders, name, content):
             continue
         return folder
     return None
-
-
-@contextlib.contextmanager
-def replaced(path):
-    """File that takes the place of another one once all of it is written."""
-    # Not by `tempfile`, whose files other users cannot read.
-    temporary = path.parent / f".part-{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _mark_used(folder):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -12,6 +10,7 @@ from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.modelfile import ModelFile
 from skstruct.crfsuite.tagger import Tagger, as_sequences, tagger_of
 from skstruct.crfsuite.trainer import learn
+from skstruct.utils.files import write_whole
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
@@ -216,7 +215,7 @@ class CRF(Persistent, BaseEstimator):
         self._forget()
         self._estimator, self._labels, self.training_log_ = learnt
         if self.model_filename is not None:
-            Path(self.model_filename).write_bytes(self._bytes())
+            write_whole(self.model_filename, self._bytes())
         return self
 
     def predict(self, X):

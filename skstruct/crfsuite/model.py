@@ -13,6 +13,7 @@ from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
+from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["read_bytes", "read_model", "tagger_from_model", "tagger_to_bytes", "write_model"]
@@ -103,7 +104,7 @@ def write_model(tagger, path, *, feature_names=None):
     As of `read_model`.
     """
     data = tagger_to_bytes(tagger, feature_names=feature_names)
-    Path(path).write_bytes(data)
+    write_whole(path, data)
 
 
 def read_bytes(source):

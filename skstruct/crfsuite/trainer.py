@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from pathlib import Path
 from time import perf_counter
 
 from sklearn.exceptions import ConvergenceWarning
@@ -13,6 +12,7 @@ from skstruct.crfsuite.algorithms import algorithm_named, make_estimator, parame
 from skstruct.crfsuite.log import HeldOut, TrainingLog
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.tagger import as_tokens
+from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["Trainer", "learn"]
@@ -252,7 +252,7 @@ class Trainer:
             params, [s[0] for s in train], [s[1] for s in train], X_dev, y_dev
         )
         if os.fspath(model):
-            Path(model).write_bytes(tagger_to_bytes(estimator, labels=labels))
+            write_whole(model, tagger_to_bytes(estimator, labels=labels))
 
 
 def _as_value(name, value):

@@ -14,7 +14,7 @@ from skstruct.online.state import averaged, check_finite, new_state, not_finite
 from skstruct.solvers.base import Solution
 from skstruct.solvers.watcher import token_accuracy
 from skstruct.utils.history import History
-from skstruct.utils.parallel import count_shards
+from skstruct.utils.parallel import chain_work, count_shards, portions
 
 __all__ = ["OnlineLearner", "Settings", "UpdateRule", "less_loss"]
 
@@ -87,6 +87,7 @@ class OnlineLearner:
         self._rule = rule
         self.settings = settings
         self._model = model
+        self._work_per_row = chain_work(model.n_labels)
 
     def fit(self, training_set, start, watcher):
         """Learn for up to `max_iter` epochs.
@@ -190,15 +191,21 @@ class OnlineLearner:
         def visit(samples_, owner_, state_):
             settings = self._rule.settings()
             all_settings.append(settings)
-            return epoch(
-                training_set.rows,
-                training_set.labels,
-                samples_,
-                training_set.sample_weight[owner_],
-                self._schedule(len(samples_), len(samples)),
-                settings,
-                state_,
-            )
+            weight = training_set.sample_weight[owner_]
+            schedule = self._schedule(len(samples_), len(samples))
+            results = [
+                epoch(
+                    training_set.rows,
+                    training_set.labels,
+                    samples_[part],
+                    weight[part],
+                    schedule,
+                    settings,
+                    state_,
+                )
+                for part in portions(samples_[:, 1] - samples_[:, 0], self._work_per_row)
+            ]
+            return tuple(sum(column) for column in zip(*results, strict=True))
 
         if mixture is None:
             result = kernels.EpochResult(*visit(samples, owner, state))

@@ -41,8 +41,6 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
     if mini_length is None and structure_alpha == 1:
         whole = np.ones_like(lengths)
         return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
-    # Imported where it is needed: structure regularisation is an option.
-
     target = np.full(len(lengths), float(mini_length)) if mini_length else lengths / structure_alpha
     target = np.maximum(target, 1.0)
     most = np.ceil(lengths / np.floor(target)).astype(np.int64)

@@ -11,8 +11,6 @@ __all__ = ["Settings", "learner", "solve"]
 def _epoch_for(training_set):
     if training_set.labels.min(initial=0) >= 0:
         return kernels.crf_epoch
-    # Imported where it is needed: few training sets have tokens without a label.
-
     return kernels.partial_crf_epoch
 
 

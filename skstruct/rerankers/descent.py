@@ -8,6 +8,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.rerankers.base import BaseReranker
+from skstruct.rerankers.groups import learn_in_portions
 
 __all__ = ["Descent", "DescentReranker"]
 
@@ -37,7 +38,9 @@ class DescentReranker(BaseReranker):
 
     def _epoch(self, groups, order, state):
         loss, rule, _ = self._descent()
-        tally = kernels.Tally(*kernels.descent_epoch(groups, order, loss, rule, state))
+        tally = learn_in_portions(
+            lambda part: kernels.descent_epoch(groups, part, loss, rule, state), groups, order
+        )
         kernels.pay_all(state)
         return tally, np.count_nonzero(state.weights)
 

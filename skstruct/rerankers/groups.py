@@ -9,10 +9,18 @@ from numbers import Integral, Number
 
 import numpy as np
 
+from skstruct import kernels
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
 
-__all__ = ["errors_name_groups", "read_baseline_score", "read_costs", "split_groups", "take_out"]
+__all__ = [
+    "errors_name_groups",
+    "learn_in_portions",
+    "read_baseline_score",
+    "read_costs",
+    "split_groups",
+    "take_out",
+]
 
 
 @contextmanager
@@ -34,6 +42,34 @@ def _translate(match):
     if word[0].isupper() or (meant == "group" and number):
         meant = meant.capitalize()
     return meant + plural + number
+
+
+def learn_in_portions(learn, groups, order):
+    """Visit the groups in an order, and answer an interrupt in between.
+
+    Parameters
+    ----------
+    learn : callable
+        ``learn(order)`` visits groups, and returns the fields of a `Tally`.
+    groups : Groups
+        The training set.
+    order : ndarray of int
+        Numbers of the groups.
+
+    Returns
+    -------
+    tally : Tally
+        Sum of the tallies.
+    """
+    # Imported where it is needed: a stored reranker that predicts does not learn.
+    from skstruct.utils.parallel import portions
+
+    n_rows, nnz = len(groups.rows.indptr) - 1, len(groups.rows.indices)
+    # Reading a feature's weight takes as long as some pairs of labels.
+    work_per_row = 100.0 + 10.0 * nnz / n_rows
+    n_candidates = np.diff(groups.offsets)[order]
+    tallies = [learn(order[part]) for part in portions(n_candidates, work_per_row)]
+    return kernels.Tally(*map(sum, zip(*tallies, strict=True)))
 
 
 def split_groups(values, offsets, format):

@@ -42,6 +42,8 @@ def count_all_votes(batch, base, electorate, n_jobs):
     def count(_, first, last):
         kernels.count_votes(rows, batch.offsets, first, last, base, electorate, votes)
 
-    with range_runner(batch.offsets, n_jobs) as run:
+    # Each predictor compares all candidates.
+    work_per_row = 10.0 * len(electorate.votes)
+    with range_runner(batch.offsets, n_jobs, work_per_row) as run:
         run(count)
     return votes

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct import kernels
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
+from skstruct.rerankers.groups import learn_in_portions
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["VRDAReranker"]
@@ -177,13 +178,20 @@ class VRDAReranker(BaseReranker):
         votes = self.prediction == "vote"
         # Only voting rebuilds the single predictors, from the changes made at each mistake.
         changes = np.zeros(len(groups.costs) if votes else 0)
-        record = kernels.Record(np.empty(len(order), np.int64), changes)
-        tally = kernels.Tally(
-            *kernels.vrda_epoch(groups, order, kernels.LOSSES[self.loss], state.average, record)
-        )
+        mistaken = []
+
+        def learn(part):
+            record = kernels.Record(np.empty(len(part), np.int64), changes)
+            loss = kernels.LOSSES[self.loss]
+            totals = kernels.vrda_epoch(groups, part, loss, state.average, record)
+            mistaken.append(record.group[: totals[0]])
+            return totals
+
+        tally = learn_in_portions(learn, groups, order)
         if votes:
-            mistaken = record.group[: tally.mistakes]
-            state.epochs.append(_moving_candidates(groups.offsets, mistaken, record.change))
+            state.epochs.append(
+                _moving_candidates(groups.offsets, np.concatenate(mistaken), changes)
+            )
         return tally, self._fill_last_weights(state)
 
     def _fill_last_weights(self, state):

@@ -16,7 +16,7 @@ from skstruct.solvers.base import Solution, not_converged
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.history import History
-from skstruct.utils.parallel import range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["Settings", "solve"]
 
@@ -67,7 +67,8 @@ def solve(training_set, model, settings, start, watcher):
 
 def _minimize(objective, settings, start, watcher):
     history = History(settings.verbose)
-    with range_runner(objective.offsets, settings.n_jobs) as run:
+    work = chain_work(objective.n_labels)
+    with range_runner(objective.offsets, settings.n_jobs, work) as run:
         iterates = _iterates(objective, settings.l1, start, run)
         for iteration, point in enumerate(iterates):
             bound = objective.suboptimality_bound(point.gradient)

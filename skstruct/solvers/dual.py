@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from skstruct import kernels
 from skstruct.input.constraints import forbid
+from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
 
@@ -16,8 +17,8 @@ __all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
 _UNKNOWN_GAP = 100.0
 # Least share of wrong labels in the start.
 _LEAST_SHARE = 1e-12
-# Work between checks for an interrupt.
-_WORK_AT_ONCE = 2e7
+# Work of an update, whose line search tries several steps, relative to inference.
+_WORK_OF_UPDATE = 5.0
 
 
 class Certificate(NamedTuple):
@@ -87,7 +88,6 @@ class CRFDual:
             np.full(n_sequences, _UNKNOWN_GAP),
         )
         self.work = 100.0 * n_sequences + n_rows * n_labels**2
-        self._n_pieces = int(min(max(self.work / _WORK_AT_ONCE, 1), n_sequences))
         self.n_updates = self.n_oracle_calls = 0
 
     def start(self, run, chain=None):
@@ -176,13 +176,18 @@ class CRFDual:
 
     def visit_all(self, order, sampling, line_search_tol):
         """Update every sequence, in the order given."""
-        for part in np.array_split(order, self._n_pieces):
-            self._update(part, np.empty(0), sampling, line_search_tol)
+        for part in self._portions(np.diff(self._problem.offsets)[order]):
+            self._update(order[part], np.empty(0), sampling, line_search_tol)
 
     def visit_some(self, draws, sampling, line_search_tol):
         """Update a sequence for each of the uniform random numbers."""
-        for part in np.array_split(draws, self._n_pieces):
-            self._update(np.empty(0, np.int64), part, sampling, line_search_tol)
+        # Nobody knows which sequences the draws will choose.
+        lengths = np.full(len(draws), len(self._problem.labels) / self.n_sequences)
+        for part in self._portions(lengths):
+            self._update(np.empty(0, np.int64), draws[part], sampling, line_search_tol)
+
+    def _portions(self, lengths):
+        return portions(lengths, _WORK_OF_UPDATE * chain_work(self._shape[1]))
 
     def _update(self, order, draws, sampling, tol):
         kernels.sdca_updates(

@@ -16,6 +16,7 @@ from skstruct.solvers.layout import (
     transition_frequency,
     without_first_tokens,
 )
+from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["CRFObjective", "draw_order"]
 
@@ -202,9 +203,10 @@ class CRFObjective:
         if len(self._partial) != run.n_ranges - 1:
             self._partial = [np.empty(self.size) for _ in range(run.n_ranges - 1)]
         vectors = [out, *self._partial]
+        for vector in vectors:
+            vector[:] = 0.0
 
         def on_range(number, first, last):
-            vectors[number][:] = 0.0
             return function(first, last, self._split(vectors[number]))
 
         results = run(on_range)
@@ -266,16 +268,17 @@ class CRFObjective:
         while True:
             for name in () if self._possible is None else WEIGHTS:
                 getattr(chain, name)[~getattr(self._possible, name)] = -np.inf
-            kernels.dual_free_epoch(
-                self._features,
-                self.offsets,
-                order,
-                self.labels,
-                self.sample_weight / l2,
-                chain,
-                free,
-                memory,
-            )
+            for part in portions(np.diff(self.offsets)[order], chain_work(self.n_labels)):
+                kernels.dual_free_epoch(
+                    self._features,
+                    self.offsets,
+                    order[part],
+                    self.labels,
+                    self.sample_weight / l2,
+                    chain,
+                    free,
+                    memory,
+                )
             # Pinned positions have changed with the others.
             theta[self._pinned] = 0.0
             priority = self.sample_weight * memory.divergence

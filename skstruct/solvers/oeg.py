@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 from skstruct import kernels
 from skstruct.solvers.stochastic import Settings, run_epochs
+from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
 
@@ -104,7 +105,11 @@ class ExponentiatedGradient:
 
     def steps(self, order):
         """Visit the sequences in `order`."""
-        self.n_oracle_calls += kernels.oeg_steps(self._problem, self._distinct, order, self._state)
+        lengths = np.diff(self._problem.offsets)[order]
+        for part in portions(lengths, chain_work(self._state.node.shape[1])):
+            self.n_oracle_calls += kernels.oeg_steps(
+                self._problem, self._distinct, order[part], self._state
+            )
         self.n_updates += len(order)
 
     def dual(self):

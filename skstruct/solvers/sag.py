@@ -7,6 +7,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.constraints import forbid
 from skstruct.solvers.stochastic import Settings, run_epochs
+from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["Settings", "StochasticAverageGradient", "solve"]
 
@@ -110,9 +111,20 @@ class StochasticAverageGradient:
         self.n_updates += len(order) + len(draws)
 
     def _visit(self, order, draws, *, move):
-        self.n_oracle_calls += kernels.sag_steps(
-            self._problem, self._distinct, order, draws, self._nonuniformity, move, self._state
-        )
+        n_visits = len(order) + len(draws)
+        # Nobody knows which sequences the draws will choose.
+        lengths = np.full(n_visits, len(self._problem.labels) / self.n_sequences)
+        for part in portions(lengths, chain_work(self._state.node.shape[1])):
+            first, last = part.start - len(order), part.stop - len(order)
+            self.n_oracle_calls += kernels.sag_steps(
+                self._problem,
+                self._distinct,
+                order[part],
+                draws[max(first, 0) : max(last, 0)],
+                self._nonuniformity,
+                move,
+                self._state,
+            )
 
     def gradient_norm(self):
         """Norm of the gradient, from the gradient of each sequence at its last visit."""

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from skstruct.solvers.base import Solution
 from skstruct.solvers.dual import CRFDual, marginals_nbytes
 from skstruct.utils.history import History
-from skstruct.utils.parallel import range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["Settings", "relative_gap", "solve", "storage_dtype"]
 
@@ -63,7 +63,8 @@ def solve(training_set, model, settings, start, watcher):
     # The dual has renumbered it.
     del training_set
     history = History(settings.verbose)
-    with range_runner(offsets, settings.n_jobs) as run:
+    work = chain_work(model.n_labels)
+    with range_runner(offsets, settings.n_jobs, work) as run:
         dual.start(run, start)
         return _maximize(dual, settings, run, watcher, history)
 

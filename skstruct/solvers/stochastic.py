@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from skstruct.solvers.base import Solution, not_converged
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.history import History
-from skstruct.utils.parallel import range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["Settings", "run_epochs"]
 
@@ -57,7 +57,8 @@ def run_epochs(learner, training_set, model, settings):
     random_state, tol = check_random_state(settings.random_state), settings.tol
     evaluation = _Evaluation(training_set, model, settings)
     history, value, last = History(settings.verbose), math.inf, -_WAIT_AT_LEAST
-    with range_runner(training_set.offsets, settings.n_jobs) as run:
+    work = chain_work(model.n_labels)
+    with range_runner(training_set.offsets, settings.n_jobs, work) as run:
         for epoch in range(1, settings.max_iter + 1):
             learner.epoch(random_state)
             regular = epoch % _EVALUATE_EVERY == 0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.utils.parallel import range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.sparse import read_only
 
 __all__ = ["Patience", "Stopping", "Watcher", "token_accuracy"]
@@ -180,7 +180,8 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     accuracy : float
     """
     predicted, chain = np.empty(len(data.labels), np.int32), read_only(chain)
-    with range_runner(data.offsets, n_jobs) as run:
+    work = chain_work(chain.transition.shape[0])
+    with range_runner(data.offsets, n_jobs, work) as run:
         run(
             lambda _, first, last: kernels.decode_best(
                 data.rows, data.offsets, first, last, chain, predicted

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from skstruct import kernels
-from skstruct.utils.parallel import range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["check_search", "make_search", "search_sequences"]
 
@@ -72,7 +72,8 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     codes = np.zeros((n_best, offsets[-1]), np.int32)
     scores = np.empty((n_sequences, n_best))
     counts = np.empty(n_sequences, np.int64)
-    with range_runner(offsets, n_jobs) as run:
+    work = n_best * chain_work(chain.transition.shape[0])
+    with range_runner(offsets, n_jobs, work) as run:
         run(
             lambda _, first, last: kernels.search_range(
                 rows, offsets, first, last, chain, search, codes, scores, counts

@@ -12,7 +12,7 @@ from skstruct import kernels
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.training_set import batch_rows
-from skstruct.utils.parallel import range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
@@ -75,7 +75,8 @@ class LinearChainMixin:
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = np.empty(batch.n_rows, np.int32)
-        with range_runner(batch.offsets, self.n_jobs) as run:
+        work = chain_work(len(self.classes_))
+        with range_runner(batch.offsets, self.n_jobs, work) as run:
             run(
                 lambda _, first, last: kernels.decode_best(
                     rows, batch.offsets, first, last, chain, codes
@@ -223,15 +224,13 @@ class LinearChainMixin:
 
     def _marginals(self, offsets, rows, chain, known, possible):
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
-        # Imported where it is needed: taggers that only predict labels do without.
-
         transitions = kernels.transition_tables(chain.transition)
         forbids = known is not None or possible is not None
         if forbids:
             transitions = transitions._replace(forbids=True)
         marginals = np.empty((offsets[-1], len(self.classes_)))
         log_partition = np.empty(len(offsets) - 1)
-        with range_runner(offsets, self.n_jobs) as run:
+        with range_runner(offsets, self.n_jobs, chain_work(len(self.classes_))) as run:
             run(
                 lambda _, first, last: kernels.decode_marginals(
                     rows, offsets, first, last, chain, transitions, marginals, log_partition

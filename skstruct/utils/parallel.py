@@ -7,12 +7,67 @@ bit-identical results.
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
-__all__ = ["count_shards", "range_runner", "run_tasks"]
+__all__ = ["chain_work", "count_shards", "portions", "range_runner", "run_tasks"]
+
+# Work of a kernel between two looks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
+_WORK_AT_ONCE = 2e9
+# Event in each thread of a pool, set when its other threads have failed or been interrupted.
+_thread = threading.local()
+
+
+def chain_work(n_labels):
+    """Work of a dynamic programme for one token, in pairs of labels.
+
+    The features of a token take as long as some hundreds of pairs for each label.
+    """
+    return n_labels * (n_labels + 300.0)
+
+
+def portions(n_rows, work_per_row):
+    """Cut a series of visits into slices, between which an interrupt is answered.
+
+    A kernel runs to its end whatever happens. The slices depend on nothing but the arguments, and
+    there is only one where the work takes less than a second.
+
+    Parameters
+    ----------
+    n_rows : ndarray of shape (n_visits,)
+        Number of rows of each visit.
+    work_per_row : float
+        Work of one row, see `chain_work`.
+
+    Yields
+    ------
+    portion : slice
+        Consecutive visits, at least one unless there are none.
+
+    Raises
+    ------
+    CancelledError
+        In a thread of a pool whose other threads have failed or been interrupted.
+    """
+    ends = np.cumsum(n_rows) * work_per_row
+    n_cuts = int(ends[-1] / _WORK_AT_ONCE) if len(ends) else 0
+    cuts = np.searchsorted(ends, _WORK_AT_ONCE * np.arange(1, n_cuts + 1))
+    inner = np.unique(cuts)
+    inner = inner[(inner > 0) & (inner < len(ends))].tolist()
+    for first, last in pairwise([0, *inner, len(ends)]):
+        _check_cancelled()
+        yield slice(first, last)
+
+
+def _check_cancelled():
+    cancelled = getattr(_thread, "cancelled", None)
+    if cancelled is not None and cancelled.is_set():
+        raise CancelledError
 
 
 def count_shards(n_jobs):
@@ -33,11 +88,27 @@ def run_tasks(function, n_tasks, n_jobs):
     n_threads = min(n_tasks, effective_n_jobs(n_jobs))
     if n_threads <= 1:
         return [function(number) for number in range(n_tasks)]
+    with _thread_pool(n_threads) as pool:
+        return list(pool.map(function, range(n_tasks)))
+
+
+@contextmanager
+def _thread_pool(n_threads):
+    """Pool of threads that stop at their next portion if an error leaves the context."""
     # Imported here, because a single job does not need it.
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, range(n_tasks)))
+    cancelled = threading.Event()
+
+    def initialize():
+        _thread.cancelled = cancelled
+
+    with ThreadPoolExecutor(n_threads, initializer=initialize) as pool:
+        try:
+            yield pool
+        except BaseException:
+            cancelled.set()
+            raise
 
 
 def split_ranges(offsets, n_ranges):
@@ -63,7 +134,7 @@ def split_ranges(offsets, n_ranges):
 
 
 @contextmanager
-def range_runner(offsets, n_jobs):
+def range_runner(offsets, n_jobs, work_per_row=0.0):
     """Context that runs functions on all ranges of sequences, in `n_jobs` threads.
 
     Parameters
@@ -73,22 +144,30 @@ def range_runner(offsets, n_jobs):
     n_jobs : int or None
         As everywhere in scikit-learn: None means 1 unless in a `joblib.parallel_config`
         context, -1 means all processors.
+    work_per_row : float, default=0.0
+        Work of the functions for one row, see `chain_work`. Ranges of more work than a kernel may
+        do at once are cut into `portions`.
 
     Yields
     ------
     run : callable
-        ``run(function)`` calls ``function(number, first, last)`` for each range and returns the
-        results in the order of the ranges. ``run.n_ranges`` is their number.
+        ``run(function)`` calls ``function(number, first, last)`` for each portion of each range,
+        those of a range one after the other, and returns the results in order. ``run.n_ranges`` is
+        the number of ranges.
     """
     ranges = split_ranges(offsets, effective_n_jobs(n_jobs))
+    cut = [
+        [
+            (first + portion.start, first + portion.stop)
+            for portion in portions(np.diff(offsets[first : last + 1]), work_per_row)
+        ]
+        for first, last in ranges
+    ]
     if len(ranges) == 1:
-        yield _Runner(ranges, map)
+        yield _Runner(cut, map)
         return
-    # Imported here, because a single job does not need it.
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(len(ranges)) as pool:
-        yield _Runner(ranges, pool.map)
+    with _thread_pool(len(ranges)) as pool:
+        yield _Runner(cut, pool.map)
 
 
 class _Runner:
@@ -98,7 +177,11 @@ class _Runner:
         self.n_ranges = len(ranges)
 
     def __call__(self, function):
-        numbers, firsts, lasts = zip(
-            *((n, first, last) for n, (first, last) in enumerate(self._ranges)), strict=True
-        )
-        return list(self._map(function, numbers, firsts, lasts))
+        def on_range(number):
+            results = []
+            for first, last in self._ranges[number]:
+                _check_cancelled()
+                results.append(function(number, first, last))
+            return results
+
+        return [result for part in self._map(on_range, range(self.n_ranges)) for result in part]
