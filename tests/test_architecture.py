@@ -28,7 +28,7 @@ FLOORS = [
     {"kernels.online": 400, "kernels.dual": 400, "kernels.rerank": 400, "kernels.templates": 400},
     {"kernels.likelihood": 400},
     {"sequences": 400},
-    {"input": 410},
+    {"input": 410, "decoding": 150},
     {"features": 400, "metrics": 400, "datasets": 400},
     {"templates": 400},
     {"solvers": 400},

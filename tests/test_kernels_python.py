@@ -25,6 +25,7 @@ from skstruct import (
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
+    decoding,
 )
 from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
@@ -65,6 +66,7 @@ def results():
         **rerankers(),
         **templates(),
         **dynamic_programmes(),
+        **listed_transitions(),
         **inner_products(),
         **vector_operations(),
     }
@@ -282,6 +284,38 @@ def dynamic_programmes():
         )
         forward_backward.finish_transition_marginals(pairs, transitions)
     return {**found, **dead_ends()}
+
+
+def listed_transitions():
+    """What large label sets are for: here all sets count as large."""
+    few, most = decoding._FEWEST_LABELS, decoding._MOST_LISTED
+    decoding._FEWEST_LABELS, decoding._MOST_LISTED = 0, 1.0
+    try:
+        batch, y = SequenceBatch.from_lengths(real_features(), LENGTHS), labels()
+        crf = CRFTagger(l2=0.5, tol=1e-10).fit(batch, y)
+        found = {
+            "listed-crf": crf.coef_,
+            "listed-crf-proba": np.concatenate(crf.predict_proba(batch)),
+            "listed-crf-labels": np.concatenate(crf.predict(batch)),
+        }
+        rows, offsets = as_rows(np.zeros((3, 1))), np.array([0, 3])
+        zero, forbidden = np.zeros(3), -np.inf
+        chain = Chain(np.zeros((1, 3)), np.zeros((3, 3)), zero, zero, zero)
+        # A label that is sure and hardly ever precedes the second; a way that underflows; a label
+        # that nothing can precede.
+        for name, start, transition in (
+            ("sure", [50.0, 0.0, 0.0], [[0.0, -40.0, forbidden], [0, 0, 0], [-40.0, 0, 0]]),
+            ("lost", [0.0, -900.0, 0.0], [[0.0, 0.0, forbidden], [0, 0, 0], [0, 0, forbidden]]),
+            ("cut", [0.0, forbidden, 0.0], [[0.0, 0.0, forbidden], [0, 0, 0], [0, 0, forbidden]]),
+        ):
+            chain = chain._replace(start=np.array(start), transition=np.array(transition))
+            chain = chain._replace(end=np.array([forbidden, forbidden, 0.0]))
+            found[f"listed-{name}"], found[f"listed-{name}-log"] = decoding.marginals(
+                rows, offsets, chain, 1, forbids=True
+            )
+    finally:
+        decoding._FEWEST_LABELS, decoding._MOST_LISTED = few, most
+    return found
 
 
 def dead_ends():

@@ -1,5 +1,6 @@
-from .chain.decode import decode_best
-from .chain.marginals import decode_marginals
+from .chain.decode import decode_best, decode_best_sparse
+from .chain.listed import SparseTransitions, list_transitions, read_scores
+from .chain.marginals import decode_marginals, decode_marginals_sparse
 from .chain.nbest import n_possible
 from .chain.scores import (
     Chain,
@@ -11,6 +12,7 @@ from .chain.scores import (
     sequence_scores,
 )
 from .chain.search import SEARCHES, Search, search_range
+from .chain.sparse_forward_backward import SparseFactors, sparse_factors
 from .chain.transitions import transition_tables
 from .dual.certificate import conjugate_sum, true_gaps
 from .dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
@@ -31,6 +33,7 @@ from .likelihood.parameters import (
     lay_out,
     point_to_rows,
 )
+from .likelihood.sparse import sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
 from .online.cut import cut
 from .online.loop import (
@@ -127,6 +130,8 @@ __all__ = [
     "Schedule",
     "Search",
     "Sources",
+    "SparseFactors",
+    "SparseTransitions",
     "StateFeatures",
     "Tally",
     "Tokens",
@@ -146,7 +151,9 @@ __all__ = [
     "crf_epoch",
     "cut",
     "decode_best",
+    "decode_best_sparse",
     "decode_marginals",
+    "decode_marginals_sparse",
     "descent_direction",
     "descent_epoch",
     "dot",
@@ -162,6 +169,7 @@ __all__ = [
     "hash_template",
     "keep_columns",
     "lay_out",
+    "list_transitions",
     "longest",
     "mark_used",
     "mean_weights",
@@ -179,6 +187,7 @@ __all__ = [
     "pay_all",
     "perceptron_epoch",
     "point_to_rows",
+    "read_scores",
     "remember",
     "renumber_features",
     "reorder",
@@ -189,6 +198,8 @@ __all__ = [
     "sequence_scores",
     "set_marginals",
     "settle",
+    "sparse_factors",
+    "sparse_nll_gradient",
     "squared_radii",
     "start_dual",
     "start_slope",

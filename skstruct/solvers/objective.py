@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 
 from skstruct import kernels
+from skstruct.decoding import list_transitions, tabulate
 from skstruct.input.constraints import WEIGHTS, forbid
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.solvers.layout import (
@@ -128,6 +129,10 @@ class CRFObjective:
             )
         self.n_weights = self.size - len(self._pinned)
         self._partial = []
+        self._sparse = None
+        if self._transition_place is None and not self.partial:
+            zero = self._constrained(np.zeros(self.size)).transition
+            self._sparse = list_transitions(zero, transition)
 
     def _add_transitions(self, rows, n_features, weight, min_freq, every_transition):
         """Append the weights of features of transitions to the parameter vector."""
@@ -167,35 +172,36 @@ class CRFObjective:
         -------
         value : float
         """
-        chain = self._constrained(theta)
-        features, labels, weight = self._features, self.labels, self.sample_weight
-
-        def nll(first, last, out):
-            where = self.offsets, first, last
-            if self.partial:
-                return kernels.partial_nll_gradient(features, *where, labels, weight, chain, out)
-            return kernels.nll_gradient(
-                features, features, *where, labels, weight, chain, False, out
-            )
-
-        value = sum(self._sum_over_ranges(nll, out, run))
+        value = sum(self._sum_over_ranges(self._nll(theta, self._features, False), out, run))
         out += self.l2 * theta
         out[self._pinned] = 0.0
         return value + self.l2 / 2 * kernels.dot(theta, theta)
 
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
-        chain = self._constrained(theta)
-        features, squares = self._features, squared(self._features)
+        self._sum_over_ranges(self._nll(theta, squared(self._features), True), out, run)
+        # Without penalty the curvature of a weight may be close to zero.
+        out += max(self.l2, 1e-3)
+
+    def _nll(self, theta, counted, curved):
+        """Function that adds the gradient, or the curvature, of a range of sequences."""
+        chain, features = self._constrained(theta), self._features
         labels, weight = self.labels, self.sample_weight
+        sparse, tables = self._sparse, None
+        if sparse is not None:
+            kernels.read_scores(chain.transition, sparse)
+            tables = tabulate(sparse)
 
         def nll(first, last, out):
             where = self.offsets, first, last
-            return kernels.nll_gradient(features, squares, *where, labels, weight, chain, True, out)
+            if self.partial and not curved:
+                return kernels.partial_nll_gradient(features, *where, labels, weight, chain, out)
+            given = features, counted, *where, labels, weight, chain
+            if tables is None:
+                return kernels.nll_gradient(*given, curved, out)
+            return kernels.sparse_nll_gradient(*given, sparse, tables, curved, out)
 
-        self._sum_over_ranges(nll, out, run)
-        # Without penalty the curvature of a weight may be close to zero.
-        out += max(self.l2, 1e-3)
+        return nll
 
     def _sum_over_ranges(self, function, out, run):
         """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
@@ -225,7 +231,8 @@ class CRFObjective:
         theta : ndarray of shape (size,) or None
             None if it would need too much memory.
         """
-        memory = self._memory()
+        # Sequences keep their marginals of all transitions, which is too much where few are listed.
+        memory = self._memory() if self._sparse is None else None
         if memory is None:
             return None
         for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
-from skstruct.utils.parallel import chain_work, range_runner
+from skstruct.decoding import best_labels
 from skstruct.utils.sparse import read_only
 
 __all__ = ["Patience", "Stopping", "Watcher", "token_accuracy"]
@@ -179,14 +178,7 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     -------
     accuracy : float
     """
-    predicted, chain = np.empty(len(data.labels), np.int32), read_only(chain)
-    work = chain_work(chain.transition.shape[0])
-    with range_runner(data.offsets, n_jobs, work) as run:
-        run(
-            lambda _, first, last: kernels.decode_best(
-                data.rows, data.offsets, first, last, chain, predicted
-            )
-        )
+    predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
     if on_prediction is not None:
         on_prediction(predicted)
     weight = np.repeat(data.sample_weight, np.diff(data.offsets)) * (data.labels != _UNKNOWN)

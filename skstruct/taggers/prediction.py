@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from skstruct import kernels
+from skstruct.decoding import best_labels, marginals
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.training_set import batch_rows
-from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
@@ -74,14 +74,7 @@ class LinearChainMixin:
         """
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
-        codes = np.empty(batch.n_rows, np.int32)
-        work = chain_work(len(self.classes_))
-        with range_runner(batch.offsets, self.n_jobs, work) as run:
-            run(
-                lambda _, first, last: kernels.decode_best(
-                    rows, batch.offsets, first, last, chain, codes
-                )
-            )
+        codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
         if known is not None or possible is not None:
             from skstruct.input.known_labels import check_decoded
 
@@ -114,8 +107,8 @@ class LinearChainMixin:
             As in `predict`.
         """
         format, batch = self._read_X(X)
-        marginals, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
-        return shape_predictions(marginals, batch.offsets, format)
+        proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
+        return shape_predictions(proba, batch.offsets, format)
 
     def predict_nbest(
         self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
@@ -224,22 +217,12 @@ class LinearChainMixin:
 
     def _marginals(self, offsets, rows, chain, known, possible):
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
-        transitions = kernels.transition_tables(chain.transition)
         forbids = known is not None or possible is not None
-        if forbids:
-            transitions = transitions._replace(forbids=True)
-        marginals = np.empty((offsets[-1], len(self.classes_)))
-        log_partition = np.empty(len(offsets) - 1)
-        with range_runner(offsets, self.n_jobs, chain_work(len(self.classes_))) as run:
-            run(
-                lambda _, first, last: kernels.decode_marginals(
-                    rows, offsets, first, last, chain, transitions, marginals, log_partition
-                )
-            )
+        found, log_partition = marginals(rows, offsets, chain, self.n_jobs, forbids=forbids)
         impossible = np.flatnonzero(log_partition == -np.inf) if forbids else ()
         if len(impossible):
             raise _no_labelling(impossible[0], known, possible)
-        return marginals, log_partition
+        return found, log_partition
 
     def _shape_labels(self, codes, batch, format):
         # As objects, the same few labels are shared by all tokens.

@@ -13,6 +13,7 @@ from skstruct.kernels.chain.scores import (
     transition_buffer,
     transition_scores,
 )
+from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
 from skstruct.kernels.chain.viterbi import viterbi
 
 
@@ -28,3 +29,14 @@ def decode_best(rows, offsets, first, last, chain, labels):
         if len(chain) > N_PLAIN:
             transition_scores(rows, a, b, chain, transition)
         viterbi(scores, b - a, transition, labels[a:b])
+
+
+@jit
+def decode_best_sparse(rows, offsets, first, last, chain, sparse, labels):
+    """Do the same with listed transitions of the chain, which all tokens share."""
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        sequence_scores(rows, a, b, chain, scores)
+        sparse_viterbi(scores, b - a, sparse, labels[a:b])

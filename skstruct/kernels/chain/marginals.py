@@ -14,6 +14,7 @@ from skstruct.kernels.chain.scores import (
     transition_buffer,
     transition_scores,
 )
+from skstruct.kernels.chain.sparse_forward_backward import sparse_forward_backward
 from skstruct.kernels.chain.transitions import TokenTransitions, prepare_transitions
 
 
@@ -39,6 +40,26 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
         if len(chain) > N_PLAIN:
             transition_scores(rows, a, b, chain, transitions.log)
         log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_slabs)
+        for t in range(b - a):
+            for j in range(n_labels):
+                marginals[a + t, j] = alpha[t, j]
+
+
+@jit
+def decode_marginals_sparse(
+    rows, offsets, first, last, chain, sparse, tables, marginals, log_partition
+):
+    """Do the same with listed transitions of the chain, which all tokens share."""
+    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    alpha = np.empty((length, n_labels))
+    scale, nothing = np.empty(length), np.empty(0)
+    for i in range(first, last):
+        a, b = offsets[i], offsets[i + 1]
+        sequence_scores(rows, a, b, chain, scores)
+        log_partition[i] = sparse_forward_backward(
+            scores, b - a, chain.transition, sparse, tables, alpha, scale, 1.0, nothing
+        )
         for t in range(b - a):
             for j in range(n_labels):
                 marginals[a + t, j] = alpha[t, j]

@@ -1,0 +1,92 @@
+"""The best label sequence, in time that grows with the number of listed transitions.
+
+The best previous label of ``j`` is a listed one, or the best of all labels that is not listed for
+``j``. Results are those of `viterbi`, to the last bit.
+"""
+
+import numpy as np
+
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.viterbi import argmax
+
+
+@lean_jit
+def sparse_best_prefixes(scores, length, sparse, mark, best):
+    """Turn ``scores[t, j]`` into the score of the best prefix that ends with ``j``, in place.
+
+    ``mark`` and ``best`` are workspace of ``n_labels`` integers.
+    """
+    n_labels = sparse.default.shape[0]
+    for t in range(1, length):
+        previous = scores[t - 1]
+        n_best = 1
+        best[0] = argmax(previous)
+        for j in range(n_labels):
+            mark[j] = -1
+        for j in range(n_labels):
+            high = -np.inf
+            for m in range(sparse.indptr_t[j], sparse.indptr_t[j + 1]):
+                i = sparse.origin[m]
+                mark[i] = j
+                x = previous[i] + sparse.score[sparse.order[m]]
+                high = x if x > high else high
+            if sparse.default[j] == 0.0 and (
+                sparse.indptr_t[j + 1] - sparse.indptr_t[j] < n_labels
+            ):
+                # The best label that is not listed for j.
+                m = 0
+                while mark[best[m]] == j:
+                    m += 1
+                    if m == n_best:
+                        best[m] = next_best(previous, best[m - 1])
+                        n_best += 1
+                high = max(high, previous[best[m]])
+            scores[t, j] += high
+
+
+@lean_jit
+def next_best(x, last):
+    """Position of the item that follows the item ``last``, largest first, smallest position."""
+    found = -1
+    for i in range(x.shape[0]):
+        later = x[i] < x[last] or (x[i] == x[last] and i > last)
+        if later and (found < 0 or x[i] > x[found]):
+            found = i
+    return found
+
+
+@jit
+def sparse_viterbi(scores, length, sparse, labels):
+    """Write the best label sequence of one sequence, as `viterbi` does; return its score."""
+    n_labels = sparse.default.shape[0]
+    if length == 0:
+        return 0.0
+    sparse_best_prefixes(
+        scores, length, sparse, np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
+    )
+    label = argmax(scores[length - 1])
+    score = scores[length - 1, label]
+    labels[length - 1] = label
+    for t in range(length - 2, -1, -1):
+        label = best_previous(scores[t], sparse, label)
+        labels[t] = label
+    return score
+
+
+@lean_jit
+def best_previous(prefix, sparse, j):
+    """First label from which the transition into label ``j`` gives the largest score."""
+    label, top, start = 0, -np.inf, 0
+    for m in range(sparse.indptr_t[j], sparse.indptr_t[j + 1] + 1):
+        listed = m < sparse.indptr_t[j + 1]
+        end = sparse.origin[m] if listed else prefix.shape[0]
+        if sparse.default[j] == 0.0:
+            for i in range(start, end):
+                if prefix[i] > top:
+                    top, label = prefix[i], i
+        if listed:
+            x = prefix[end] + sparse.score[sparse.order[m]]
+            if x > top:
+                top, label = x, end
+        start = end + 1
+    return label

@@ -1,0 +1,183 @@
+"""Listed transitions: labels, marginals and gradients are those of all transitions."""
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from helpers.objectives import evaluate, make_objective, random_theta
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+from strategies import score_arrays
+
+from skstruct import CRFTagger, PerceptronTagger, SequenceBatch, decoding, kernels
+from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.kernels.chain.listed import list_transitions
+from skstruct.kernels.chain.sparse_forward_backward import sparse_forward_backward
+from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
+from skstruct.kernels.chain.viterbi import viterbi
+
+
+@pytest.fixture
+def always_listed(monkeypatch):
+    """Lists for any number of labels and transitions."""
+    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 0)
+    monkeypatch.setattr(decoding, "_MOST_LISTED", 1.0)
+
+
+@st.composite
+def sparse_cases(draw):
+    """Scores and transitions of which most are zero, or minus infinity into some labels."""
+    scores, transition = draw(score_arrays(min_length=1, forbid_labels=True))
+    n_labels = len(transition)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kept = rng.random(transition.shape) < draw(st.sampled_from([0.0, 0.2, 0.6, 1.0]))
+    default = np.where(rng.random(n_labels) < draw(st.sampled_from([0.0, 0.5])), -np.inf, 0.0)
+    wanted = rng.random(transition.shape) < 0.2 if draw(st.booleans()) else np.empty((0, 0), bool)
+    return scores, np.where(kept, transition, default), wanted
+
+
+def listed(transition, wanted):
+    return kernels.SparseTransitions(*list_transitions(transition, wanted, transition.size))
+
+
+@given(sparse_cases())
+def test_a_list_and_the_defaults_are_the_matrix(case):
+    _, transition, wanted = case
+    sparse = listed(transition, wanted)
+    matrix = np.tile(sparse.default, (len(transition), 1))
+    first = np.repeat(np.arange(len(transition)), np.diff(sparse.indptr))
+    matrix[first, sparse.into] = sparse.score
+    assert_array_equal(matrix, transition)
+    second = np.repeat(np.arange(len(transition)), np.diff(sparse.indptr_t))
+    assert_array_equal(sparse.into[sparse.order], second)
+    assert_array_equal(first[sparse.order], sparse.origin)
+    if wanted.size:
+        found = np.zeros(transition.shape, bool)
+        found[first, sparse.into] = True
+        assert found[wanted].all()
+
+
+@given(sparse_cases())
+def test_best_labels_are_the_same(case):
+    scores, transition, wanted = case
+    expected, labels = np.empty((2, len(scores)), np.int32)
+    score = sparse_viterbi(scores.copy(), len(scores), listed(transition, wanted), labels)
+    assert score == viterbi(scores.copy(), len(scores), transition, expected)
+    assert_array_equal(labels, expected)
+
+
+@given(sparse_cases())
+def test_marginals_are_those_of_all_sequences(case):
+    scores, transition, wanted = case
+    assume(viterbi(scores.copy(), len(scores), transition, np.empty(len(scores), int)) > -np.inf)
+    expected_log_z, expected_node, expected_pairs = naive.listed_marginals(scores, transition)
+    sparse = listed(transition, wanted)
+    *tables, safe = kernels.sparse_factors(sparse)
+    assume(safe)
+    tables = kernels.SparseFactors(*tables)
+    tables = tables._replace(forbids=tables.forbids or bool(np.isneginf(scores).any()))
+    node, pairs = np.empty(scores.shape), np.zeros(len(sparse.score))
+    log_z = sparse_forward_backward(
+        scores.copy(),
+        len(scores),
+        transition,
+        sparse,
+        tables,
+        node,
+        np.empty(len(scores)),
+        2.5,
+        pairs,
+    )
+    assert_allclose(log_z, expected_log_z, rtol=1e-13, atol=1e-12)
+    assert_allclose(node, expected_node, atol=1e-11)
+    total = np.zeros(transition.shape)
+    first = np.repeat(np.arange(len(transition)), np.diff(sparse.indptr))
+    total[first, sparse.into] = tables.linear * pairs
+    expected = 2.5 * expected_pairs.sum(axis=0)
+    assert_allclose(total[first, sparse.into], expected[first, sparse.into], atol=1e-10)
+
+
+def chunks(n_labels, *, seed=0, n_sequences=30):
+    """Sequences in which few transitions occur."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 8, size=n_sequences)
+    y = np.cumsum(rng.integers(0, 3, size=lengths.sum())) % n_labels
+    y[:n_labels] = np.arange(n_labels)
+    X = (rng.random((len(y), 6)) < 0.4) * rng.normal(size=(len(y), 6))
+    return X, y.astype(np.int32), np.concatenate([[0], np.cumsum(lengths)]), rng
+
+
+@pytest.mark.parametrize("options", [(0, False, False, True), (2, True, False, False)])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, monkeypatch):
+    X, y, offsets, rng = chunks(9)
+    data = TrainingSet(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
+    sparse = make_objective(data, 6, 9, options)
+    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    dense = make_objective(data, 6, 9, options)
+    assert sparse._sparse is not None
+    assert dense._sparse is None
+    theta = random_theta(rng, dense)
+    value, gradient = evaluate(sparse, theta, n_jobs)
+    expected_value, expected_gradient = evaluate(dense, theta, n_jobs)
+    assert_allclose(value, expected_value, rtol=1e-13)
+    assert_allclose(gradient, expected_gradient, atol=1e-11)
+    assert np.count_nonzero(gradient) > 20
+    with decoding.range_runner(offsets, n_jobs) as run:
+        found, expected = np.empty((2, dense.size))
+        sparse.curvature(theta, found, run)
+        dense.curvature(theta, expected, run)
+    # What has no weight has no use for its curvature.
+    free = np.delete(np.arange(dense.size), dense._pinned)
+    assert_allclose(found[free], expected[free], atol=1e-11)
+
+
+@pytest.mark.parametrize("constraint", [None, "IOB2"])
+def test_taggers_learn_and_predict_the_same(constraint, always_listed, monkeypatch):
+    X, y, offsets, _ = chunks(7)
+    names = np.array(["O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"])
+    labels = [names[part] for part in np.split(y, offsets[1:-1])]
+    for part in labels:
+        for t, label in enumerate(part):
+            if label[0] == "I" and (t == 0 or part[t - 1][2:] != label[2:]):
+                part[t] = "B" + label[1:]
+    batch = SequenceBatch(X, offsets)
+    labels = [part.tolist() for part in labels]
+    crf = CRFTagger(tol=1e-10, constraint=constraint, l2=0.3)
+    sparse = crf.fit(batch, labels)
+    proba, nbest = sparse.predict_proba(batch), sparse.predict(batch)
+    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    for a, b in zip(proba, sparse.predict_proba(batch), strict=True):
+        assert_allclose(a, b, atol=1e-12)
+    assert list(nbest) == list(sparse.predict(batch))
+    coef = sparse.coef_
+    assert_allclose(coef, crf.fit(batch, labels).coef_, atol=1e-5)
+
+
+def test_many_labels_are_listed_and_few_are_not():
+    transition = np.zeros((100, 100))
+    transition[0] = 1.0
+    assert len(decoding.list_transitions(transition).score) == 100
+    assert decoding.list_transitions(transition[:50, :50]) is None
+    transition[::2] = 1.0
+    assert decoding.list_transitions(transition) is None
+
+
+def test_many_labels_that_are_forbidden():
+    """A constraint on the labels of 40 types, in a fit and in a prediction."""
+    rng = np.random.default_rng(0)
+    types = [f"T{i}" for i in range(40)]
+    y = [[f"B-{t}", f"I-{t}", "O", f"B-{t}"] for t in types]
+    X = [rng.normal(size=(4, 5)) for _ in y]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        crf = CRFTagger(constraint="IOB2", max_iter=15).fit(X, y)
+        perceptron = PerceptronTagger(constraint="IOB2", max_iter=3).fit(X, y)
+    for tagger in (crf, perceptron):
+        for row in tagger.predict(X):
+            for before, label in zip(["O", *row], row, strict=False):
+                assert label[0] != "I" or before[2:] == label[2:]
+    assert_allclose([p.sum(axis=1) for p in crf.predict_proba(X)], 1.0, atol=1e-12)
