@@ -295,6 +295,7 @@ def listed_transitions():
         crf = CRFTagger(l2=0.5, tol=1e-10).fit(batch, y)
         found = {
             "listed-crf": crf.coef_,
+            **{f"listed-{name}": start for name, start in stochastic_start().items()},
             "listed-crf-proba": np.concatenate(crf.predict_proba(batch)),
             "listed-crf-labels": np.concatenate(crf.predict(batch)),
         }

@@ -9,6 +9,7 @@ from helpers.objectives import evaluate, make_objective, random_theta
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from strategies import score_arrays
 
@@ -133,6 +134,30 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     # What has no weight has no use for its curvature.
     free = np.delete(np.arange(dense.size), dense._pinned)
     assert_allclose(found[free], expected[free], atol=1e-11)
+
+
+def test_the_start_is_the_same_where_all_is_listed(always_listed, monkeypatch):
+    X, y, offsets, rng = chunks(4)
+    data = TrainingSet(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
+    sparse = make_objective(data, 6, 4, (0, False, True, True))
+    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    dense = make_objective(data, 6, 4, (0, False, True, True))
+    assert len(sparse._sparse.score) == 16
+    start = dense.stochastic_start()
+    assert_allclose(sparse.stochastic_start(), start, rtol=1e-4, atol=1e-6)
+    assert np.count_nonzero(start) > 20
+
+
+def test_the_start_is_near_the_minimum(always_listed):
+    X, y, offsets, _ = chunks(9, n_sequences=200)
+    data = TrainingSet(as_rows(X), offsets, y, np.ones(len(offsets) - 1))
+    objective = make_objective(data, 6, 9)
+    assert 0 < len(objective._sparse.score) < 40
+    zero = np.zeros(objective.size)
+    minimum = minimize(lambda theta: evaluate(objective, theta), zero, jac=True).fun
+    value, _ = evaluate(objective, objective.stochastic_start())
+    assert minimum <= value < 1.02 * minimum
+    assert evaluate(objective, zero)[0] > 1.2 * minimum
 
 
 @pytest.mark.parametrize("constraint", [None, "IOB2"])

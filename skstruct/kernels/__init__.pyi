@@ -33,7 +33,7 @@ from .likelihood.parameters import (
     lay_out,
     point_to_rows,
 )
-from .likelihood.sparse import sparse_nll_gradient
+from .likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
 from .online.cut import cut
 from .online.loop import (
@@ -198,6 +198,7 @@ __all__ = [
     "sequence_scores",
     "set_marginals",
     "settle",
+    "sparse_dual_free_epoch",
     "sparse_factors",
     "sparse_nll_gradient",
     "squared_radii",

@@ -229,12 +229,12 @@ class CRFObjective:
         Returns
         -------
         theta : ndarray of shape (size,) or None
-            None if it would need too much memory.
+            None if it would need too much memory, or its weights got too large.
         """
-        # Sequences keep their marginals of all transitions, which is too much where few are listed.
-        memory = self._memory() if self._sparse is None else None
+        memory = self._memory()
         if memory is None:
             return None
+        theta = None
         for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
             theta, objective, distance = found
             if not distance > _NEAR * objective:
@@ -276,16 +276,12 @@ class CRFObjective:
             for name in () if self._possible is None else WEIGHTS:
                 getattr(chain, name)[~getattr(self._possible, name)] = -np.inf
             for part in portions(np.diff(self.offsets)[order], chain_work(self.n_labels)):
-                kernels.dual_free_epoch(
-                    self._features,
-                    self.offsets,
-                    order[part],
-                    self.labels,
-                    self.sample_weight / l2,
-                    chain,
-                    free,
-                    memory,
-                )
+                where = self._features, self.offsets, order[part], self.labels
+                changed = self.sample_weight / l2, chain, free, memory
+                if self._sparse is None:
+                    kernels.dual_free_epoch(*where, *changed)
+                elif not kernels.sparse_dual_free_epoch(*where, *changed, self._sparse):
+                    return
             # Pinned positions have changed with the others.
             theta[self._pinned] = 0.0
             priority = self.sample_weight * memory.divergence
@@ -297,11 +293,12 @@ class CRFObjective:
         """Memory of the sequences before the first epoch; None if it would be too large."""
         n_rows, n_sequences, k = len(self.labels), len(self.sample_weight), self.n_labels
         n_slabs = n_sequences if self._transition_place is None else n_rows
-        if 4 * (n_rows * k + n_slabs * k * k) > _MOST_MEMORY:
+        n_transitions = k * k if self._sparse is None else len(self._sparse.score)
+        if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
             return None
         return kernels.Memory(
             np.zeros((n_rows, k), np.float32),
-            np.zeros((n_slabs, k * k), np.float32),
+            np.zeros((n_slabs, n_transitions), np.float32),
             *np.zeros((3, n_sequences)),
         )
 
