@@ -17,6 +17,7 @@ BENCHMARKS = {
     "online_epochs": ({"epochs"}, ("pycrfsuite",)),
     "parallel_learning": ({"shards"}, ()),
     "streams": ({"memory", "accuracy"}, ()),
+    "label_sets": ({"microseconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),

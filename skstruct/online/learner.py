@@ -106,6 +106,7 @@ class OnlineLearner:
         solution : Solution
         """
         settings = self.settings
+        self._require_memory()
         random_state = check_random_state(settings.random_state)
         rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
         watcher.renumber_features(rank)
@@ -129,6 +130,13 @@ class OnlineLearner:
         check_finite(chain, self._model.possible, epoch)
         kernels.reorder(chain.weights, rank)
         return Solution(chain, history.arrays(), epoch, complaint=complaint)
+
+    def _require_memory(self):
+        """Raise an error unless there is memory for the weights of all shards."""
+        n_shards = count_shards(self.settings.n_jobs)
+        copies = (1 + self.settings.average) * max(n_shards, 1)
+        # Scores and differences of the transitions of a sample.
+        self._model.require_memory(copies, 2, "average=False and n_jobs=1 need less.")
 
     def new_state(self, start=None):
         """State before the first sample, with the weights of a chain or zero."""

@@ -24,6 +24,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.constraints import forbid
 from skstruct.input.training_set import zero_transition_weights
+from skstruct.utils.memory import require_memory
 
 if TYPE_CHECKING:
     from skstruct.input.constraints import Constraint
@@ -57,6 +58,33 @@ class Model(NamedTuple):
             weights = zero_transition_weights(self.n_transition_features, k)
             chain = kernels.TransitionChain(*chain, weights)
         return chain if self.possible is None else forbid(chain, self.possible)
+
+    def require_memory(self, copies, tables, advice=""):
+        """Raise an error unless there is memory for the weights.
+
+        Parameters
+        ----------
+        copies : int
+            Number of times that the weights are stored, with averages and gradients.
+        tables : int
+            Number of further matrices of transitions.
+        advice : str, default=""
+            Sentence on parameters that need less.
+
+        Raises
+        ------
+        MemoryError
+            If there is not; it says how many bytes are needed, and what needs less.
+        """
+        k = self.n_labels
+        n_weights = self.n_features * k + k * k * (1 + (self.n_transition_features or 0))
+        require_memory(
+            8 * (copies * n_weights + tables * k * k),
+            f"The weights of {self.n_features:,} features and {k:,} labels, stored {copies} "
+            f"{'time' if copies == 1 else 'times'},",
+            "Use fewer features (min_freq of a vectorizer, or a hashing vectorizer) or fewer "
+            f"labels. {advice}".strip(),
+        )
 
 
 class Solution(NamedTuple):

@@ -16,6 +16,7 @@ from skstruct.solvers.base import Solution, not_converged
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.history import History
+from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["Settings", "solve"]
@@ -24,6 +25,10 @@ __all__ = ["Settings", "solve"]
 MANY_TOKENS = 10_000
 # Steps of L-BFGS from zero before the curvature is of any use.
 _BLIND_STEPS = 15
+
+
+# A weight, its gradient and its share of the directions of L-BFGS.
+_BYTES_OF_A_WEIGHT = 124
 
 
 class Settings(NamedTuple):
@@ -44,6 +49,8 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says."""
+    # The result is as large as that, however few weights there are.
+    model.require_memory(1, 0)
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
     weighted = np.flatnonzero(training_set.sample_weight > 0)
     if len(weighted) < len(training_set.sample_weight):
@@ -62,6 +69,11 @@ def solve(training_set, model, settings, start, watcher):
     )
     # The objective has packed it.
     del training_set
+    require_memory(
+        _BYTES_OF_A_WEIGHT * objective.size,
+        f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
+        "Use a larger min_freq, all_possible_states=False, or an online tagger.",
+    )
     return _minimize(objective, settings, start, watcher)
 
 

@@ -139,6 +139,9 @@ class ExponentiatedGradient:
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
     training_set = training_set.effective()
+    n_sequences = len(training_set.sample_weight)
+    # Each sequence keeps a matrix of transitions.
+    model.require_memory(1, 2 * n_sequences, 'solver="lbfgs" needs less.')
     learner = ExponentiatedGradient(
         training_set,
         model.n_features,

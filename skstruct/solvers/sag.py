@@ -152,6 +152,9 @@ class StochasticAverageGradient:
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
     training_set = training_set.effective()
+    n_sequences = len(training_set.sample_weight)
+    # Each sequence keeps a matrix of transitions.
+    model.require_memory(2, n_sequences, 'solver="lbfgs" needs less.')
     learner = StochasticAverageGradient(
         training_set,
         model.n_features,

@@ -49,6 +49,7 @@ class Settings(NamedTuple):
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says; the bound is the verified duality gap."""
     training_set = training_set.effective()
+    model.require_memory(1, 0)
     _check_memory(training_set, model, settings)
     dual = CRFDual(
         training_set,

@@ -9,6 +9,9 @@ import numpy as np
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.viterbi import argmax
 
+# So many of the best labels are tried before all are compared.
+MOST_TRIED = 4
+
 
 @lean_jit
 def sparse_best_prefixes(scores, length, sparse, mark, best):
@@ -35,13 +38,29 @@ def sparse_best_prefixes(scores, length, sparse, mark, best):
             ):
                 # The best label that is not listed for j.
                 m = 0
-                while mark[best[m]] == j:
+                while m < MOST_TRIED and mark[best[m]] == j:
                     m += 1
-                    if m == n_best:
+                    if m == n_best and m < MOST_TRIED:
                         best[m] = next_best(previous, best[m - 1])
                         n_best += 1
-                high = max(high, previous[best[m]])
+                if m < MOST_TRIED:
+                    high = max(high, previous[best[m]])
+                else:
+                    first, last = sparse.indptr_t[j], sparse.indptr_t[j + 1]
+                    high = max(high, best_unlisted(previous, sparse.origin, first, last))
             scores[t, j] += high
+
+
+@lean_jit
+def best_unlisted(x, listed, first, last):
+    """Maximum of the items at positions that are not in ``listed[first:last]``, in order."""
+    high, start = -np.inf, 0
+    for m in range(first, last + 1):
+        end = listed[m] if m < last else x.shape[0]
+        for i in range(start, end):
+            high = x[i] if x[i] > high else high
+        start = end + 1
+    return high
 
 
 @lean_jit

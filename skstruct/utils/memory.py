@@ -1,0 +1,71 @@
+"""Memory that a fit needs, asked for before it is allocated."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["as_size", "require_memory", "usable_memory"]
+
+_CGROUP_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+
+
+def usable_memory():
+    """Bytes that this process may have: of the machine, its container and its own limit.
+
+    Returns
+    -------
+    n_bytes : float
+        Infinite where the system does not tell.
+    """
+    limits = [float("inf")]
+    # Windows has neither of the first two, and a container need not have a limit.
+    with suppress(AttributeError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(ImportError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            limits.append(soft)
+    for path in _CGROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            limits.append(int(Path(path).read_text(encoding="ascii")))
+    return min(limits)
+
+
+def require_memory(n_bytes, what, advice):
+    """Raise an error that says what needs less, unless there is enough memory.
+
+    Parameters
+    ----------
+    n_bytes : float
+        Bytes that will certainly be needed at once.
+    what : str
+        What they are for; the sentence goes on with "need".
+    advice : str
+        Sentence on what needs less.
+
+    Raises
+    ------
+    MemoryError
+        If the process cannot have as much.
+    """
+    usable = usable_memory()
+    if n_bytes > usable:
+        raise MemoryError(
+            f"{what} need {as_size(n_bytes)}, and this process may use {as_size(usable)}. {advice}"
+        )
+
+
+def as_size(n_bytes):
+    """Text such as "11.2 GiB" or "300 MiB"."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:,.0f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:,.1f} GiB"
