@@ -1,5 +1,7 @@
 """MIRA: its quadratic programme against a solver, its steps against a plain twin."""
 
+from itertools import product
+
 import naive
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from strategies import online_problems
 
 from skstruct import MIRATagger, SequenceBatch
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.online.mira import hildreth
+from skstruct.kernels.online.mira import MAX_PASSES, hildreth
 from skstruct.kernels.online.products import FEW, inner_products
 
 
@@ -149,6 +151,39 @@ def test_hildreth_solves_the_quadratic_programme(n, cap, seed):
     )
     assert a @ A @ a / 2 - missing @ a <= reference.fun + 1e-7
     assert np.all((a >= 0) & (a <= cap))
+
+
+def best_multipliers(A, missing, cap):
+    """Maximum of the dual, over all sets of multipliers that are zero, free or at the cap."""
+    best = -np.inf
+    for state in product(("zero", "free", "cap"), repeat=len(missing)):
+        at, free = np.array(state) == "cap", np.array(state) == "free"
+        a = np.where(at, cap, 0.0)
+        if free.any():
+            rest = missing[free] - cap * A[np.ix_(free, at)].sum(axis=1)
+            a[free] = np.linalg.lstsq(A[np.ix_(free, free)], rest)[0]
+            margin = 1e-9 * np.abs(a).max()
+            if a.min() < -margin or a.max() > cap + margin:
+                continue
+        value = missing @ a - a @ A @ a / 2
+        if value > best:
+            best, found = value, a
+    return found
+
+
+@given(
+    st.integers(1, 4),
+    st.sampled_from([1e-3, 1e-1, 1.0, 1e2, 1e4, 1e6, 1e8, 1e12]),
+    st.integers(0, 2**31),
+)
+def test_the_update_is_exact_whatever_the_cap(n, cap, seed):
+    """Multipliers may not be unique, the change of the weights is."""
+    rng = np.random.default_rng(seed)
+    D = rng.integers(-1, 2, size=(n, 12)).astype(float)
+    missing = rng.integers(1, 6, size=n) - rng.random(n)
+    change = hildreth(D @ D.T, missing, cap, MAX_PASSES) @ D
+    exact = best_multipliers(D @ D.T, missing, cap) @ D
+    assert_allclose(change, exact, atol=1e-6 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("n_best", [1, 4])

@@ -13,6 +13,8 @@ from skstruct.kernels.online.loop import online_epoch
 from skstruct.kernels.online.products import inner_products
 
 MAX_PASSES = 200
+# Passes end when no multiplier changes by more than this share of the largest one.
+PRECISION = 1e-9
 
 
 class Margin(NamedTuple):
@@ -76,7 +78,7 @@ def hildreth(products, missing, cap, n_passes):
     n = missing.shape[0]
     multipliers = np.zeros(n)
     for _ in range(n_passes):
-        largest = 0.0
+        largest, change = 0.0, 0.0
         for k in range(n):
             if products[k, k] <= 0.0:
                 continue
@@ -84,9 +86,10 @@ def hildreth(products, missing, cap, n_passes):
             for m in range(n):
                 gap -= multipliers[m] * products[k, m]
             value = min(max(multipliers[k] + gap / products[k, k], 0.0), cap)
-            largest = max(largest, abs(value - multipliers[k]))
+            change = max(change, abs(value - multipliers[k]))
+            largest = max(largest, value)
             multipliers[k] = value
-        if largest <= 1e-9 * cap:
+        if change <= PRECISION * largest:
             break
     return multipliers
 
