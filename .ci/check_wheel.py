@@ -1,13 +1,15 @@
 """Call everything with the kernels of a platform wheel: none may be compiled, bits must agree.
 
-    python check_wheel.py README.md
+    python check_wheel.py README.md CACHE
 
-Other processes have no use for the kernels that were shipped, and must compile: what they learn
-has to be the same, bit for bit.
+Processes that have no use for the kernels of the wheel compile, and what they compute has to be the
+same, bit for bit. What they compile is kept in the folder CACHE, and taken from there.
 """
 
+import hashlib
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -15,76 +17,102 @@ import tempfile
 import time
 from pathlib import Path
 
-README_EXAMPLE = re.compile("```python\n(.*?)```", re.DOTALL)
-LEARN = """
-import hashlib, json
-from skstruct import PerceptronTagger
-from skstruct.compiled.cache import uses
-from skstruct.datasets import load_addresses
+import numpy as np
+from scipy import sparse
 
-X, y = load_addresses(return_X_y=True)
-X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in X]
-tagger = PerceptronTagger(max_iter=5, random_state=0).fit(X, y)
-bits = hashlib.sha256(tagger.coef_.tobytes() + tagger.transition_.tobytes())
-bits.update(repr(tagger.predict(X).tolist()).encode())
-print(json.dumps([bits.hexdigest(), sorted({use.origin for use in uses})]))
-"""
+README_EXAMPLE = re.compile("```python\n(.*?)```", re.DOTALL)
 # Each makes something differ that kernels depend on.
 DIFFERENCES = {
     "another release of numba": "import numba\nnumba.__version__ = '0.0.0'",
+    "another release of llvmlite": "import llvmlite\nllvmlite.__version__ = '0.0.0'",
     "an edited kernel": "from skstruct.compiled import keys\nkeys._SOURCES = 64 * '0'",
-    "another processor": """
+}
+# The other processors that wheels are built for have all that their kernels need.
+if platform.machine() == "x86_64":
+    DIFFERENCES["another processor"] = """
 import llvmlite.binding as llvm
 features = llvm.get_host_cpu_features()
 features["sse4.2"] = False
 llvm.get_host_cpu_features = lambda: features
-""",
-}
+"""
+COMPILED = ("cache", "compiler")
 
 
-def call_everything(readme):
-    """Run the workload and an example, in this process; nothing may be compiled."""
-    from skstruct.ahead.workload import run_step, steps
+def bits(value):
+    """Bytes that differ if numbers do, of what a step returns."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"{value.dtype}{value.shape}".encode() + value.tobytes()
+    if sparse.issparse(value):
+        return bits([value.data, value.indices, value.indptr])
+    if hasattr(value, "get_params"):
+        learnt = [name for name in sorted(vars(value)) if name.endswith("_")]
+        return bits([getattr(value, name) for name in learnt if name != "history_"])
+    if hasattr(value, "offsets"):
+        return bits([value.X, value.offsets])
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return b"".join(map(bits, value))
+    return repr(value).encode()
+
+
+def digests(steps):
+    """Hash of what each step computes, in this process, and where its kernels came from."""
+    from skstruct.ahead import workload
     from skstruct.compiled.cache import uses
 
-    for step in steps():
-        first, begin = len(uses), time.process_time()
-        run_step(step)
-        compiled = [use for use in uses[first:] if use.origin == "compiler"]
-        seconds = time.process_time() - begin
-        if compiled:
-            sys.exit(f"{step.estimator}.{step.title} compiles {compiled[0]} ({seconds:.1f} s)")
-    exec(README_EXAMPLE.search(readme.read_text(encoding="utf-8"))[1], {})
-    compiled = [use for use in uses if use.origin == "compiler"]
-    if compiled:
-        sys.exit(f"The example of the README compiles {compiled[0]}")
-    print(f"{len(uses)} kernels loaded, none compiled")
+    found = {}
+    for step in workload.steps():
+        name = f"{step.estimator}.{step.title}"
+        if steps is None or step.estimator in steps:
+            found[name] = hashlib.sha256(bits(workload.run_step(step))).hexdigest()
+    return found, sorted({use.origin for use in uses}), len(uses)
 
 
-def learn(before, cache):
-    """Bits of what a fresh process learns, and where its kernels came from."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    command = [sys.executable, "-c", f"{before}\n{LEARN}"]
-    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return json.loads(output.stdout)
+def in_a_fresh_process(before, cache, kernels, steps=None):
+    """The same, in another process with a cache of its own, after some lines of Python."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "SKSTRUCT_KERNELS": kernels}
+    command = [sys.executable, __file__, "--digests", before, json.dumps(steps)]
+    begin = time.perf_counter()
+    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    if run.returncode:
+        sys.exit(run.returncode)
+    found, origins, n_kernels = json.loads(run.stdout.splitlines()[-1])
+    seconds = time.perf_counter() - begin
+    print(f"  {len(found)} steps, {n_kernels} kernels from {', '.join(origins)}, {seconds:.0f} s")
+    return found, origins
 
 
-def compare():
-    """Compare shipped kernels with those compiled where something differs."""
-    with tempfile.TemporaryDirectory() as cache:
-        bits, origins = learn("", cache)
-        if {"cache", "compiler"} & set(origins):
-            sys.exit(f"The kernels of the wheel were not used: {origins}")
-        print(f"shipped kernels, from {origins[0]}: {bits[:16]}")
-        for name, difference in DIFFERENCES.items():
-            found, origins = learn(difference, cache)
-            if set(origins) - {"cache", "compiler"}:
-                sys.exit(f"Kernels of the wheel were used in spite of {name}.")
-            if found != bits:
-                sys.exit(f"Kernels compiled because of {name} give other bits.")
-            print(f"{name}: compiled, same bits")
+def compare(found, expected, what):
+    """Exit if steps have other results."""
+    differing = [name for name in found if found[name] != expected[name]]
+    if differing:
+        sys.exit(f"{what} give other bits: {', '.join(differing)}")
+
+
+def main(readme, cache):
+    """Run all checks."""
+    with tempfile.TemporaryDirectory() as empty:
+        print("Kernels of the wheel, none compiled")
+        shipped, origins = in_a_fresh_process("", empty, "compiled")
+        example = README_EXAMPLE.search(readme.read_text(encoding="utf-8"))[1]
+        command = [sys.executable, "-c", example]
+        environment = {**os.environ, "NUMBA_CACHE_DIR": empty, "SKSTRUCT_KERNELS": "compiled"}
+        subprocess.run(command, env=environment, check=True)
+        if any(Path(empty).iterdir()) or set(origins) & set(COMPILED):
+            sys.exit("Something was compiled.")
+    print("The same, compiled here")
+    compiled, _ = in_a_fresh_process("", cache, "local")
+    compare(compiled, shipped, "Kernels compiled here")
+    for name, difference in DIFFERENCES.items():
+        print(f"The same after {name}")
+        found, origins = in_a_fresh_process(difference, cache, "auto", ["PerceptronReranker"])
+        compare(found, shipped, f"Kernels compiled because of {name}")
+        if set(origins) - set(COMPILED):
+            sys.exit(f"Kernels of the wheel were used in spite of {name}.")
 
 
 if __name__ == "__main__":
-    call_everything(Path(sys.argv[1]))
-    compare()
+    if sys.argv[1] == "--digests":
+        exec(sys.argv[2], {})
+        print(json.dumps(digests(json.loads(sys.argv[3]))))
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -26,7 +26,7 @@ TRANSITION_TEMPLATE = f"{TEMPLATE}1:%x[0,1]"
 
 
 class Step(NamedTuple):
-    """Something to call, after which certain kernels are compiled."""
+    """Something to call, which returns what certain kernels compute."""
 
     estimator: str
     title: str
@@ -35,10 +35,10 @@ class Step(NamedTuple):
 
 
 def run_step(step):
-    """Call one step; the models are of no use, and what they complain about neither."""
+    """Call one step and return its result; models are small, and what they complain about too."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        step.call()
+        return step.call()
 
 
 def _sequences(n_sequences=12, *, transition_features=False, partly=False):
@@ -67,25 +67,27 @@ def _sequences(n_sequences=12, *, transition_features=False, partly=False):
 def _fit(name, options, *, learns_in_portions=False, **data):
     batch, labels = _sequences(**data)
     tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
-    tagger.fit(batch, labels)
+    fitted = [tagger.fit(batch, labels)]
     if learns_in_portions:
-        type(tagger)(**options).partial_fit(batch, labels, classes=LABELS)
+        fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))
+    return fitted
 
 
 def _fit_and_watch(name, options, **data):
     batch, labels = _sequences(**data)
     tagger = getattr(skstruct, name)(max_iter=2, **options)
-    tagger.fit(batch, labels, X_val=batch, y_val=labels)
+    return tagger.fit(batch, labels, X_val=batch, y_val=labels)
 
 
 def _model(name, *, transition_features):
     """A fitted model that nothing was compiled for."""
     tagger, k = getattr(skstruct, name)(), len(LABELS)
+    draw = np.random.default_rng(0).standard_normal
     tagger.classes_, tagger.n_features_in_ = LABELS, N_FEATURES
-    chain = kernels.Chain(np.zeros((N_FEATURES, k)), np.zeros((k, k)), *np.zeros((3, k)))
+    chain = kernels.Chain(draw((N_FEATURES, k)), draw((k, k)), *draw((3, k)))
     if transition_features:
         tagger.n_transition_features_in_ = 3
-        chain = kernels.TransitionChain(*chain, np.zeros((3, k * k)))
+        chain = kernels.TransitionChain(*chain, draw((3, k * k)))
     tagger._set_chain(chain)
     return tagger
 
@@ -95,7 +97,7 @@ def _predict(name, method, options, *, known=False, **data):
     tagger = _model(name, transition_features=data.get("transition_features", False))
     if known:
         options = {**options, "known": [[row[0], *[None] * (len(row) - 1)] for row in labels]}
-    getattr(tagger, method)(batch, **options)
+    return getattr(tagger, method)(batch, **options)
 
 
 def _groups():
@@ -107,23 +109,21 @@ def _groups():
 def _rerank(name, options):
     X, costs = _groups()
     reranker = getattr(skstruct, name)(max_iter=2, **options).fit(X, costs)
-    reranker.decision_function(X)
-    reranker.predict_proba(X)
-    reranker.rank(X)
+    return reranker, reranker.decision_function(X), reranker.predict_proba(X), reranker.rank(X)
 
 
 def _vectorize(name, *options, **more):
     columns = [[("the", "DT"), ("cat", "NN")], [("a", "DT"), ("dog", "NN"), ("ran", "VB")]] * 3
     vectorizer = getattr(skstruct, name)(*options, **more)
-    vectorizer.fit_transform(columns)
-    vectorizer.transform(columns)
+    batches = [vectorizer.fit_transform(columns), vectorizer.transform(columns)]
     if hasattr(vectorizer, "inverse_transform"):
-        vectorizer.inverse_transform(vectorizer.transform(columns))
+        vectorizer.inverse_transform(batches[1])
+    return batches
 
 
 def _vectorize_dicts():
     X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]]]
-    skstruct.SequenceVectorizer().fit(X).transform(X)
+    return skstruct.SequenceVectorizer().fit(X).transform(X)
 
 
 ONLINE = {

@@ -179,9 +179,9 @@ def usable_archives():
 
 def _wanted():
     """Return True unless a setting asks for code of another kind."""
-    config = numba.config
-    settings = (config.CPU_NAME, config.CPU_FEATURES, os.environ.get("SKSTRUCT_KERNELS", "auto"))
-    return settings == (None, None, "auto")
+    if (numba.config.CPU_NAME, numba.config.CPU_FEATURES) != (None, None):
+        return False
+    return os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
 
 
 def _baselines():

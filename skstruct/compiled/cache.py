@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import NamedTuple
 
 from numba.core.caching import NullCache
@@ -32,6 +33,10 @@ uses = []
 CANNOT_KEEP = (
     "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles them again. "
     "Set NUMBA_CACHE_DIR to a folder that can be written to."
+)
+NOT_COMPILED = (
+    "The kernel {0} is not compiled for arguments of the types {1}, and the environment variable "
+    "SKSTRUCT_KERNELS=compiled forbids compiling it. Unset it, or run `skstruct warm` first."
 )
 
 
@@ -91,6 +96,8 @@ class KernelCache(NullCache):
             if result is not None:
                 uses.append(Use(self.kernel, signature, origin))
                 return result
+        if os.environ.get("SKSTRUCT_KERNELS") == "compiled":
+            raise RuntimeError(NOT_COMPILED.format(self.kernel, signature))
         tell_compiling()
         uses.append(Use(self.kernel, signature, "compiler"))
         return None

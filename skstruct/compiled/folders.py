@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -36,8 +37,10 @@ def cache_folders(name):
     if numba.config.CACHE_DIR:
         places = [Path(numba.config.CACHE_DIR)]
     else:
-        user = AppDirs(appname="skstruct", appauthor=False).user_cache_dir
-        places = [Path(__file__).parent / "__pycache__", Path(user)]
+        places = [Path(AppDirs(appname="skstruct", appauthor=False).user_cache_dir)]
+        # An application that was packed into one file unpacks the package anew at each start.
+        if not getattr(sys, "frozen", False):
+            places.insert(0, Path(__file__).parent / "__pycache__")
     return [place / name for place in places]
 
 

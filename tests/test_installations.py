@@ -1,0 +1,246 @@
+"""Kernels where a program is not an ordinary process of an ordinary installation."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import joblib
+import numba
+import pytest
+
+import skstruct
+from skstruct import PerceptronReranker
+from skstruct.compiled import archive, cache
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+PACKAGE = Path(skstruct.__file__).parent
+INNER = """
+from skstruct.kernels._jit import jit
+
+@jit
+def factor(x):
+    return 2.0 * x
+"""
+OUTER = """
+from skstruct.kernels._jit import jit
+from skstruct.kernels.inner import factor
+
+@jit
+def total(x):
+    return factor(x) + 1.0
+"""
+USE = """
+from skstruct.kernels.outer import total
+from skstruct.compiled.cache import uses
+print(total(3.0), *sorted({use.origin for use in uses}))
+"""
+USE_OR_TELL = """
+from skstruct.kernels.outer import total
+try:
+    total(3.0)
+except RuntimeError as error:
+    print(error)
+"""
+ARCHIVE = """
+from skstruct.compiled.archive import archive_name, folder, write_archive
+from skstruct.compiled.cache import own_folders
+from skstruct.compiled.entries import read_entry
+
+found = {path.name: read_entry(path.read_bytes()) for path in own_folders()[0].glob("*.kernel")}
+folder().mkdir()
+write_archive(folder() / archive_name(BASELINE), BASELINE, found, set())
+"""
+APPLICATION = (
+    USE
+    + """
+import skstruct
+from skstruct.datasets import load_addresses
+print(len(load_addresses().data), skstruct.PerceptronTagger.__name__)
+"""
+)
+FIT = """
+from skstruct import PerceptronReranker
+from skstruct.compiled.cache import uses
+PerceptronReranker(random_state=0).fit([[{"a": 1.0}, {"b": 1.0}]], [[0, 1]])
+print(*sorted({use.origin for use in uses}))
+"""
+
+
+def fit_and_tell(_):
+    """Number of this process, and where its kernels came from."""
+    cache.uses.clear()
+    PerceptronReranker(random_state=0).fit([[{"a": 1.0}, {"b": 1.0}]], [[0, 1]])
+    return os.getpid(), sorted({use.origin for use in cache.uses})
+
+
+@pytest.fixture
+def compiled_before():
+    """Kernels of a reranker that a process of its own has compiled, or that came along."""
+    subprocess.run([sys.executable, "-c", FIT], check=True, capture_output=True)
+
+
+def assert_loaded(found):
+    assert os.getpid() not in {number for number, _ in found}
+    assert all(origins and "compiler" not in origins for _, origins in found)
+
+
+def test_loky_workers_load(compiled_before):
+    run = joblib.Parallel(n_jobs=2, backend="loky")
+    assert_loaded(run(joblib.delayed(fit_and_tell)(i) for i in range(2)))
+
+
+def test_dask_workers_load(compiled_before, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    settings = {"dashboard_address": None, "local_directory": tmp_path}
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **settings) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(sys.path.insert, 0, str(Path(__file__).parent))
+        assert_loaded(client.gather(client.map(fit_and_tell, range(2), pure=False)))
+
+
+def copy_package(folder):
+    """Copy of the package with two small kernels more, one of which calls the other."""
+    leave_out = shutil.ignore_patterns("__pycache__", "archives")
+    shutil.copytree(PACKAGE, folder / "skstruct", ignore=leave_out)
+    (folder / "skstruct" / "kernels" / "inner.py").write_text(INNER)
+    (folder / "skstruct" / "kernels" / "outer.py").write_text(OUTER)
+    return folder
+
+
+def run(code, package, shared, **environment):
+    """Words that a process prints, with the package of a folder (or a zip) and a cache."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package),
+        "NUMBA_CACHE_DIR": str(shared),
+        **environment,
+    }
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, env=environment, cwd=shared, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+def test_an_edited_kernel_is_never_run_in_its_old_form(tmp_path):
+    package = copy_package(tmp_path / "edited")
+    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
+    assert run(USE, package, tmp_path) == ["7.0", "cache"]
+    inner = package / "skstruct" / "kernels" / "inner.py"
+    inner.write_text(INNER.replace("2.0", "5.0"))
+    assert run(USE, package, tmp_path) == ["16.0", "compiler"]
+    # Undone, and there again.
+    inner.write_text(INNER)
+    assert run(USE, package, tmp_path) == ["7.0", "cache"]
+
+
+def test_two_versions_share_a_cache(tmp_path):
+    old, new = (copy_package(tmp_path / name) for name in ("old", "new"))
+    (new / "skstruct" / "kernels" / "inner.py").write_text(INNER.replace("2.0", "5.0"))
+    for origin in ("compiler", "cache"):
+        assert run(USE, old, tmp_path) == ["7.0", origin]
+        assert run(USE, new, tmp_path) == ["16.0", origin]
+
+
+def test_the_package_is_moved(tmp_path):
+    package = copy_package(tmp_path / "before")
+    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
+    moved = package.rename(tmp_path / "after")
+    assert run(USE, moved, tmp_path) == ["7.0", "cache"]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, {"NUMBA_OPT": "1"}],
+    ids=lambda environment: next(iter(environment)),
+)
+def test_settings_of_numba_are_respected(tmp_path, environment):
+    package = copy_package(tmp_path)
+    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
+    assert run(USE, package, tmp_path, **environment) == ["7.0", "compiler"]
+    assert run(USE, package, tmp_path, **environment) == ["7.0", "cache"]
+    assert run(USE, package, tmp_path) == ["7.0", "cache"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_an_installation_that_can_only_be_read_without_a_home(tmp_path):
+    package = copy_package(tmp_path)
+    nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/dev/null"}
+    # A plain file where the folder would be stops even those whom permissions do not.
+    (package / "skstruct" / "compiled" / "__pycache__").touch()
+    for _ in range(2):
+        found = run(USE, package, tmp_path, **nowhere, NUMBA_CACHE_DIR="")
+        assert found == ["7.0", "compiler"]
+
+
+def test_kernels_are_forbidden_to_compile(tmp_path):
+    package = copy_package(tmp_path)
+    message = run(USE_OR_TELL, package, tmp_path, SKSTRUCT_KERNELS="compiled")
+    assert message[:3] == ["The", "kernel", "outer.total"]
+    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
+    assert run(USE, package, tmp_path, SKSTRUCT_KERNELS="compiled") == ["7.0", "cache"]
+
+
+def test_kernels_in_a_process_with_other_threads(compiled_before):
+    code = (
+        f"from concurrent.futures import ThreadPoolExecutor\ndef fit(_):\n    exec({FIT!r}, {{}})\n"
+    )
+    code += "with ThreadPoolExecutor(4) as pool: list(pool.map(fit, range(4)))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert result.stdout
+    assert "compiler" not in result.stdout
+
+
+def copy_with_archive(folder):
+    """The copy of the package, with an archive that has the kernels of `USE`."""
+    package = copy_package(folder)
+    assert run(USE, package, folder) == ["7.0", "compiler"]
+    run(f"BASELINE = {BASELINE!r}\n{ARCHIVE}", package, folder)
+    return package
+
+
+BASELINE = next(iter(archive.host_baselines()), None)
+needs_baseline = pytest.mark.skipif(BASELINE is None, reason="no wheels for this processor")
+
+
+@needs_baseline
+def test_a_package_in_a_zip(tmp_path):
+    package = copy_with_archive(tmp_path)
+    packed = tmp_path / "package.zip"
+    with zipfile.ZipFile(packed, "w") as members:
+        for path in (package / "skstruct").rglob("*"):
+            if "__pycache__" not in path.parts:
+                members.write(path, path.relative_to(package))
+    (tmp_path / "empty").mkdir()
+    expected = ["7.0", BASELINE, "538", "PerceptronTagger"]
+    assert run(APPLICATION, packed, tmp_path / "empty") == expected
+    assert not list((tmp_path / "empty").iterdir())
+    # Those that are not shipped are compiled, and kept.
+    assert run(USE, packed, tmp_path / "empty", SKSTRUCT_KERNELS="local") == ["7.0", "compiler"]
+    assert run(USE, packed, tmp_path / "empty", SKSTRUCT_KERNELS="local") == ["7.0", "cache"]
+
+
+@needs_baseline
+def test_an_application_made_by_pyinstaller(tmp_path):
+    pytest.importorskip("PyInstaller")
+    package = copy_with_archive(tmp_path)
+    (tmp_path / "application.py").write_text(APPLICATION)
+    hooks = package / "skstruct" / "_pyinstaller"
+    options = ["--paths", str(package), "--additional-hooks-dir", str(hooks)]
+    command = [sys.executable, "-m", "PyInstaller", "--log-level", "WARN", *options]
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    subprocess.run([*command, "application.py"], cwd=tmp_path, check=True, env=environment)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    application = tmp_path / "dist" / "application" / "application"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(empty)}
+    output = subprocess.run([application], env=environment, check=True, capture_output=True)
+    assert output.stdout.decode().split() == ["7.0", BASELINE, "538", "PerceptronTagger"]
+    assert not list(empty.iterdir())
