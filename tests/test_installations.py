@@ -13,7 +13,8 @@ import pytest
 
 import skstruct
 from skstruct import PerceptronReranker
-from skstruct.compiled import archive, cache
+from skstruct.compiled import cache
+from skstruct.compiled.processors import host_baselines
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -206,7 +207,7 @@ def copy_with_archive(folder):
     return package
 
 
-BASELINE = next(iter(archive.host_baselines()), None)
+BASELINE = next(iter(host_baselines()), None)
 needs_baseline = pytest.mark.skipif(BASELINE is None, reason="no wheels for this processor")
 
 

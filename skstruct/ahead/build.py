@@ -45,7 +45,7 @@ def build(folder, baselines, n_jobs):
     n_jobs : int
         Number of processes.
     """
-    from skstruct.compiled.archive import host_baselines
+    from skstruct.compiled.processors import host_baselines
 
     if baselines[0] not in host_baselines():
         raise ValueError(f"This processor cannot run code for {baselines[0]}; name another first.")
@@ -179,7 +179,7 @@ def main():
     elif options.compile:
         _compile_part(pickle.loads(options.compile.read_bytes()), options.part)
     else:
-        from skstruct.compiled.archive import all_baselines
+        from skstruct.compiled.processors import all_baselines
 
         baselines = options.baselines.split(",") if options.baselines else all_baselines()
         build(options.folder, baselines, options.jobs)

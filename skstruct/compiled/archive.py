@@ -3,6 +3,9 @@
 An archive is a ZIP file of `Entry` objects under the names that they have in the user's cache,
 with the environment they were compiled in. It is used only where all of that agrees, and where the
 processor has every feature of the archive's baseline.
+
+The code of all kernels of a room is one member: kernels have much code in common, so that together
+they are a third of their size apart.
 """
 
 from __future__ import annotations
@@ -11,38 +14,21 @@ import io
 import json
 import logging
 import os
-import platform
 import zipfile
 from functools import lru_cache
 from importlib import resources
 
-import llvmlite.binding as llvm
 import numba
 
 from skstruct.compiled.entries import Entry
 from skstruct.compiled.keys import environment
+from skstruct.compiled.processors import baselines, host_features
 from skstruct.utils.log import tell_once
 
-__all__ = [
-    "all_baselines",
-    "archive_name",
-    "archive_report",
-    "host_baselines",
-    "open_archive",
-    "usable_archives",
-    "write_archive",
-]
-
-# The levels of the x86-64 psABI, with LLVM's names of their features.
-_V2 = "cmov cx8 cx16 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3"
-_V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
-_V4 = f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl"
-_X86 = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2}
-_ARM = {"generic": ""}
-# Names of processors as LLVM has them, and the features they must have; the best ones first.
-BASELINES = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
+__all__ = ["archive_name", "archive_report", "open_archive", "usable_archives", "write_archive"]
 
 _ABOUT = "about.json"
+_INDEX = "index.json"
 _BITCODE = ".bc"
 
 
@@ -58,26 +44,30 @@ class Archive:
 
     def __init__(self, content):
         self._zip = zipfile.ZipFile(io.BytesIO(content))
-        self._names = frozenset(self._zip.namelist())
+        self._places = json.loads(self._zip.read(_INDEX))
+        self._rooms = {}
         self.environment = json.loads(self._zip.read(_ABOUT))
         self.baseline = self.environment.pop("baseline")
 
     def __len__(self):
-        return sum(name.endswith(".kernel") for name in self._names)
+        return len(self._places)
 
     def find(self, name):
         """Entry with the name of a file, or None."""
-        if name not in self._names:
+        if name not in self._places:
             return None
+        room, start, end = self._places[name]
         try:
-            return Entry(self._zip.read(name), lambda: self._bitcode(name))
+            if room not in self._rooms:
+                self._rooms[room] = self._zip.read(room)
         # A damaged file fails in ways of its own: in the headers, the data, or the checksum.
         except Exception:
-            tell_once(logging.WARNING, "Kernels of this installation are damaged: %s", name)
+            tell_once(logging.WARNING, "Kernels of this installation are damaged: %s", room)
             return None
+        return Entry(self._rooms[room][start:end], lambda: self._bitcode(name))
 
     def _bitcode(self, name):
-        if name + _BITCODE not in self._names:
+        if name + _BITCODE not in self._zip.namelist():
             raise RuntimeError(
                 f"{name} is compiled without what other compiled functions need to call it. Set "
                 "the environment variable SKSTRUCT_KERNELS=local to have it compiled here."
@@ -99,17 +89,21 @@ def write_archive(path, baseline, entries, called):
     called : set of str
         Names of the kernels that other kernels call. Only those keep their bitcode.
     """
-    about = json.dumps({**environment(), "baseline": baseline}, sort_keys=True)
-    members = [(_ABOUT, about, zipfile.ZIP_STORED)]
+    rooms, index, members = {}, {}, {}
     for name, entry in sorted(entries.items()):
-        members.append((name, entry.code, zipfile.ZIP_DEFLATED))
+        room = name.partition(".")[0]
+        content = rooms.setdefault(room, bytearray())
+        index[name] = room, len(content), len(content) + len(entry.code)
+        content += entry.code
         if name.rpartition("-")[0] in called:
-            members.append((name + _BITCODE, entry.read_bitcode(), zipfile.ZIP_LZMA))
+            members[name + _BITCODE] = entry.read_bitcode()
+    about = {**environment(), "baseline": baseline}
+    texts = {_ABOUT: json.dumps(about, sort_keys=True), _INDEX: json.dumps(index)}
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content, method in members:
+        for name, content in {**texts, **rooms, **members}.items():
             info = zipfile.ZipInfo(name)  # with a fixed date
             info.external_attr = 0o644 << 16
-            archive.writestr(info, content, method, compresslevel=9)
+            archive.writestr(info, content, zipfile.ZIP_LZMA)
 
 
 def folder():
@@ -123,17 +117,9 @@ def archive_name(baseline):
     return f"{python}-numba-{numba.__version__}-{baseline}.zip"
 
 
-@lru_cache(maxsize=1)
-def _host_features():
-    try:
-        return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
-    except RuntimeError:
-        return frozenset()
-
-
 def open_archive(baseline):
     """Archive of a baseline, and None; or None, and the reason why it cannot be used here."""
-    missing = sorted(_baselines()[baseline] - _host_features())
+    missing = sorted(baselines()[baseline] - host_features())
     if missing:
         return None, f"this processor lacks {', '.join(missing)}"
     path = folder() / archive_name(baseline)
@@ -151,21 +137,11 @@ def open_archive(baseline):
     return archive, None
 
 
-def host_baselines():
-    """Names of the baselines that this processor meets, best first."""
-    return [name for name, needed in _baselines().items() if needed <= _host_features()]
-
-
-def all_baselines():
-    """Names of the baselines of this kind of processor; those that it meets come first."""
-    return list(dict.fromkeys([*host_baselines(), *_baselines()]))
-
-
 def archive_report():
     """Lines that say which archives are used here, and why others are not."""
     if not _wanted():
         return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
-    found = [(name, *open_archive(name)) for name in _baselines()]
+    found = [(name, *open_archive(name)) for name in baselines()]
     return [
         f"{name}: {f'{len(archive)} kernels' if archive else reason}"
         for name, archive, reason in found
@@ -184,13 +160,7 @@ def _wanted():
     return os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
 
 
-def _baselines():
-    """Baselines for this kind of processor, and the features that they need."""
-    found = BASELINES.get(platform.machine().lower(), {})
-    return {name: frozenset(features.split()) for name, features in found.items()}
-
-
 @lru_cache(maxsize=1)
 def _fitting_archives(_):
-    found = [open_archive(name)[0] for name in _baselines()]
+    found = [open_archive(name)[0] for name in baselines()]
     return [archive for archive in found if archive is not None]
