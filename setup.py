@@ -1,7 +1,9 @@
 """Wheels with compiled kernels: what the environment variable SKSTRUCT_BASELINES asks for.
 
 It names processors, such as "x86-64-v3,x86-64-v4", or is "all". Without it the wheel is plain
-Python, and kernels are compiled at their first call. `.ci/build-wheel` sets it.
+Python, and kernels are compiled at their first call. Kernels belong to the numba of the Python that
+builds. SKSTRUCT_PYTHONS names more interpreters, with other releases of numba, which compile in
+turn. `.ci/build-wheel` sets both.
 """
 
 import os
@@ -14,6 +16,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 BASELINES = os.environ.get("SKSTRUCT_BASELINES", "")
+PYTHONS = [sys.executable, *filter(None, os.environ.get("SKSTRUCT_PYTHONS", "").split(os.pathsep))]
 
 
 class BuildPy(build_py):
@@ -25,11 +28,12 @@ class BuildPy(build_py):
         if BASELINES and not self.editable_mode:
             root = Path(self.build_lib).absolute()
             folder = root / "skstruct" / "compiled" / "archives"
-            command = [sys.executable, "-m", "skstruct.ahead.build", str(folder)]
+            command = ["-m", "skstruct.ahead.build", str(folder)]
             if BASELINES != "all":
                 command += ["--baselines", BASELINES]
             # From there, where `-m` finds the copies.
-            subprocess.run(command, check=True, cwd=root)
+            for python in PYTHONS:
+                subprocess.run([python, *command], check=True, cwd=root)
 
 
 class BdistWheel(bdist_wheel):

@@ -1,9 +1,9 @@
 """Call everything with the kernels of a platform wheel: none may be compiled, bits must agree.
 
-    python check_wheel.py README.md CACHE
+    python check_wheel.py README.md [CACHE]
 
-Processes that have no use for the kernels of the wheel compile, and what they compute has to be the
-same, bit for bit. What they compile is kept in the folder CACHE, and taken from there.
+With CACHE, other processes then do without the kernels of the wheel, and what they compute has to
+be the same, bit for bit. What they compile is kept in that folder, and taken from there.
 """
 
 import hashlib
@@ -88,10 +88,10 @@ def compare(found, expected, what):
         sys.exit(f"{what} give other bits: {', '.join(differing)}")
 
 
-def main(readme, cache):
-    """Run all checks."""
+def use_the_wheel(readme):
+    """Hash of what each step computes with the kernels of the wheel; exit if one is compiled."""
     with tempfile.TemporaryDirectory() as empty:
-        print("Kernels of the wheel, none compiled")
+        print("Kernels of the wheel alone")
         shipped, origins = in_a_fresh_process("", empty, "compiled")
         example = README_EXAMPLE.search(readme.read_text(encoding="utf-8"))[1]
         command = [sys.executable, "-c", example]
@@ -99,6 +99,11 @@ def main(readme, cache):
         subprocess.run(command, env=environment, check=True)
         if any(Path(empty).iterdir()) or set(origins) & set(COMPILED):
             sys.exit("Something was compiled.")
+    return shipped
+
+
+def do_without(shipped, cache):
+    """Exit if kernels compiled here give other bits, or those of the wheel are used regardless."""
     print("The same, compiled here")
     compiled, _ = in_a_fresh_process("", cache, "local")
     compare(compiled, shipped, "Kernels compiled here")
@@ -115,4 +120,6 @@ if __name__ == "__main__":
         exec(sys.argv[2], {})
         print(json.dumps(digests(json.loads(sys.argv[3]))))
     else:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+        shipped = use_the_wheel(Path(sys.argv[1]))
+        for cache in sys.argv[2:]:
+            do_without(shipped, Path(cache))
