@@ -1,10 +1,12 @@
-"""Cold start: the cost of the first import and the first fit, in fresh processes.
+"""Cold start: the cost of the first import, the first fit and the first label, in fresh processes.
 
-    python -m benchmarks.cold_start
+    python -m benchmarks.cold_start --wheel dist/skstruct-....whl
 
-One process with an empty cache of compiled kernels compiles; the second finds the cache filled.
-They learn from 538 addresses (5,349 tokens), or from these twice over: that many tokens make
-`CRFTagger` begin with dual ascent, which has more to compile.
+The platform wheel (see `.ci/build-wheel`) is installed into an environment of its own. Beside it,
+kernels are compiled in a process with an empty cache, loaded by one that finds the cache filled,
+and compiled ahead by `skstruct warm`. Taggers learn from 538 addresses (5,349 tokens), or from
+these twice over: that many tokens make `CRFTagger` begin with dual ascent, which has more to
+compile.
 """
 
 import json
@@ -13,6 +15,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+from time import perf_counter
 
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.report import machine, table
@@ -21,63 +25,184 @@ from benchmarks.common.report import machine, table
 RUNS = {
     "CRFTagger": ("CRFTagger", 1),
     "CRFTagger, 10,698 tokens": ("CRFTagger", 2),
+    "SDCACRF": ("SDCACRF", 1),
     "PerceptronTagger": ("PerceptronTagger", 1),
+    "MIRATagger": ("MIRATagger", 1),
+    "SAPOTagger": ("SAPOTagger", 1),
+    "VRDAReranker": ("VRDAReranker", 1),
+    "PerceptronReranker": ("PerceptronReranker", 1),
+    "SGDReranker": ("SGDReranker", 1),
+    "TruncatedGradientReranker": ("TruncatedGradientReranker", 1),
+    "TemplateVectorizer": ("TemplateVectorizer", 1),
+    "HashingTemplateVectorizer": ("HashingTemplateVectorizer", 1),
 }
+AHEAD = ("CRFTagger", "PerceptronTagger")
 CHILD = """
-import json, sys
-from time import perf_counter
+import json, sys, warnings
+from time import perf_counter, process_time
 start = perf_counter()
 import skstruct
-kind = getattr(skstruct, sys.argv[1])
-imported = perf_counter()
+name, copies = sys.argv[1], int(sys.argv[2])
+kind = getattr(skstruct, name)
+imported = perf_counter() - start
 from skstruct.datasets import load_addresses
-X, y = load_addresses(return_X_y=True)
-X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in X]
-X, y = X * int(sys.argv[2]), [*y] * int(sys.argv[2])
-tagger = kind(max_iter=20)
-import warnings
+tokens, y = load_addresses(return_X_y=True)
+if name.endswith("Tagger") or name == "SDCACRF":
+    X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in tokens]
+    X, y = X * copies, [*y] * copies
+    def run():
+        kind(max_iter=20).fit(X, y).predict(X)
+elif name.endswith("Reranker"):
+    X = [[{word: 1.0, "length": float(len(word))} for word in line] for line in tokens]
+    costs = [[len(word) for word in line] for line in tokens]
+    def run():
+        kind(max_iter=5).fit(X, costs).predict(X)
+else:
+    X = [[(word, word[-3:]) for word in line] for line in tokens]
+    def run():
+        kind(["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,1]"]).fit(X).transform(X)
 warnings.simplefilter("ignore")
 times = []
 for _ in range(2):
-    begin = perf_counter()
-    tagger.fit(X, y).predict(X)
-    times.append(perf_counter() - begin)
-print(json.dumps({"import": imported - start, "first": times[0], "second": times[1]}))
+    begin = perf_counter(), process_time()
+    run()
+    times.append([perf_counter() - begin[0], process_time() - begin[1]])
+print(json.dumps({
+    "import": imported,
+    "import and first fit": imported + times[0][0],
+    "overhead": times[0][1] - times[1][1],
+}))
+"""
+STORE = """
+import pickle, sys, skstruct
+from skstruct.datasets import load_addresses
+X, y = load_addresses(return_X_y=True)
+X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in X]
+with open(sys.argv[1], "wb") as file:
+    pickle.dump(skstruct.CRFTagger(max_iter=20).fit(X, y), file)
+"""
+LABEL = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    tagger = pickle.load(file)
+sentence = "5 Harbour Road Wellington".split()
+print(*tagger.predict([[["word=" + word, "suffix=" + word[-3:]] for word in sentence]])[0])
 """
 
 
-def run(estimator, copies, cache):
-    """Import, fit and predict twice in a fresh process with this folder of compiled kernels."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    command = [sys.executable, "-c", CHILD, estimator, str(copies)]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout)
+class Python:
+    """An interpreter, a folder of compiled kernels, and whether those of the package are used."""
+
+    def __init__(self, executable, cache, kernels="local"):
+        self.executable = str(executable)
+        paths = {"NUMBA_CACHE_DIR": str(cache), "SKSTRUCT_KERNELS": kernels}
+        self.environment = {**os.environ, **paths}
+
+    def run(self, *arguments):
+        """Output of a fresh process."""
+        command = [self.executable, "-W", "ignore", *map(str, arguments)]
+        options = {"check": True, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.run(command, env=self.environment, **options).stdout
+
+    def measure(self, estimator, copies):
+        """What `CHILD` measures."""
+        return json.loads(self.run("-c", CHILD, estimator, copies))
+
+    def seconds(self, *arguments):
+        """Seconds of a whole process, and of processors in it."""
+        before, begin = os.times(), perf_counter()
+        self.run(*arguments)
+        after = os.times()
+        used = after.children_user - before.children_user
+        return perf_counter() - begin, used + after.children_system - before.children_system
 
 
-def measure(estimator, copies, repeat):
-    """Median seconds of the import, the overhead of a first fit with the cache, and compiling."""
-    imports, overheads, compiling = [], [], []
-    for _ in range(repeat):
-        with tempfile.TemporaryDirectory() as cache:
-            cold, warm = (run(estimator, copies, cache) for _ in range(2))
-        imports.append(warm["import"])
-        overheads.append(warm["first"] - warm["second"])
-        compiling.append(cold["first"] - cold["second"])
-    return [statistics.median(values) for values in (imports, overheads, compiling)]
+def install(wheel, folder):
+    """Interpreter of a fresh environment with a wheel, which may not compile."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
+    subprocess.run(pip, check=True)
+    return Python(python, folder / "cache", "compiled")
+
+
+def first_fits(runs, wheel, repeat):
+    """Rows of the table: medians of the runs of each estimator."""
+    rows = []
+    for name in runs:
+        found = []
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as cache:
+                here = Python(sys.executable, cache)
+                cold, warm = (here.measure(*RUNS[name]) for _ in range(2))
+            shipped = wheel.measure(*RUNS[name]) if wheel else None
+            both = [shipped["import and first fit"], shipped["overhead"]] if wheel else []
+            found.append([warm["import"], *both, warm["overhead"], cold["overhead"]])
+        medians = [statistics.median(values) for values in zip(*found, strict=True)]
+        rows.append([name, *(f"{value:.2f}" for value in medians)])
+        print(*rows[-1], flush=True)
+    return rows
+
+
+def labels(places, repeat):
+    """Rows of the table: import, load a stored model and label an address, in a fresh process."""
+    rows = []
+    for name, python in places.items():
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / "model.pickle"
+            python.run("-c", STORE, model)
+            python.run("-c", LABEL, model)
+            found = [python.seconds("-c", LABEL, model) for _ in range(repeat)]
+        medians = [statistics.median(values) for values in zip(*found, strict=True)]
+        rows.append([name, *(f"{value:.2f}" for value in medians)])
+        print(*rows[-1], flush=True)
+    return rows
+
+
+def ahead(names, repeat):
+    """Rows of the table: `skstruct warm` beside the first fit and prediction."""
+    rows = []
+    for name in names:
+        found = []
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+                first = Python(sys.executable, one).seconds("-c", CHILD, name, 1)
+                warmed = Python(sys.executable, two).seconds("-m", "skstruct", "warm", name)
+            found.append([*first, *warmed, warmed[0] / first[0]])
+        medians = [statistics.median(values) for values in zip(*found, strict=True)]
+        rows.append([name, *(f"{value:.1f}" for value in medians[:-1]), f"{medians[-1]:.2f}"])
+        print(*rows[-1], flush=True)
+    return rows
 
 
 def main():
     """Run the benchmark; a quick run compiles the quickest estimator alone."""
-    arguments = parse(make_parser(__doc__, repeat=3))
-    rows = []
-    for name in ["PerceptronTagger"] if arguments.quick else RUNS:
-        seconds = measure(*RUNS[name], arguments.repeat)
-        rows.append([name, *(f"{value:.2f}" for value in seconds)])
-        print(*rows[-1], flush=True)
-    head = ["", "import", "overhead of the first fit, cache filled", "compilation, cache empty"]
-    note = f"Medians of {arguments.repeat} pairs of processes. {machine()}"
-    with open_report("cold_start", arguments) as report:
-        report.write("seconds", table(head, rows), note)
+    parser = make_parser(__doc__, repeat=3)
+    parser.add_argument("--wheel", type=Path, help="platform wheel, needed but for quick runs")
+    parser.add_argument("--only", choices=("fits", "labels", "ahead"), help="one table alone")
+    arguments = parse(parser)
+    if not (arguments.wheel or arguments.quick):
+        parser.error("Give --wheel: `.ci/build-wheel FOLDER` builds one.")
+    wanted = arguments.only or ("fits" if arguments.quick else "")
+    note = f"Medians of {arguments.repeat} turns. {machine()}"
+    with tempfile.TemporaryDirectory() as folder, open_report("cold_start", arguments) as report:
+        wheel = install(arguments.wheel, Path(folder) / "venv") if arguments.wheel else None
+        if wanted in ("", "fits"):
+            rows = first_fits(
+                ["PerceptronReranker"] if arguments.quick else RUNS, wheel, arguments.repeat
+            )
+            both = ["import and first fit, wheel", "first fit, wheel"] if wheel else []
+            head = ["", "import", *both, "first fit, cache filled", "first fit, cache empty"]
+            report.write("seconds", table(head, rows), note)
+        if wanted in ("", "labels"):
+            places = {"wheel": wheel} if wheel else {}
+            places["cache filled"] = Python(sys.executable, Path(folder) / "cache")
+            head = ["kernels from", "seconds", "of processors"]
+            report.write("labels", table(head, labels(places, arguments.repeat)), note)
+        if wanted in ("", "ahead"):
+            head = ["", "first fit, cache empty", "of processors"]
+            head += ["`skstruct warm`", "of processors", "ratio"]
+            report.write("ahead", table(head, ahead(AHEAD, arguments.repeat)), note)
 
 
 if __name__ == "__main__":

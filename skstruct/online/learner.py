@@ -15,6 +15,7 @@ from skstruct.solvers.base import Solution
 from skstruct.solvers.watcher import token_accuracy
 from skstruct.utils.history import History
 from skstruct.utils.parallel import chain_work, count_shards, portions
+from skstruct.utils.sparse import read_only
 
 __all__ = ["OnlineLearner", "Settings", "UpdateRule", "less_loss"]
 
@@ -113,7 +114,7 @@ class OnlineLearner:
         training_set = watcher.hold_out(training_set, random_state)
         state = self.new_state(start)
         if start is not None:
-            kernels.reorder(state.chain.weights, np.argsort(rank))
+            kernels.reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
@@ -289,4 +290,4 @@ def _in_order_of_appearance(training_set, n_features):
     rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
     rank, rows = kernels.by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
-    return rank, training_set._replace(rows=rows)
+    return rank, training_set._replace(rows=read_only(rows))
