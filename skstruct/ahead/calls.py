@@ -19,6 +19,7 @@ __all__ = [
     "label_like_crfsuite",
     "predict",
     "rerank",
+    "use_many_labels",
     "vectorize",
     "vectorize_dicts",
 ]
@@ -60,6 +61,17 @@ def fit(name, options, *, learns_in_portions=False, **data):
     if learns_in_portions:
         fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))
     return fitted
+
+
+def use_many_labels():
+    """Fit a conditional random field with so many labels that their transitions are listed."""
+    n_labels = 80
+    codes = np.arange(4 * n_labels) % n_labels
+    X = sparse.eye_array(len(codes), format="csr")
+    batch = skstruct.SequenceBatch.from_lengths(X, [16, 304])
+    labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
+    tagger = skstruct.CRFTagger(max_iter=2).fit(batch, labels)
+    return tagger, tagger.predict(batch), tagger.predict_proba(batch), tagger.predict_nbest(batch)
 
 
 def fit_and_watch(name, options, **data):
