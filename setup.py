@@ -1,9 +1,9 @@
 """Wheels with compiled kernels: what the environment variable SKSTRUCT_BASELINES asks for.
 
-It names processors, such as "x86-64-v3,x86-64-v4", or is "all". Without it the wheel is plain
-Python, and kernels are compiled at their first call. Kernels belong to the numba of the Python that
-builds. SKSTRUCT_PYTHONS names more interpreters, with other releases of numba, which compile in
-turn. `.ci/build-wheel` sets both.
+It names processors, such as "x86-64-v3,x86-64-v4", or is "all", or "best" for the class that serves
+this machine best. Without it the wheel is plain Python, and kernels are compiled at their first
+call. Kernels belong to the numba of the Python that builds. SKSTRUCT_PYTHONS names more
+interpreters, with other releases of numba, which compile in turn. `.ci/build-wheel` sets both.
 """
 
 import os
@@ -28,9 +28,7 @@ class BuildPy(build_py):
         if BASELINES and not self.editable_mode:
             root = Path(self.build_lib).absolute()
             folder = root / "skstruct" / "compiled" / "archives"
-            command = ["-m", "skstruct.ahead.build", str(folder)]
-            if BASELINES != "all":
-                command += ["--baselines", BASELINES]
+            command = ["-m", "skstruct.ahead.build", str(folder), "--baselines", BASELINES]
             # From there, where `-m` finds the copies.
             for python in PYTHONS:
                 subprocess.run([python, *command], check=True, cwd=root)

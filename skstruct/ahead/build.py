@@ -158,7 +158,7 @@ def main():
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?")
-    parser.add_argument("--baselines", help="all for this kind of processor by default")
+    parser.add_argument("--baselines", default="all", help="names, or all or best")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     # For the processes that the command starts.
     for name in ("--compile", "--record", "--write"):
@@ -181,7 +181,9 @@ def main():
     else:
         from skstruct.compiled.processors import all_baselines
 
-        baselines = options.baselines.split(",") if options.baselines else all_baselines()
+        # Those that this processor meets come first, the best one before all others.
+        known = {"all": all_baselines(), "best": all_baselines()[:1]}
+        baselines = known.get(options.baselines) or options.baselines.split(",")
         build(options.folder, baselines, options.jobs)
 
 

@@ -129,7 +129,8 @@ def vectorize(name, *options, **more):
 def label_like_crfsuite():
     """Sequences one at a time."""
     # Imported where it is needed: nothing else is a replacement.
-    from skstruct.crfsuite import Tagger, Trainer
+    from skstruct.crfsuite.tagger import Tagger
+    from skstruct.crfsuite.trainer import Trainer
 
     with tempfile.TemporaryDirectory() as folder:
         trainer, tagger = Trainer(verbose=False), Tagger()
