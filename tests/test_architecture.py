@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import skstruct
+import skstruct.kernels
 
 ROOT = Path(skstruct.__file__).parent
 

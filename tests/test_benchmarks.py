@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # Tables that a quick run writes, and packages that it needs.
 BENCHMARKS = {
+    "baselines": ({"seconds"}, ()),
     "cold_start": ({"seconds"}, ()),
     "conll2000": ({"medians", "ratios"}, ("pycrfsuite",)),
     "crf_optimum": ({"addresses"}, ("pycrfsuite",)),

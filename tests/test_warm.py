@@ -51,6 +51,22 @@ def test_titles_tell_steps_apart():
     assert len(set(titles)) == len(titles)
 
 
+RUN_STEPS = """
+from skstruct.ahead.workload import run_step, steps
+print(*(run_step(step) is not None for step in steps() if not step.title.startswith(LONG)))
+"""
+
+
+def test_every_step_runs(monkeypatch):
+    """As plain Python, which takes less time than compiling; one step is too long for that."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    code = f"LONG = 'fit(max_iter=1, '\n{RUN_STEPS}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert set(run.stdout.split()) == {"True"}
+    assert len(run.stdout.split()) == len(workload.steps()) - 1
+
+
 def test_kernels_that_others_call():
     called = build.called_kernels()
     assert any(name.startswith("vector.rows.") for name in called)

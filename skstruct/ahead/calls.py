@@ -56,7 +56,7 @@ def fit(name, options, *, learns_in_portions=False, **data):
     batch, labels = _sequences(**data)
     tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
     fitted = [copy(tagger.fit(batch, labels))]
-    if "warm_start" in tagger.get_params():
+    if "warm_start" in tagger.get_params() and options.get("solver") != "oeg":
         fitted.append(tagger.set_params(warm_start=True).fit(batch, labels))
     if learns_in_portions:
         fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))

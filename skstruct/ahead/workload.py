@@ -106,7 +106,7 @@ def _steps_of_fit():
     yield fit("CRFTagger", {"l1": 0.1}, **transitions)
     for solver in ("sag", "oeg"):
         yield fit("CRFTagger", {"solver": solver})
-        yield fit("CRFTagger", {"solver": solver, "constraint": "IOB2"})
+    yield fit("CRFTagger", {"solver": "sag", "constraint": "IOB2"})
     for name, variants in ONLINE.items():
         yield fit(name, {}, typical=True)
         for options in variants:
