@@ -31,6 +31,7 @@ from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.chain.search import search_nbest
+from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
 from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.likelihood import lbfgs
 from skstruct.kernels.online import products
@@ -302,6 +303,12 @@ def listed_transitions():
         rows, offsets = as_rows(np.zeros((3, 1))), np.array([0, 3])
         zero, forbidden = np.zeros(3), -np.inf
         chain = Chain(np.zeros((1, 3)), np.zeros((3, 3)), zero, zero, zero)
+        # Five labels before the last one are better than the only one that is not listed for it.
+        scores, transition = np.zeros((2, 6)), np.zeros((6, 6))
+        scores[0], transition[:5, 5] = [5.0, 4.0, 3.0, 2.0, 1.0, 0.0], -9.0
+        sparse = decoding.list_transitions(transition)
+        found["listed-labels"] = path = np.empty(2, np.int32)
+        found["listed-score"] = sparse_viterbi(scores, 2, sparse, path)
         # A label that is sure and hardly ever precedes the second; a way that underflows; a label
         # that nothing can precede.
         for name, start, transition in (

@@ -24,7 +24,6 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.constraints import forbid
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.utils.memory import require_memory
 
 if TYPE_CHECKING:
     from skstruct.input.constraints import Constraint
@@ -76,11 +75,18 @@ class Model(NamedTuple):
         MemoryError
             If there is not; it says how many bytes are needed, and what needs less.
         """
+        # Imported where it is needed: a stored tagger that predicts does not learn.
+        from skstruct.utils.memory import require_memory
+
         k = self.n_labels
-        n_weights = self.n_features * k + k * k * (1 + (self.n_transition_features or 0))
+        n_transition_features = self.n_transition_features or 0
+        features = f"{self.n_features:,} features"
+        if n_transition_features:
+            features += f", {n_transition_features:,} transition features"
+        n_weights = self.n_features * k + k * k * (1 + n_transition_features)
         require_memory(
             8 * (copies * n_weights + tables * k * k),
-            f"The weights of {self.n_features:,} features and {k:,} labels, stored {copies} "
+            f"The weights of {features} and {k:,} labels, stored {copies} "
             f"{'time' if copies == 1 else 'times'},",
             "Use fewer features (min_freq of a vectorizer, or a hashing vectorizer) or fewer "
             f"labels. {advice}".strip(),
