@@ -46,7 +46,9 @@ def test_wheel_has_the_package_and_nothing_else(built):
     expected = files_below("skstruct")
     assert {"skstruct/__init__.pyi", "skstruct/datasets/data/addresses.txt"} <= expected
     assert {name for name in wheel if ".dist-info/" not in name} == expected
-    assert all(path.endswith((".py", ".pyi")) or "/data/" in path for path in expected)
+    assert "skstruct/py.typed" in expected
+    code = (".py", ".pyi", "/py.typed")
+    assert all(path.endswith(code) or "/data/" in path for path in expected)
 
 
 def test_source_distribution_has_the_tests(built):

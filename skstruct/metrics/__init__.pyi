@@ -14,8 +14,10 @@ from .scores import (
     chunk_report,
     extract_chunks,
 )
+from .significance import PairedTest, paired_permutation_test
 
 __all__ = [
+    "PairedTest",
     "chunk_f1_score",
     "chunk_f1_scorer",
     "chunk_precision_recall_fscore_support",
@@ -25,6 +27,7 @@ __all__ = [
     "chunk_recall_scorer",
     "chunk_report",
     "extract_chunks",
+    "paired_permutation_test",
     "sequence_accuracy_score",
     "sequence_accuracy_scorer",
     "token_accuracy_score",

@@ -13,7 +13,7 @@ from skstruct.metrics.labels import (
 )
 from skstruct.utils.options import check_choice
 
-__all__ = ["chunks_of", "count_chunks"]
+__all__ = ["chunks_of", "count_chunks", "count_chunks_of_sequences"]
 
 _O, _B, _I, _E, _S = range(5)
 _ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
@@ -112,18 +112,10 @@ def _find_chunks(roles, kinds, is_first, scheme):
 
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     """Count the correct, predicted and true chunks of each type."""
-    check_choice("scheme", scheme, tuple(_PREFIXES))
     if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
         raise ValueError(f"labels must be a list of distinct chunk types, got {labels!r}")
-    pair = stack_pair(y_true, y_pred, str, "chunk labels must be str")
-    types, coded = _encode(pair, scheme)
-    lengths = np.diff(pair[0].offsets)
+    types, lengths, (correct, pred, true) = _find_pair(y_true, y_pred, scheme)
     weights = weigh_tokens(sample_weight, lengths)
-    is_first = np.zeros(len(pair[0].labels), dtype=bool)
-    is_first[pair[0].offsets[:-1][lengths > 0]] = True
-    true, pred = (_find_chunks(*roles_and_kinds, is_first, scheme) for roles_and_kinds in coded)
-
-    correct = _match(true, pred, len(is_first))
 
     def count(chunks):
         weight = None if weights is None else weights[chunks.starts]
@@ -136,6 +128,26 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     # The extra row of zeros at the end serves types that do not occur.
     rows = [types.index(label) if label in types else len(types) for label in labels]
     return _Counts(list(labels), *(np.append(column, 0)[rows] for column in counts))
+
+
+def count_chunks_of_sequences(y_true, y_pred, scheme):
+    """Count the correct, predicted and true chunks of each sequence, (n_sequences, 3)."""
+    _, lengths, found = _find_pair(y_true, y_pred, scheme)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    counts = (np.bincount(owner[chunks.starts], minlength=len(lengths)) for chunks in found)
+    return np.column_stack(list(counts))
+
+
+def _find_pair(y_true, y_pred, scheme):
+    """Types, lengths of the sequences, and the correct, predicted and true chunks."""
+    check_choice("scheme", scheme, tuple(_PREFIXES))
+    pair = stack_pair(y_true, y_pred, str, "chunk labels must be str")
+    types, coded = _encode(pair, scheme)
+    lengths = np.diff(pair[0].offsets)
+    is_first = np.zeros(len(pair[0].labels), dtype=bool)
+    is_first[pair[0].offsets[:-1][lengths > 0]] = True
+    true, pred = (_find_chunks(*roles_and_kinds, is_first, scheme) for roles_and_kinds in coded)
+    return types, lengths, (_match(true, pred, len(is_first)), pred, true)
 
 
 def _match(true, pred, n_tokens):
