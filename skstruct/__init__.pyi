@@ -10,6 +10,7 @@ from .rerankers.stacking import NBestReranker
 from .rerankers.truncated_gradient import TruncatedGradientReranker
 from .rerankers.vrda import VRDAReranker
 from .sequences import SequenceBatch
+from .taggers.arow import AROWTagger
 from .taggers.crf import CRFTagger
 from .taggers.mira import MIRATagger
 from .taggers.perceptron import PerceptronTagger
@@ -21,6 +22,7 @@ from .templates.vectorizers import TemplateVectorizer
 
 __all__ = [
     "SDCACRF",
+    "AROWTagger",
     "CRFTagger",
     "EmbeddingVectorizer",
     "HashingTemplateVectorizer",

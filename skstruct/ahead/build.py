@@ -28,7 +28,7 @@ __all__ = ["build", "called_kernels"]
 # The estimators of each part share kernels; one more part is for those that are not listed.
 PARTS = (
     ("CRFTagger",),
-    ("PerceptronTagger", "MIRATagger", "SAPOTagger"),
+    ("AROWTagger", "PerceptronTagger", "MIRATagger", "SAPOTagger"),
     ("SDCACRF",),
 )
 N_PARTS = len(PARTS) + 1

@@ -42,6 +42,7 @@ def run_step(step):
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
 ONLINE = {
+    "AROWTagger": [WATCHED, {"n_jobs": 2}],
     "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, {"mini_length": 2.5}, WATCHED],
     "MIRATagger": [
         {"n_best": 3},
@@ -161,7 +162,7 @@ def _steps_of_others():
 def steps():
     """All steps; those that take long to compile come first."""
     found = list(_steps_of_fit())
-    for name in ("CRFTagger", "PerceptronTagger", "MIRATagger", "SAPOTagger", "SDCACRF"):
+    for name in ("CRFTagger", *ONLINE, "SDCACRF"):
         found += _steps_of_predict(name)
     return [*found, *_steps_of_others()]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from skstruct.crfsuite.online import OnlineCRF
 from skstruct.taggers.crf import CRFTagger
-from skstruct.taggers.mira import MIRATagger
-from skstruct.taggers.perceptron import PerceptronTagger
 
 __all__ = ["algorithm_named", "make_estimator", "parameters_of"]
 
@@ -30,8 +29,6 @@ _PARAMETERS = {
     "arow": {"variance", "gamma", "epsilon"},
 }
 _NO_LIMIT = 2**31 - 1
-# Larger than the size of any update.
-_UNLIMITED = 1e12
 # CRFsuite stops when the last ten iterations improved the objective by less than a share `delta`.
 # It is then about this many times `delta` above the minimum.
 _DELTAS_ABOVE_MINIMUM = 3
@@ -74,14 +71,10 @@ def make_estimator(params):
             raise ValueError(
                 f"algorithm={algorithm!r} has no parameter {name!r}; leave it at None."
             )
-    if algorithm == "arow":
-        raise ValueError(
-            "algorithm='arow' is not supported. algorithm='pa' is the most similar one, and "
-            "algorithm='lbfgs' is usually better."
-        )
     given = {name: value for name, value in params.items() if value is not None}
-    make = {"lbfgs": _make_lbfgs, "l2sgd": _make_sgd, "ap": _make_perceptron, "pa": _make_mira}
-    return make[algorithm](given)
+    if algorithm == "lbfgs":
+        return _make_lbfgs(given)
+    return _make_sgd(given) if algorithm == "l2sgd" else _make_online(algorithm, given)
 
 
 def _make_lbfgs(given):
@@ -106,30 +99,14 @@ def _crf_settings(given):
     }
 
 
-def _make_perceptron(given):
-    return PerceptronTagger(**_online_settings(given))
-
-
-def _make_mira(given):
-    kind = given.get("pa_type", 1)
-    if kind not in (0, 1):
-        raise ValueError(f"pa_type={kind!r} is not supported; use 0 or 1.")
-    return MIRATagger(
-        C=given.get("c", 1.0) if kind == 1 else _UNLIMITED,
-        cost="hamming" if given.get("error_sensitive", True) else "zero_one",
-        average=bool(given.get("averaging", True)),
-        **_online_settings(given),
+def _make_online(algorithm, given):
+    names = ("min_freq", "all_possible_states", "all_possible_transitions", "pa_type", "c")
+    names += ("error_sensitive", "variance", "gamma", "epsilon")
+    return OnlineCRF(
+        algorithm=algorithm,
+        average=algorithm == "ap" or (algorithm == "pa" and given.get("averaging", True)),
+        max_iter=given.get("max_iterations", 100),
+        random_state=0,
+        verbose=int(given["verbose"]),
+        **{name: given[name] for name in names if name in given},
     )
-
-
-def _online_settings(given):
-    if given.get("min_freq", 0) > 0:
-        raise ValueError("min_freq is only supported with algorithm='lbfgs' and 'l2sgd'.")
-    return {
-        "fit_intercept": False,
-        "max_iter": given.get("max_iterations", 100),
-        # CRFsuite makes all passes, too.
-        "tol": None,
-        "random_state": 0,
-        "verbose": int(given["verbose"]),
-    }

@@ -35,6 +35,7 @@ from .likelihood.parameters import (
 )
 from .likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
+from .online.arow import HAMMING, ONE, ROOT, SHARE, Adaptive, ConfidentState, arow_epoch
 from .online.cut import cut
 from .online.loop import (
     N_PROGRESS,
@@ -90,6 +91,7 @@ from .templates.combine import (
 from .templates.gather import Sources, count_columns, gather_rows, keep_columns, mark_used
 
 __all__ = [
+    "HAMMING",
     "HINGE",
     "LAST",
     "LOSSES",
@@ -98,15 +100,20 @@ __all__ = [
     "NOT_FOUND_YET",
     "N_PROGRESS",
     "N_SAG_PROGRESS",
+    "ONE",
     "RATE",
+    "ROOT",
     "SAG_SCALE",
     "SCALE",
     "SEARCHES",
     "SEEN",
+    "SHARE",
     "SMALLEST_SCALE",
     "TOTAL",
+    "Adaptive",
     "AverageGradient",
     "Chain",
+    "ConfidentState",
     "DescentRule",
     "DescentState",
     "Dual",
@@ -140,6 +147,7 @@ __all__ = [
     "TransitionStateFeatures",
     "add_margins",
     "add_scaled",
+    "arow_epoch",
     "build_histories",
     "build_tree",
     "by_appearance",

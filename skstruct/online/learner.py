@@ -58,12 +58,21 @@ class UpdateRule(NamedTuple):
     notes : callable
         ``notes(settings, n_visited)`` returns what else to note of an epoch, from the settings
         that the rule was given in each shard.
+    start : callable
+        ``start(state, training_set)`` returns the state before the first sample, from one with
+        weights and averages only.
+    is_over : callable or None
+        ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
+        where there are no mistakes left.
     """
 
     epoch_for: Callable
     settings: Callable = tuple
     merit: Callable = less_loss
     notes: Callable = lambda settings, n_visited: {}
+    start: Callable = lambda state, training_set: state
+    n_more: int = 0
+    is_over: Callable | None = None
 
 
 class OnlineLearner:
@@ -112,7 +121,7 @@ class OnlineLearner:
         rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
         watcher.renumber_features(rank)
         training_set = watcher.hold_out(training_set, random_state)
-        state = self.new_state(start)
+        state = self.new_state(training_set, start)
         if start is not None:
             kernels.reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
         mixture = self._new_mixture(state, training_set)
@@ -122,7 +131,7 @@ class OnlineLearner:
         for epoch in range(1, settings.max_iter + 1):
             self.run_epoch(training_set, state, random_state, history, epoch, mixture)
             stop = watcher.visit(lambda: averaged(state), history, self._rule.merit(history))
-            if stop or self._nothing_left(history, state, training_set):
+            if stop or self._is_over(history, state, training_set):
                 break
         else:
             if settings.tol is not None:
@@ -135,19 +144,20 @@ class OnlineLearner:
     def _require_memory(self):
         """Raise an error unless there is memory for the weights of all shards."""
         n_shards = count_shards(self.settings.n_jobs)
-        copies = (1 + self.settings.average) * max(n_shards, 1)
+        copies = (1 + self.settings.average + self._rule.n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
         self._model.require_memory(copies, 2, "average=False and n_jobs=1 need less.")
 
-    def new_state(self, start=None):
+    def new_state(self, training_set, start=None):
         """State before the first sample, with the weights of a chain or zero."""
         settings = self.settings
-        return new_state(
+        state = new_state(
             self._model,
             average=settings.average,
             learning_rate=settings.learning_rate,
             start=start,
         )
+        return self._rule.start(state, training_set)
 
     def protect(self, state, training_set, undo):
         """Make sure that a pass that fails can be undone.
@@ -275,11 +285,14 @@ class OnlineLearner:
 
         return Mixture(state, counting, n_shards, self.settings.n_jobs)
 
-    def _nothing_left(self, history, state, training_set):
-        """Return True if an epoch made no mistakes, and the weights that predict make none either.
+    def _is_over(self, history, state, training_set):
+        """Return True if the rule says so, or if there are no mistakes left.
 
-        The average lags behind the current weights, and pieces say nothing about whole sequences.
+        An epoch makes none, and neither do the weights that predict: the average lags behind the
+        current weights, and pieces say nothing about whole sequences.
         """
+        if self._rule.is_over is not None:
+            return self._rule.is_over(history, training_set)
         if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
             return False
         return token_accuracy(averaged(state), training_set, self.settings.n_jobs) == 1.0

@@ -16,7 +16,8 @@ class Mixture:
     The sequences are dealt out to shards once. In every epoch each shard learns alone, starting
     from the mean of the weights of all shards after the previous epoch. Nothing depends on which
     thread is faster, so the result is the same for the same number of shards. Every shard has its
-    own weights, and with an average as many numbers again.
+    own weights, and with an average as many numbers again. Where weights have variances, the
+    variances are averaged, too.
 
     Parameters
     ----------
@@ -43,8 +44,13 @@ class Mixture:
         kind = type(state.chain)
         self._weights = kind(*(np.repeat(part[None], n_shards, axis=0) for part in state.chain))
         self._lags = kind(*(np.zeros((n_shards, *part.shape)) for part in state.lag))
-        first = kind(*(part[0] for part in self._weights))
-        self.state = kernels.OnlineState(first, state.lag, state.progress)
+        # Variances, of learners that have them (see `ConfidentState`).
+        more = state[len(kernels.OnlineState._fields) :]
+        self._variances = [
+            kind(*(np.repeat(part[None], n_shards, axis=0) for part in chain)) for chain in more
+        ]
+        first, *more = (_shard(chain, 0) for chain in (self._weights, *self._variances))
+        self.state = type(state)(first, state.lag, state.progress, *more)
 
     def run_epoch(self, visit, samples, owner):
         """Let every shard visit its samples, and mix.
@@ -78,9 +84,10 @@ class Mixture:
         progress[[kernels.NORM, kernels.SCALE, kernels.RATE]] = self.state.progress[
             [kernels.NORM, kernels.SCALE, kernels.RATE]
         ]
-        kind = type(self._weights)
-        chain, lag = (kind(*(part[s] for part in parts)) for parts in (self._weights, self._lags))
-        return kernels.OnlineState(chain, lag, progress)
+        chain, lag, *more = (
+            _shard(chain, s) for chain in (self._weights, self._lags, *self._variances)
+        )
+        return type(self.state)(chain, lag, progress, *more)
 
     def _mix(self, progress):
         average = self.state.lag.weights.shape[0] > 0
@@ -102,9 +109,17 @@ class Mixture:
         every_row = np.arange(self._weights.weights.shape[1] + 1)
         with range_runner(every_row, self.n_jobs) as run:
             norms = run(lambda _, first, last: mix_rows(*weights, first, last))
+        for chain in self._variances:
+            for part in chain:
+                part[:] = part.mean(axis=0)
         now = self.state.progress
         # Weights of transition features, if any, come after the fields that all chains have.
         norms += norm_of[len(kernels.Chain._fields) - 1 :]
         now[kernels.NORM], now[kernels.SCALE], now[kernels.TOTAL] = sum(norms), 1.0, 0.0
         now[kernels.RATE] = progress[:, kernels.RATE].mean()
         now[kernels.SEEN] += progress[:, kernels.SEEN].sum()
+
+
+def _shard(chain, s):
+    """Views of the weights of one shard."""
+    return type(chain)(*(part[s] for part in chain))

@@ -43,7 +43,8 @@ class Undo:
 
     def _chains(self):
         averages = len(self._state.lag.weights) > 0
-        return [self._state.chain, self._state.lag] if averages else [self._state.chain]
+        chains = [self._state.chain, self._state.lag] if averages else [self._state.chain]
+        return [*chains, *self._state[len(kernels.OnlineState._fields) :]]
 
     def _take(self, chain):
         return [

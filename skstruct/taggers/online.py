@@ -26,6 +26,10 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
       before the pass. Empty.
     - ``_merit(history)``: the figure that is to grow by more than `tol`. Called after each epoch.
       Minus the logarithm of the loss.
+    - ``_start(state, training_set)``: the state before the first sample, from an `OnlineState`.
+      The same.
+    - ``_is_over(history, training_set)``: True if an epoch was the last. The learner stops where
+      there are no mistakes left.
     - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each
       shard. Called after each epoch. None.
 
@@ -64,6 +68,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     }
 
     _epoch = None
+    _is_over = None
     _learns_transition_features = True
 
     def _solver(self):
@@ -78,7 +83,12 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         from skstruct.solvers.base import settings_of
 
         rule = UpdateRule(
-            lambda training_set: self._epoch, self._settings, self._merit, self._notes
+            lambda training_set: self._epoch,
+            self._settings,
+            self._merit,
+            self._notes,
+            self._start,
+            self._is_over,
         )
         return OnlineLearner(rule, settings_of(Settings, self), model)
 
@@ -95,3 +105,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     def _notes(self, settings, n_visited):
         """More columns of the history."""
         return {}
+
+    def _start(self, state, training_set):
+        """State before the first sample."""
+        return state

@@ -57,7 +57,12 @@ class PartialFitMixin:
 
     @property
     def _records(self):
-        return kernels.OnlineState, kernels.Chain, kernels.TransitionChain
+        return (
+            kernels.OnlineState,
+            kernels.ConfidentState,
+            kernels.Chain,
+            kernels.TransitionChain,
+        )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -99,7 +104,7 @@ class PartialFitMixin:
             learner = self._learner(model)
             state = self._state
             if state is None:
-                state = learner.new_state(None if first_call else self._chain())
+                state = learner.new_state(training_set, None if first_call else self._chain())
             state = state._replace(chain=forbid(state.chain, model.possible))
             state = learner.protect(state, training_set, undo)
             n_epochs = 1 if first_call else self.n_iter_ + 1

@@ -1,0 +1,192 @@
+"""CRFsuite's online algorithms, for models that have only the weights that CRFsuite's have."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skstruct import kernels
+from skstruct.solvers.layout import transition_frequency
+from skstruct.taggers.arow import workspace
+from skstruct.taggers.online import OnlineTagger
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["OnlineCRF"]
+
+
+@set_module("skstruct.crfsuite")
+class OnlineCRF(OnlineTagger):
+    """Averaged perceptron, passive-aggressive and AROW as CRFsuite has them.
+
+    The estimator behind `CRF` and `Trainer` for these algorithms. `PerceptronTagger`, `MIRATagger`
+    and `AROWTagger` have more options. Visiting the sequences in the same order, it learns the
+    weights that CRFsuite learns.
+
+    Parameters
+    ----------
+    algorithm : {"ap", "pa", "arow"}, default="ap"
+        Averaged perceptron, passive-aggressive, or adaptive regularisation of weights.
+    min_freq : float, default=0
+        Minimum frequency of a weight's feature.
+    all_possible_states, all_possible_transitions : bool, default=False
+        If True, features and label pairs that do not occur in training have weights, too.
+    pa_type : {0, 1, 2}, default=1
+        Type of "pa": without slack, with a limit, or with squared slack.
+    c : float, default=1.0
+        Aggressiveness of "pa" of type 1 and 2.
+    error_sensitive : bool, default=True
+        The margin of "pa" is the square root of the number of wrong tokens, else 1.
+    average : bool, default=True
+        Predict with the average of the weights.
+    variance, gamma : float, default=1.0
+        Initial variance of the weights, and regularisation, of "arow".
+    epsilon : float, default=0.0
+        Stop when the mean loss of a sequence in an epoch is less than this, for "arow" at most
+        this. The loss of "ap" is the share of wrong tokens.
+    max_iter : int, default=100
+        Largest number of epochs.
+    shuffle : bool, default=True
+        Visit the sequences in a new random order in every epoch.
+    random_state : int, RandomState instance or None, default=None
+        Source of the order.
+    fit_intercept : bool, default=False
+        Learn biases, which CRFsuite does not have.
+    tol : float or None, default=None
+        As of `AROWTagger`.
+    constraint, class_weight, n_jobs, warm_start, verbose : object
+        As of `AROWTagger`.
+
+    See Also
+    --------
+    CRF : The estimator with the interface of sklearn-crfsuite.
+    """
+
+    _parameter_constraints: dict = {
+        **OnlineTagger._parameter_constraints,
+        "algorithm": [StrOptions({"ap", "pa", "arow"})],
+        "min_freq": [Interval(Real, None, None, closed="neither")],
+        "all_possible_states": ["boolean"],
+        "all_possible_transitions": ["boolean"],
+        "pa_type": [Interval(Integral, 0, 2, closed="both")],
+        "c": [Interval(Real, 0, None, closed="neither")],
+        "error_sensitive": ["boolean"],
+        "variance": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, None, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        algorithm="ap",
+        min_freq=0,
+        all_possible_states=False,
+        all_possible_transitions=False,
+        pa_type=1,
+        c=1.0,
+        error_sensitive=True,
+        average=True,
+        variance=1.0,
+        gamma=1.0,
+        epsilon=0.0,
+        max_iter=100,
+        shuffle=True,
+        random_state=None,
+        fit_intercept=False,
+        tol=None,
+        constraint=None,
+        class_weight=None,
+        n_jobs=None,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.algorithm = algorithm
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.pa_type = pa_type
+        self.c = c
+        self.error_sensitive = error_sensitive
+        self.average = average
+        self.variance = variance
+        self.gamma = gamma
+        self.epsilon = epsilon
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.constraint = constraint
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @property
+    def _epoch(self):
+        return kernels.arow_epoch
+
+    def _settings(self):
+        room = workspace(self._model())
+        if self.algorithm == "arow":
+            return kernels.Adaptive(kernels.HAMMING, float(self.gamma), np.inf, True, *room)
+        if self.algorithm == "ap":
+            return kernels.Adaptive(kernels.SHARE, 0.0, np.inf, False, *room)
+        slack = 0.5 / self.c if self.pa_type == 2 else 0.0
+        cap = float(self.c) if self.pa_type == 1 else np.inf
+        return kernels.Adaptive(
+            kernels.ROOT if self.error_sensitive else kernels.ONE, slack, cap, False, *room
+        )
+
+    def _start(self, state, training_set):
+        """Give the weights of the model a variance, and the others none."""
+        variance = float(self.variance) if self.algorithm == "arow" else 1.0
+        chain = state.chain
+        states, transitions = self._weights_of_the_model(training_set, chain)
+        self._n_sequences = len(training_set.counting())
+        self._n_weights = np.count_nonzero(states) + np.count_nonzero(transitions)
+        parts = {"weights": states * variance, "transition": transitions * variance}
+        kept = chain._replace(**parts)
+        others = [name for name in chain._fields if name not in parts]
+        return kernels.ConfidentState(
+            *state,
+            kept._replace(**{n: np.full_like(getattr(chain, n), variance) for n in others}),
+        )
+
+    def _weights_of_the_model(self, training_set, chain):
+        """Features with a label, and label pairs, that have a weight."""
+        n_features, n_labels = chain.weights.shape
+        rows, n_tokens = training_set.rows, len(training_set.labels)
+        places = np.ones(n_tokens), training_set.labels, np.arange(n_tokens + 1)
+        Y = sp.csr_array(places, shape=(n_tokens, n_labels))
+
+        def by_label(values):
+            X = sp.csr_array((values, rows.indices, rows.indptr), shape=(n_tokens, n_features))
+            return (X.T @ Y).toarray()
+
+        count = by_label(np.ones(len(rows.indices)))
+        frequency = by_label(rows.data) if rows.data.size else count
+        states = self._kept(frequency, count, self.all_possible_states)
+        frequency = transition_frequency(training_set, n_labels)
+        return states, self._kept(frequency, frequency, self.all_possible_transitions)
+
+    def _kept(self, frequency, count, every):
+        """True where there is a weight."""
+        return ((count > 0) | every) & (frequency >= self.min_freq)
+
+    def _is_over(self, history, training_set):
+        mean = history["loss"][-1] / max(len(training_set.offsets) - 1, 1)
+        return mean < self.epsilon or (self.algorithm == "arow" and mean == self.epsilon)
+
+    def _keep(self, solution):
+        if self.average:
+            # CRFsuite's average has one term more, the zero weights before the first sequence.
+            n_visits = self._n_sequences * solution.n_iter
+            chain = solution.chain
+            parts = (part * (n_visits / (n_visits + 1)) for part in chain)
+            solution = solution._replace(chain=type(chain)(*parts))
+        super()._keep(solution)
+        self.n_weights_ = self._n_weights
