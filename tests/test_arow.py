@@ -1,5 +1,7 @@
 """Adaptive regularisation of weights: every step against a plain twin, and beside CRFsuite."""
 
+import ctypes
+import sys
 from typing import NamedTuple
 
 import naive
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import online_problems
 
-from skstruct import AROWTagger, SequenceBatch
+from skstruct import AROWTagger, SequenceBatch, crfsuite
+from skstruct.crfsuite import read_model
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -216,3 +219,93 @@ def test_a_portion_that_fails_leaves_the_variances():
         assert_array_equal(found, expected)
     tagger.partial_fit(batch, y)
     assert_array_equal(tagger.coef_, other.partial_fit(batch, y).coef_)
+
+
+# ------------------------------------------------------------------------------- beside CRFsuite
+
+
+def order_of_crfsuite(n, n_epochs, seed):
+    """The orders in which CRFsuite visits the sequences, from the C library's random numbers."""
+    libc = ctypes.CDLL(None)
+    libc.srand(seed)
+    order = np.arange(n)
+    for _ in range(n_epochs):
+        for i in range(n):
+            j = libc.rand() % n
+            order[i], order[j] = order[j], order[i]
+        yield order.copy()
+
+
+def train_with_crfsuite(algorithm, params, X, y, seed, path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    if sys.platform != "linux":
+        pytest.skip("CRFsuite's order is known where its C library is")
+    trainer = pycrfsuite.Trainer(algorithm, params, verbose=False)
+    for tokens, labels in zip(X, y, strict=True):
+        trainer.append(tokens, labels)
+    ctypes.CDLL(None).srand(seed)
+    trainer.train(str(path))
+    return read_model(path), trainer.logparser.iterations
+
+
+class InOrder:
+    """Random state that shuffles into the given orders, one after the other."""
+
+    def __init__(self, orders):
+        self._orders = iter(orders)
+
+    def shuffle(self, order):
+        order[:] = next(self._orders)
+
+
+def feature_sequences(seed, n=25):
+    """Feature dicts with real values, some of them negative, and labels in no special order."""
+    rng = np.random.default_rng(seed)
+    names = ["z", "b", "c", "a", "d"]
+    X = [
+        [
+            {f: round(float(rng.normal()), 3) for f in names if rng.random() < 0.6}
+            for _ in range(rng.integers(1, 6))
+        ]
+        for _ in range(n)
+    ]
+    return X, [[str(rng.choice(["N", "A", "V"])) for _ in tokens] for tokens in X]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "params"),
+    [
+        ("arow", {}),
+        ("arow", {"variance": 0.5, "gamma": 2.0, "feature.possible_states": True}),
+        ("arow", {"feature.minfreq": 2, "feature.possible_transitions": True}),
+        ("ap", {}),
+        ("ap", {"feature.possible_states": True, "feature.possible_transitions": True}),
+        ("ap", {"epsilon": 0.45}),
+        ("pa", {}),
+        ("pa", {"type": 0, "error_sensitive": False}),
+        ("pa", {"type": 0, "averaging": False}),
+        ("pa", {"type": 1, "c": 0.1, "feature.minfreq": 1}),
+        ("pa", {"type": 2, "c": 0.3, "error_sensitive": False, "averaging": False}),
+        ("pa", {"type": 2, "epsilon": 3.0}),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_weights_are_crfsuites(algorithm, params, seed, tmp_path, monkeypatch):
+    X, y = feature_sequences(seed)
+    params = {"max_iterations": 6, **params}
+    theirs, iterations = train_with_crfsuite(algorithm, params, X, y, 7, tmp_path / "model")
+    orders = InOrder(order_of_crfsuite(len(X), 6, 7))
+    monkeypatch.setattr("skstruct.online.learner.check_random_state", lambda seed: orders)
+    trainer = crfsuite.Trainer(algorithm, params, verbose=False)
+    for tokens, labels in zip(X, y, strict=True):
+        trainer.append(tokens, labels)
+    trainer.train(tmp_path / "ours")
+    ours = read_model(tmp_path / "ours")
+    assert list(ours.classes_) == list(theirs.classes_)
+    assert list(ours.feature_names_in_) == list(theirs.feature_names_in_)
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9, atol=1e-12)
+    assert_allclose(ours.transition_, theirs.transition_, rtol=1e-9, atol=1e-12)
+    assert len(trainer.logparser.iterations) == len(iterations)
+    for mine, other in zip(trainer.logparser.iterations, iterations, strict=True):
+        assert mine["num"] == other["num"]
+        assert mine["loss"] == pytest.approx(other["loss"], abs=2e-6)

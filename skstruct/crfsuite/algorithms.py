@@ -2,33 +2,100 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.taggers.crf import CRFTagger
 
-__all__ = ["algorithm_named", "make_estimator", "parameters_of"]
+__all__ = ["Parameter", "algorithm_named", "make_estimator", "parameters_of", "read_value"]
 
 _ALIASES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
-_COMMON = {
-    "min_freq",
-    "all_possible_states",
-    "all_possible_transitions",
-    "max_iterations",
-}
-_CALIBRATION = {
-    f"calibration_{name}" for name in ("eta", "rate", "samples", "candidates", "max_trials")
-}
-# Parameters of each algorithm.
+
+
+class Parameter(NamedTuple):
+    """A parameter of CRFsuite."""
+
+    theirs: str  # name in python-crfsuite
+    ours: str  # name in sklearn-crfsuite
+    default: object  # of the type that values have
+    help: str
+
+
+_COMMON = (
+    Parameter("feature.minfreq", "min_freq", 0.0, "Least frequency of a feature with a weight."),
+    Parameter(
+        "feature.possible_states",
+        "all_possible_states",
+        False,
+        "Weights for all pairs of an attribute and a label.",
+    ),
+    Parameter(
+        "feature.possible_transitions",
+        "all_possible_transitions",
+        False,
+        "Weights for all pairs of labels.",
+    ),
+)
+
+
+def _same_name(name, default, description):
+    return Parameter(name, name, default, description)
+
+
+def _iterations(default):
+    return _same_name("max_iterations", default, "Largest number of iterations.")
+
+
+_C2 = _same_name("c2", 1.0, "Strength of the L2 penalty.")
+_PERIOD = _same_name("period", 10, "Iterations over which the improvement is measured.")
+_LOSS = _same_name("epsilon", 0.0, "Stop when the mean loss is below this.")
+# Parameters of each algorithm, in the order of CRFsuite.
 _PARAMETERS = {
-    "lbfgs": {
-        *("c1", "c2", "num_memories", "epsilon", "period", "delta"),
-        *("linesearch", "max_linesearch"),
-    },
-    "l2sgd": {"c2", "period", "delta"} | _CALIBRATION,
-    "ap": {"epsilon"},
-    "pa": {"pa_type", "c", "error_sensitive", "averaging", "epsilon"},
-    "arow": {"variance", "gamma", "epsilon"},
+    "lbfgs": (
+        *_COMMON,
+        _same_name("c1", 0.0, "Strength of the L1 penalty."),
+        _C2,
+        _iterations(2**31 - 1),
+        _same_name("num_memories", 6, "Number of past steps that L-BFGS remembers."),
+        _same_name("epsilon", 1e-5, "Stop when the gradient is this small."),
+        _PERIOD,
+        _same_name("delta", 1e-5, "Stop when the objective improves by less than this share."),
+        _same_name("linesearch", "MoreThuente", "Line search of L-BFGS."),
+        _same_name("max_linesearch", 20, "Largest number of trials of the line search."),
+    ),
+    "l2sgd": (
+        *_COMMON,
+        _C2,
+        _iterations(1000),
+        _PERIOD,
+        _same_name("delta", 1e-6, "Stop when the objective improves by less than this share."),
+        Parameter("calibration.eta", "calibration_eta", 0.1, "First step size to be tried."),
+        Parameter("calibration.rate", "calibration_rate", 2.0, "Ratio of tried step sizes."),
+        Parameter("calibration.samples", "calibration_samples", 1000.0, "Sequences to try on."),
+        Parameter("calibration.candidates", "calibration_candidates", 10, "Step sizes to try."),
+        Parameter(
+            "calibration.max_trials", "calibration_max_trials", 20, "Largest number of them."
+        ),
+    ),
+    "ap": (*_COMMON, _iterations(100), _LOSS),
+    "pa": (
+        *_COMMON,
+        Parameter("type", "pa_type", 1, "0: no slack; 1: linear slack; 2: squared slack."),
+        _same_name("c", 1.0, "Aggressiveness: the larger, the larger the updates."),
+        _same_name("error_sensitive", True, "The margin grows with the number of wrong labels."),
+        _same_name("averaging", True, "Predict with the average of the weights."),
+        _iterations(100),
+        _LOSS,
+    ),
+    "arow": (
+        *_COMMON,
+        _same_name("variance", 1.0, "Variance of every weight at first."),
+        _same_name("gamma", 1.0, "Regularisation: the larger, the smaller the updates."),
+        _iterations(100),
+        _LOSS,
+    ),
 }
-_NO_LIMIT = 2**31 - 1
 # CRFsuite stops when the last ten iterations improved the objective by less than a share `delta`.
 # It is then about this many times `delta` above the minimum.
 _DELTAS_ABOVE_MINIMUM = 3
@@ -44,8 +111,31 @@ def algorithm_named(name):
 
 
 def parameters_of(algorithm):
-    """Set of the names of an algorithm's parameters."""
-    return _PARAMETERS[algorithm] | _COMMON
+    """Parameters of an algorithm, a tuple of `Parameter`."""
+    return _PARAMETERS[algorithm]
+
+
+def read_value(parameter, value):
+    """Value of a parameter, given as a number, bool or text, in the type of its default.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or is NaN, or not whole where it must be.
+    """
+    kind = type(parameter.default)
+    if kind is str:
+        return str(value)
+    text = value.strip().lower() if isinstance(value, str) else value
+    try:
+        number = {"true": 1.0, "false": 0.0}[text] if text in ("true", "false") else float(text)
+    except (TypeError, ValueError):
+        number = math.nan
+    # CRFsuite itself takes what is no number for 0, and drops decimals.
+    if math.isnan(number) or (kind is not float and number != int(number)):
+        what = "a number" if kind is float else "a whole number"
+        raise ValueError(f"{parameter.ours}={value!r} is not {what}.")
+    return kind(number)
 
 
 def make_estimator(params):
@@ -63,39 +153,50 @@ def make_estimator(params):
     Raises
     ------
     ValueError
-        If the algorithm is unknown, or a parameter is not one of its own or not supported.
+        If the algorithm is unknown, or a parameter is not one of its own or its value is invalid.
     """
     algorithm = algorithm_named(params.get("algorithm") or "lbfgs")
-    for name in sorted(set().union(*_PARAMETERS.values()) - parameters_of(algorithm)):
+    own = {parameter.ours: parameter for parameter in _PARAMETERS[algorithm]}
+    for name in sorted({p.ours for ps in _PARAMETERS.values() for p in ps} - set(own)):
         if params.get(name) is not None:
             raise ValueError(
                 f"algorithm={algorithm!r} has no parameter {name!r}; leave it at None."
             )
-    given = {name: value for name, value in params.items() if value is not None}
+    values = {name: parameter.default for name, parameter in own.items()}
+    for name, parameter in own.items():
+        if params.get(name) is not None:
+            values[name] = read_value(parameter, params[name])
+    values["verbose"] = int(bool(params.get("verbose")))
+    if values["max_iterations"] < 0:
+        raise ValueError(f"max_iterations={values['max_iterations']} is negative.")
     if algorithm == "lbfgs":
-        return _make_lbfgs(given)
-    return _make_sgd(given) if algorithm == "l2sgd" else _make_online(algorithm, given)
+        return _make_lbfgs(values)
+    if algorithm == "l2sgd" and values["max_iterations"] > 0:
+        return _make_sgd(values)
+    # No iterations leave all weights at zero, whatever the algorithm.
+    return _make_online("ap" if algorithm == "l2sgd" else algorithm, values)
 
 
 def _make_lbfgs(given):
-    max_iter = given.get("max_iterations", _NO_LIMIT)
-    return CRFTagger(l1=given.get("c1", 0.0), max_iter=max_iter, **_crf_settings(given))
+    # CRFsuite has no limit where it is 0.
+    max_iter = given["max_iterations"] or 2**31 - 1
+    return CRFTagger(l1=given["c1"], max_iter=max_iter, **_crf_settings(given))
 
 
 def _make_sgd(given):
-    max_iter = given.get("max_iterations", 1000)
-    return CRFTagger(solver="sgd", max_iter=max_iter, random_state=0, **_crf_settings(given))
+    settings = _crf_settings(given)
+    return CRFTagger(solver="sgd", max_iter=given["max_iterations"], random_state=0, **settings)
 
 
 def _crf_settings(given):
     return {
-        "l2": 2.0 * given.get("c2", 1.0),
-        "min_freq": given.get("min_freq", 0),
-        "all_possible_states": bool(given.get("all_possible_states", False)),
-        "all_possible_transitions": bool(given.get("all_possible_transitions", False)),
+        "l2": 2.0 * given["c2"],
+        "min_freq": given["min_freq"],
+        "all_possible_states": given["all_possible_states"],
+        "all_possible_transitions": given["all_possible_transitions"],
         "fit_intercept": False,
-        "tol": _DELTAS_ABOVE_MINIMUM * given.get("delta", 1e-5),
-        "verbose": int(given["verbose"]),
+        "tol": _DELTAS_ABOVE_MINIMUM * given["delta"],
+        "verbose": given["verbose"],
     }
 
 
@@ -104,9 +205,9 @@ def _make_online(algorithm, given):
     names += ("error_sensitive", "variance", "gamma", "epsilon")
     return OnlineCRF(
         algorithm=algorithm,
-        average=algorithm == "ap" or (algorithm == "pa" and given.get("averaging", True)),
-        max_iter=given.get("max_iterations", 100),
+        average=algorithm == "ap" or (algorithm == "pa" and given["averaging"]),
+        max_iter=given["max_iterations"],
         random_state=0,
-        verbose=int(given["verbose"]),
+        verbose=given["verbose"],
         **{name: given[name] for name in names if name in given},
     )

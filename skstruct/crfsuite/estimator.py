@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from skstruct.crfsuite.model import tagger_to_bytes
-from skstruct.crfsuite.modelfile import ModelFile
-from skstruct.crfsuite.tagger import Tagger, as_sequences, tagger_of
+from skstruct.crfsuite.items import LabelLists, as_sequences
+from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
+from skstruct.crfsuite.tagger import Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.files import write_whole
 from skstruct.utils.persistence import Persistent
@@ -229,11 +229,13 @@ class CRF(Persistent, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_sequences,), dtype object
-            Lists of labels, also if all have the same length.
+            Lists of labels, also if all have the same length. It then compares, by ``==``, as the
+            two-dimensional array that sklearn-crfsuite returns.
         """
         X = as_sequences(X)
         estimator = self._fitted().estimator_
-        return estimator.predict(X) if len(X) else np.empty(0, dtype=object)
+        predicted = estimator.predict(X) if len(X) else np.empty(0, dtype=object)
+        return predicted.view(LabelLists)
 
     def predict_single(self, xseq):
         """Predict the labels of a sequence.

@@ -75,6 +75,13 @@ class TrainingLog:
         scores = [] if held_out is None else held_out.scores
         self.iterations = list(_iterations(estimator.history_, n_features, scores))
 
+    @classmethod
+    def empty(cls):
+        """Log of a training without data."""
+        log = cls.__new__(cls)
+        log.featgen_num_features, log.training_seconds, log.iterations = 0, 0.0, []
+        return log
+
     @property
     def last_iteration(self):
         """The last iteration; None if there was none."""
@@ -120,7 +127,7 @@ class HeldOut:
 
     def add(self, classes, predicted):
         """Add the scores of predicted labels, given as codes of the classes, token by token."""
-        code_of_class = np.array([self._code_of[label] for label in classes.tolist()], np.int64)
+        code_of_class = np.array([self._code_of[label] for label in classes], np.int64)
         predicted = code_of_class[predicted]
         right = predicted == self._true
         n = len(self._code_of)
@@ -153,7 +160,8 @@ class HeldOut:
 
 def _iterations(history, n_features, scores):
     """Entries of a history, iteration by iteration, without epoch 0 if there are others."""
-    epochs, times = history["epoch"], history["time"]
+    # Without a single iteration there are no columns.
+    epochs, times = history.get("epoch", ()), history.get("time", ())
     for k in range(len(epochs)):
         if epochs[k] == 0 and len(epochs) > 1:
             continue

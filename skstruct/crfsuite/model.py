@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,14 @@ from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["read_bytes", "read_model", "tagger_from_model", "tagger_to_bytes", "write_model"]
+__all__ = [
+    "ModelFile",
+    "read_bytes",
+    "read_model",
+    "tagger_from_model",
+    "tagger_to_bytes",
+    "write_model",
+]
 
 
 @set_module("skstruct.crfsuite")
@@ -212,3 +221,31 @@ def _names_of(tagger, names):
     if len(set(names)) != len(names):
         raise ValueError("All feature_names must be distinct, but two are the same.")
     return names
+
+
+class ModelFile:
+    """Model file of a `CRF`: the user's, or a temporary one that is written on first use.
+
+    Parameters
+    ----------
+    crf : CRF
+        Its estimator. A weak reference is kept.
+    """
+
+    def __init__(self, crf):
+        self._crf = weakref.ref(crf)
+        self._temporary = None
+
+    @property
+    def name(self):
+        """Path of the file; None before fitting."""
+        crf = self._crf()
+        if crf is None or crf.model_filename is not None or crf.estimator_ is None:
+            return None if crf is None else crf.model_filename
+        if self._temporary is None:
+            handle, self._temporary = tempfile.mkstemp(".crfsuite", "model")
+            with os.fdopen(handle, "wb") as file:
+                file.write(crf._bytes())
+            if not crf.keep_tempfiles:
+                weakref.finalize(self, Path(self._temporary).unlink, missing_ok=True)
+        return self._temporary

@@ -66,6 +66,7 @@ class OnlineCRF(OnlineTagger):
 
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "algorithm": [StrOptions({"ap", "pa", "arow"})],
         "min_freq": [Interval(Real, None, None, closed="neither")],
         "all_possible_states": ["boolean"],
@@ -190,3 +191,19 @@ class OnlineCRF(OnlineTagger):
             solution = solution._replace(chain=type(chain)(*parts))
         super()._keep(solution)
         self.n_weights_ = self._n_weights
+
+    def name_classes(self, labels):
+        """Replace the classes, which are the numbers of labels, by the labels.
+
+        Parameters
+        ----------
+        labels : list of str
+            Distinct labels.
+        """
+        order = sorted(range(len(labels)), key=labels.__getitem__)
+        self.classes_ = np.array(labels)[order]
+        # The weights of a feature stay contiguous.
+        self.coef_ = self.coef_.T[:, order].T
+        self.transition_ = self.transition_[order][:, order]
+        for name in ("intercept_", "start_", "end_"):
+            setattr(self, name, getattr(self, name)[order])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from contextlib import closing
 from itertools import repeat
 from typing import NamedTuple
@@ -13,13 +12,14 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header
+from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
 from skstruct.features.attributes import read_tokens
 from skstruct.input.training_set import as_rows
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
-__all__ = ["ModelInfo", "Tagger", "as_sequences", "as_tokens", "tagger_of"]
+__all__ = ["ModelInfo", "Tagger", "tagger_of"]
 
 
 @set_module("skstruct.crfsuite")
@@ -220,7 +220,12 @@ class Tagger:
         info : ModelInfo
             Weights are in full precision, unlike python-crfsuite's, which have six decimals.
         """
-        data = tagger_to_bytes(self._opened(), labels=self._labels)
+        try:
+            estimator = self._opened()
+        except ValueError as error:
+            # As python-crfsuite, which raises ValueError everywhere else.
+            raise RuntimeError(str(error)) from None
+        data = tagger_to_bytes(estimator, labels=self._labels)
         model = decode_model(data)
         labels, attributes = model.labels, model.attributes
         return ModelInfo(
@@ -302,6 +307,7 @@ class Tagger:
         return self._found
 
     def _code(self, label):
+        label = as_text(label)
         if label not in self._codes:
             raise ValueError(f"{label!r} is not a label of this model; see labels().")
         return self._codes[label]
@@ -333,17 +339,3 @@ def _dump_lines(info):
         yield f"{title} = {{\n"
         yield from lines
         yield "}\n\n"
-
-
-def as_tokens(xseq):
-    """Tokens of a sequence, also if given as an ``ItemSequence`` of python-crfsuite."""
-    if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
-        return xseq.items()
-    return xseq
-
-
-def as_sequences(X):
-    """Sequences of tokens, also if some are given as ``ItemSequence`` of python-crfsuite."""
-    if hasattr(X, "shape"):
-        return X
-    return [as_tokens(xseq) for xseq in X]

@@ -5,32 +5,25 @@ from __future__ import annotations
 import os
 import warnings
 from time import perf_counter
+from types import MappingProxyType
 
 from sklearn.exceptions import ConvergenceWarning
 
-from skstruct.crfsuite.algorithms import algorithm_named, make_estimator, parameters_of
+from skstruct.crfsuite.algorithms import (
+    algorithm_named,
+    make_estimator,
+    parameters_of,
+    read_value,
+)
+from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.log import HeldOut, TrainingLog
+from skstruct.crfsuite.messages import TrainLogParser, storing_messages, training_messages
 from skstruct.crfsuite.model import tagger_to_bytes
-from skstruct.crfsuite.tagger import as_tokens
+from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["Trainer", "learn"]
-
-# Parameters of python-crfsuite that have another name in sklearn-crfsuite.
-_RENAMED = {
-    "feature.minfreq": "min_freq",
-    "feature.possible_states": "all_possible_states",
-    "feature.possible_transitions": "all_possible_transitions",
-    "type": "pa_type",
-    **{
-        f"calibration.{name}": f"calibration_{name}"
-        for name in ("eta", "rate", "samples", "candidates", "max_trials")
-    },
-}
-_FLAGS = {"all_possible_states", "all_possible_transitions", "error_sensitive", "averaging"}
-_WORDS = {"linesearch"}
-_WHOLE_NUMBERS = {"max_iterations", "num_memories", "period", "max_linesearch", "pa_type"}
+__all__ = ["BaseTrainer", "Trainer", "learn"]
 
 
 def learn(params, X, y, X_dev=None, y_dev=None):
@@ -53,7 +46,7 @@ def learn(params, X, y, X_dev=None, y_dev=None):
         Log of the training.
     """
     estimator = make_estimator(params)
-    y = [list(sequence) for sequence in y]
+    y = [[as_text(label) for label in sequence] for sequence in y]
     labels = list(dict.fromkeys(label for sequence in y for label in sequence))
     if not all(isinstance(label, str) for label in labels):
         raise ValueError(f"Labels must be strings; got {labels[:3]!r}, ...")
@@ -74,63 +67,58 @@ def learn(params, X, y, X_dev=None, y_dev=None):
 
 def _fit(estimator, X, y, X_dev, y_dev, labels):
     """Fit; if there are held-out sequences, score them at every iteration."""
-    if X_dev is None:
-        estimator.fit(X, y)
-        return None
-    y_dev = [list(sequence) for sequence in y_dev]
-    held_out = HeldOut(labels, y_dev)
-    estimator._fit_watched(
-        *(X, y, None, (X_dev, y_dev, None)),
-        on_prediction=lambda predicted: held_out.add(estimator.classes_, predicted),
-    )
+    named, other = dict(zip(labels, labels, strict=True)), "\0"
+    if isinstance(estimator, OnlineCRF):
+        # Where scores are equal, CRFsuite takes the label that occurs first. So the estimator
+        # learns from the numbers of the labels in this order.
+        named, other = dict(zip(labels, range(len(labels)), strict=True)), len(labels)
+    label_of = {name: label for label, name in named.items()}
+    validation, held_out, watch = (None, None, None), None, None
+    if X_dev is not None:
+        y_dev = [[as_text(label) for label in sequence] for sequence in y_dev]
+        held_out = HeldOut(labels, y_dev)
+        # A label that does not occur in training counts as wrong, whatever its number is.
+        named_dev = [[named.get(label, other) for label in sequence] for sequence in y_dev]
+        validation = X_dev, named_dev, None
+
+        def watch(predicted):
+            held_out.add([label_of[name] for name in estimator.classes_.tolist()], predicted)
+
+    y = [[named[label] for label in sequence] for sequence in y]
+    estimator._fit_watched(X, y, None, validation, watch)
+    if isinstance(estimator, OnlineCRF):
+        estimator.name_classes(labels)
     return held_out
 
 
 @set_module("skstruct.crfsuite")
-class Trainer:
-    """Trainer with the interface of ``pycrfsuite.Trainer``: writes model files.
-
-    A drop-in replacement that trains as `CRF` does.
+class BaseTrainer:
+    """Trainer with the interface of ``pycrfsuite.BaseTrainer``: hands on messages as they are.
 
     Parameters
     ----------
-    algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default=None
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
         Training algorithm; None means "lbfgs".
     params : dict, default=None
         Parameters, with python-crfsuite's names, such as ``"feature.minfreq"``.
     verbose : bool, default=True
-        If True, print a line for each iteration.
-
-    Attributes
-    ----------
-    logparser : TrainingLog or None
-        Log of the last training.
+        If True, print the messages.
 
     See Also
     --------
-    CRF : Trainer and tagger in one estimator.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from skstruct.crfsuite import Tagger, Trainer
-    >>> trainer = Trainer(verbose=False, params={"c2": 0.1})
-    >>> trainer.append([["word=the"], ["word=cat"]], ["DET", "NOUN"])
-    >>> trainer.append([["word=a"], ["word=dog"]], ["DET", "NOUN"])
-    >>> tagger = Tagger()
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     trainer.train(f"{folder}/model.crfsuite")
-    ...     context = tagger.open(f"{folder}/model.crfsuite")
-    >>> tagger.tag([["word=the"], ["word=dog"]])
-    ['DET', 'NOUN']
+    Trainer : With a parser of the messages.
     """
+
+    # As in python-crfsuite, a subclass need not call __init__.
+    verbose = None
+    _algorithm = "lbfgs"
+    _sequences = ()
+    _values = MappingProxyType({})
 
     def __init__(self, algorithm=None, params=None, verbose=True):
         self.verbose = verbose
-        self.logparser = None
-        self._values = {}
-        self.select("lbfgs" if algorithm is None else algorithm)
-        self.clear()
+        if algorithm is not None:
+            self.select(algorithm)
         if params is not None:
             self.set_params(params)
 
@@ -139,7 +127,7 @@ class Trainer:
 
         Parameters
         ----------
-        algorithm : {"lbfgs", "l2sgd", "ap", "pa"}
+        algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
             Training algorithm.
         type : {"crf1d"}, default="crf1d"
             Type of the model.
@@ -156,8 +144,7 @@ class Trainer:
         -------
         names : list of str
         """
-        theirs = {ours: name for name, ours in _RENAMED.items()}
-        return [theirs.get(name, name) for name in sorted(parameters_of(self._algorithm))]
+        return list(self._parameters())
 
     def set_params(self, params):
         """Set several parameters.
@@ -180,9 +167,8 @@ class Trainer:
         value : object
             Number, bool or word, also as a string.
         """
-        if name not in self.params():
-            raise ValueError(f"Parameter not found: {name} = {value}")
-        self._values[name] = _as_value(_RENAMED.get(name, name), value)
+        value = read_value(self._parameter(name), value)
+        self._values = {**self._values, name: value}
 
     def get(self, name):
         """Return the value of a parameter.
@@ -194,12 +180,9 @@ class Trainer:
 
         Returns
         -------
-        value : object
-            None if it was not set, which means CRFsuite's default.
+        value : bool, int, float or str
         """
-        if name not in self.params():
-            raise ValueError(f"Parameter not found: {name}")
-        return self._values.get(name)
+        return self._values.get(name, self._parameter(name).default)
 
     def get_params(self):
         """Return the values of all parameters.
@@ -210,13 +193,27 @@ class Trainer:
         """
         return {name: self.get(name) for name in self.params()}
 
+    def help(self, name):
+        """Return the description of a parameter.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+
+        Returns
+        -------
+        description : str
+        """
+        return self._parameter(name).help
+
     def append(self, xseq, yseq, group=0):
         """Add a sequence to the training set.
 
         Parameters
         ----------
         xseq : list of tokens
-            Feature dicts or lists of attribute strings, or an ``ItemSequence``.
+            Feature dicts or lists of attribute strings, or an `ItemSequence`.
         yseq : list of str
             Labels of the tokens.
         group : int, default=0
@@ -227,6 +224,8 @@ class Trainer:
             raise ValueError(
                 f"The numbers of items and labels differ: |x| = {len(xseq)}, |y| = {len(yseq)}"
             )
+        if not self._sequences:
+            self.clear()
         self._sequences.append((xseq, yseq, group))
 
     def clear(self):
@@ -236,6 +235,8 @@ class Trainer:
     def train(self, model, holdout=-1):
         """Train, and write the model file.
 
+        The messages of the training follow when it is over.
+
         Parameters
         ----------
         model : str or path-like
@@ -243,22 +244,120 @@ class Trainer:
         holdout : int, default=-1
             Group that is held out of the training and scored; -1 for none.
         """
+        self._before_train()
         train = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
         held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]
-        params = {_RENAMED.get(name, name): value for name, value in self._values.items()}
-        params |= {"algorithm": self._algorithm, "verbose": self.verbose}
+        values = {self._parameter(name).ours: value for name, value in self._values.items()}
         X_dev, y_dev = ([s[k] for s in held] for k in (0, 1)) if held else (None, None)
-        estimator, labels, self.logparser = learn(
-            params, [s[0] for s in train], [s[1] for s in train], X_dev, y_dev
-        )
-        if os.fspath(model):
-            write_whole(model, tagger_to_bytes(estimator, labels=labels))
+        data, log = b"", TrainingLog.empty()
+        if train:
+            params = {**values, "algorithm": self._algorithm}
+            X, y = ([s[k] for s in train] for k in (0, 1))
+            estimator, labels, log = learn(params, X, y, X_dev, y_dev)
+            data = tagger_to_bytes(estimator, labels=labels)
+        else:
+            warnings.warn("There is no sequence to learn from; no model was written.", stacklevel=2)
+        for message in training_messages(self._algorithm, self.get_params(), log, holdout):
+            self.message(message)
+        start = perf_counter()
+        if data and os.fspath(model):
+            write_whole(model, data)
+        for message in storing_messages(data, perf_counter() - start):
+            self.message(message)
+
+    def message(self, message):
+        """Take a message of the training; prints it if `verbose`.
+
+        Parameters
+        ----------
+        message : str
+            A line, or a part of one, in CRFsuite's layout.
+        """
+        if self.verbose:
+            print(message, end="")
+
+    def _before_train(self):
+        """Prepare for the messages of a training."""
+
+    def _parameters(self):
+        return {parameter.theirs: parameter for parameter in parameters_of(self._algorithm)}
+
+    def _parameter(self, name):
+        found = self._parameters().get(name)
+        if found is None:
+            raise ValueError(f"Parameter not found: {name}")
+        return found
 
 
-def _as_value(name, value):
-    """Value of a parameter, which may be given as a string, in its own type."""
-    if name in _WORDS:
-        return str(value)
-    if name in _FLAGS:
-        return bool(int(value))
-    return int(value) if name in _WHOLE_NUMBERS else float(value)
+@set_module("skstruct.crfsuite")
+class Trainer(BaseTrainer):
+    """Trainer with the interface of ``pycrfsuite.Trainer``: writes model files.
+
+    A drop-in replacement that trains as `CRF` does. A subclass may override ``message``, and the
+    methods that are called when something has happened: ``on_start``, ``on_featgen_progress``,
+    ``on_featgen_end``, ``on_prepared``, ``on_prepare_error``, ``on_iteration``,
+    ``on_optimization_end`` and ``on_end``. They get the text of the messages, which they print, and
+    the second and the sixth the percentage and the entry of the iteration.
+
+    Parameters
+    ----------
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
+        Training algorithm; None means "lbfgs".
+    params : dict, default=None
+        Parameters, with python-crfsuite's names, such as ``"feature.minfreq"``.
+    verbose : bool, default=True
+        If True, print the messages.
+
+    Attributes
+    ----------
+    logparser : TrainLogParser or None
+        Parser that has read the messages of the last training.
+
+    See Also
+    --------
+    CRF : Trainer and tagger in one estimator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skstruct.crfsuite import Tagger, Trainer
+    >>> trainer = Trainer(verbose=False, params={"c2": 0.1})
+    >>> trainer.append([["word=the"], ["word=cat"]], ["DET", "NOUN"])
+    >>> trainer.append([["word=a"], ["word=dog"]], ["DET", "NOUN"])
+    >>> tagger = Tagger()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     trainer.train(f"{folder}/model.crfsuite")
+    ...     context = tagger.open(f"{folder}/model.crfsuite")
+    >>> tagger.tag([["word=the"], ["word=dog"]])
+    ['DET', 'NOUN']
+    """
+
+    logparser = None
+
+    def _before_train(self):
+        self.logparser = TrainLogParser()
+
+    def message(self, message):
+        """Take a message of the training, and call the method of what has happened.
+
+        Parameters
+        ----------
+        message : str
+            A line, or a part of one, in CRFsuite's layout.
+        """
+        parser = self.logparser
+        event = parser.feed(message)
+        if event is None or not self.verbose:
+            return
+        more = {
+            "featgen_progress": (parser.featgen_percent,),
+            "iteration": (parser.last_iteration,),
+        }
+        getattr(self, f"on_{event}")(parser.last_log, *more.get(event, ()))
+
+    def _print(self, log, *details):
+        """Print the text of the messages."""
+        print(log, end="")
+
+    on_start = on_featgen_progress = on_featgen_end = on_prepared = on_prepare_error = _print
+    on_iteration = on_optimization_end = on_end = _print

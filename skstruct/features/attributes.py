@@ -98,12 +98,12 @@ def _features(token):
 
 def _attributes(key, value, limit, prefix=""):
     """Pairs of name and value of the attributes of one feature."""
-    if not isinstance(key, str):
+    if not isinstance(key, (str, bytes)):
         raise ValueError(f"feature name {short_repr(key)} is not a string.")
-    name = prefix + str.__str__(key)
+    name = prefix + _as_text(key)
     if is_vector(value):
         return [(name, value)] if value.size else []
-    strings = _strings([value] if isinstance(value, str) else value)
+    strings = _strings([value] if isinstance(value, (str, bytes)) else value)
     if strings is not None:
         return [(f"{name}:{text}", 1) for text in strings]
     if isinstance(value, Mapping):
@@ -139,7 +139,17 @@ def _strings(value):
         value = value.tolist()
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Collection):
         return None
-    if not all(isinstance(text, str) for text in value):
+    if not all(isinstance(text, (str, bytes)) for text in value):
         return None
-    # str.__str__ gives the value of a member of a string enumeration, not its name.
-    return [str.__str__(text) for text in value]
+    return [_as_text(text) for text in value]
+
+
+def _as_text(text):
+    """Plain string, also if it is given as bytes in UTF-8.
+
+    Other bytes become surrogates, and can be written to a file as they were.
+    """
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "surrogateescape")
+    # This gives the value of a member of a string enumeration, not its name.
+    return str.__str__(text)

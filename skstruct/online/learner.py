@@ -127,7 +127,7 @@ class OnlineLearner:
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
-        history, complaint = History(settings.verbose), None
+        history, complaint, epoch = History(settings.verbose), None, 0
         for epoch in range(1, settings.max_iter + 1):
             self.run_epoch(training_set, state, random_state, history, epoch, mixture)
             stop = watcher.visit(lambda: averaged(state), history, self._rule.merit(history))

@@ -1,0 +1,116 @@
+"""What goes into CRFsuite's classes and comes out: tokens, labels, and lists of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["ItemSequence", "LabelLists", "as_sequences", "as_text", "as_tokens"]
+
+
+@set_module("skstruct.crfsuite")
+class ItemSequence:
+    """Tokens of a sequence, read once, with the interface of ``pycrfsuite.ItemSequence``.
+
+    Parameters
+    ----------
+    pyseq : list of tokens
+        Feature dicts or lists of attribute strings, without arrays.
+
+    Examples
+    --------
+    >>> from skstruct.crfsuite import ItemSequence
+    >>> ItemSequence([{"word": "the", "next": {"length": 3}}, ["title"]]).items()
+    [{'word:the': 1.0, 'next:length': 3.0}, {'title': 1.0}]
+    """
+
+    def __init__(self, pyseq):
+        if isinstance(pyseq, ItemSequence):
+            self._items = pyseq._items
+            return
+        tokens = list(iterate_level(pyseq, "The sequence", "tokens"))
+        names, lengths, positions, values = read_tokens(
+            tokens, np.finfo(np.float64).max, 0, _refuse_array
+        )
+        numbers = [1.0] * len(names)
+        for position, value in zip(positions, values, strict=True):
+            numbers[position] = float(value)
+        pairs = zip(names, numbers, strict=True)
+        self._items = [[next(pairs) for _ in range(length)] for length in lengths]
+
+    def items(self):
+        """Return the attributes of each token with their values.
+
+        Returns
+        -------
+        items : list of dict of str to float
+        """
+        return [dict(item) for item in self._items]
+
+    def __len__(self):
+        return len(self._items)
+
+    def __repr__(self):
+        return f"<ItemSequence of size {len(self)}>"
+
+
+def _refuse_array(t, name, array):
+    raise ValueError(
+        f"token {t}: feature {name!r} is an array, which an ItemSequence does not take. Pass the "
+        "tokens themselves."
+    )
+
+
+class LabelLists(np.ndarray):
+    """Array of lists of labels that compares as CRFsuite's two-dimensional arrays do.
+
+    Where all sequences have the same length, ``sklearn_crfsuite.CRF.predict`` returns an array
+    with a row for each sequence. ``==`` and ``!=`` compare as if this were such an array.
+    """
+
+    def __eq__(self, other):
+        return _comparable(self) == _comparable(other)
+
+    def __ne__(self, other):
+        return _comparable(self) != _comparable(other)
+
+    __hash__ = None
+
+
+def _comparable(array):
+    """Plain array, with a row for each sequence where all are lists of the same length."""
+    if not isinstance(array, np.ndarray):
+        return array
+    array = array.view(np.ndarray)
+    is_flat = array.ndim == 1 and array.size and array.dtype == object
+    if not is_flat or not all(isinstance(item, list) for item in array):
+        return array
+    return np.array(array.tolist()) if len({len(item) for item in array}) == 1 else array
+
+
+def as_text(label):
+    """Label as text, also if it is given in UTF-8; other objects as they are."""
+    if not isinstance(label, bytes):
+        return label
+    try:
+        return label.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"The label {label!r} is not valid UTF-8.") from None
+
+
+def as_tokens(xseq):
+    """Tokens of a sequence, also if given as an `ItemSequence`."""
+    if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
+        return xseq.items()
+    return xseq
+
+
+def as_sequences(X):
+    """Sequences of tokens, also if some are given as an `ItemSequence`."""
+    if hasattr(X, "shape"):
+        return X
+    return [as_tokens(xseq) for xseq in X]
