@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -30,6 +31,7 @@ TAGGERS = [
     CRFTagger(l2=0.5),
     PerceptronTagger(max_iter=8, tol=None, random_state=0),
     MIRATagger(max_iter=8, tol=None, n_best=2, random_state=0),
+    AROWTagger(max_iter=8, tol=None, random_state=0),
     SAPOTagger(max_iter=8, tol=None, random_state=0),
     CRFTagger(solver="sgd", max_iter=8, tol=None, random_state=0),
     CRFTagger(solver="sag", random_state=0),

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_class_weight_classifiers
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -31,6 +32,7 @@ TAGGERS = [
     SDCACRF(l2=0.5, tol=1e-8, random_state=0),
     PerceptronTagger(random_state=0, max_iter=5, tol=None),
     MIRATagger(random_state=0, max_iter=5, tol=None),
+    AROWTagger(random_state=0, max_iter=5, tol=None),
     SAPOTagger(l2=0.5, random_state=0, max_iter=5, tol=None),
 ]
 

@@ -27,6 +27,7 @@ from strategies import score_arrays
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -47,6 +48,7 @@ pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 ONLINE = {
     "perceptron": PerceptronTagger(max_iter=3, tol=None, random_state=0),
     "mira": MIRATagger(n_best=3, max_iter=3, tol=None, random_state=0),
+    "arow": AROWTagger(max_iter=3, tol=None, random_state=0),
     "sapo": SAPOTagger(max_iter=3, tol=None, random_state=0),
     "sapo-beam": SAPOTagger(
         search="beam", beam_width=1, n_best=1, max_iter=3, tol=None, random_state=0
@@ -439,17 +441,18 @@ def test_pieces_are_constrained_at_the_ends_of_sequences_only(scheme, mini_lengt
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_shards_pieces_and_early_stopping(name, average, early_stopping):
     X, y, _, possible = scheme_data()
+    params = {} if name == "arow" else {"average": average}
     tagger = fit(
-        TAGGERS[name], X, y, constraint="IOB2", average=average, n_jobs=3,
-        structure_alpha=2, early_stopping=early_stopping, random_state=0,
+        TAGGERS[name], X, y, constraint="IOB2", n_jobs=3, structure_alpha=2,
+        early_stopping=early_stopping, random_state=0, **params,
     )  # fmt: skip
     assert_array_equal(tagger.transition_ > -np.inf, possible.transition)
     assert_array_equal(tagger.start_ > -np.inf, possible.start)
     assert np.isfinite(tagger.coef_).all()
     assert np.isfinite(tagger.history_["loss"]).all()
     again = fit(
-        TAGGERS[name], X, y, constraint="IOB2", average=average, n_jobs=3,
-        structure_alpha=2, early_stopping=early_stopping, random_state=0,
+        TAGGERS[name], X, y, constraint="IOB2", n_jobs=3, structure_alpha=2,
+        early_stopping=early_stopping, random_state=0, **params,
     )  # fmt: skip
     for attribute in WEIGHTS:
         assert_array_equal(getattr(again, attribute), getattr(tagger, attribute))

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import RandomizedSearchCV, cross_val_predict, cross_val_score
 
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SequenceBatch, crfsuite
+from skstruct import CRFTagger, SequenceBatch, crfsuite
 from skstruct.datasets import load_addresses, read_conll
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
@@ -247,7 +247,7 @@ def test_online_algorithms_are_as_good(data, params):
 
 def test_estimators_behind():
     X, y = [[["a"], ["b"]], [["b"]]], [["A", "B"], ["B"]]
-    kinds = {"lbfgs": CRFTagger, "ap": PerceptronTagger, "pa": MIRATagger}
+    kinds = dict.fromkeys(("ap", "pa", "arow"), crfsuite.OnlineCRF) | {"lbfgs": CRFTagger}
     for algorithm, kind in kinds.items():
         assert type(crfsuite.CRF(algorithm=algorithm).fit(X, y).estimator_) is kind
     tagger = crfsuite.CRF(c2=0.3, min_freq=0, all_possible_states=True).fit(X, y).estimator_
@@ -255,7 +255,7 @@ def test_estimators_behind():
     assert tagger.all_possible_states
     assert not tagger.fit_intercept
     tagger = crfsuite.CRF(algorithm="pa", c=0.25, error_sensitive=False).fit(X, y).estimator_
-    assert (tagger.C, tagger.cost, tagger.average) == (0.25, "zero_one", True)
+    assert (tagger.c, tagger.error_sensitive, tagger.average) == (0.25, False, True)
 
 
 # --------------------------------------------------------------------------------- what is refused
@@ -280,14 +280,86 @@ def test_both_refuse(params, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"algorithm": "arow"}, "algorithm='arow' is not supported. algorithm='pa'"),
-        ({"algorithm": "pa", "pa_type": 2}, "pa_type=2 is not supported; use 0 or 1"),
-        ({"algorithm": "ap", "min_freq": 2}, "min_freq is only supported with algorithm='lbfgs'"),
+        ({"algorithm": "pa", "pa_type": 3}, "pa_type"),
+        ({"c2": "abc"}, "c2='abc' is not a number"),
+        ({"c2": float("nan")}, "c2=nan is not a number"),
+        ({"max_iterations": 2.5}, r"max_iterations=2.5 is not a whole number"),
+        ({"max_iterations": -1}, "max_iterations=-1 is negative"),
+        ({"algorithm": "arow", "gamma": 0}, "gamma"),
     ],
 )
-def test_what_is_not_there_is_named(params, message):
+def test_values_that_must_be_mistakes(params, message):
     with pytest.raises(ValueError, match=message):
         crfsuite.CRF(**params).fit([[["a"]]], [["A"]])
+
+
+@pytest.mark.parametrize(
+    ("params", "same"),
+    [
+        ({"c2": "0.1"}, {"c2": 0.1}),
+        ({"c2": np.float32(0.5), "max_iterations": np.int64(7)}, {"c2": 0.5, "max_iterations": 7}),
+        ({"max_iterations": 10.0}, {"max_iterations": 10}),
+        ({"max_iterations": "10"}, {"max_iterations": 10}),
+        ({"max_iterations": 0}, {}),
+        ({"all_possible_states": "1"}, {"all_possible_states": True}),
+        ({"all_possible_states": np.True_}, {"all_possible_states": True}),
+        (
+            {"algorithm": "pa", "pa_type": "2", "c": "2"},
+            {"algorithm": "pa", "pa_type": 2, "c": 2.0},
+        ),
+        ({"algorithm": "AROW", "gamma": "3"}, {"algorithm": "arow", "gamma": 3.0}),
+        ({"algorithm": "pa", "averaging": 0}, {"algorithm": "pa", "averaging": False}),
+    ],
+)
+def test_ways_to_give_a_value(params, same):
+    X, y = [[["a"], ["b"]], [["b"], ["a", "c"]], [["c"]]], [["A", "B"], ["B", "B"], ["A"]]
+    found, expected = (crfsuite.CRF(**given).fit(X, y) for given in (params, same))
+    assert found.state_features_ == expected.state_features_
+    assert found.transition_features_ == expected.transition_features_
+
+
+@pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "arow"])
+def test_no_iterations_leave_no_weights(algorithm):
+    crf = crfsuite.CRF(algorithm=algorithm, max_iterations=0).fit([[["a"], ["b"]]], [["A", "B"]])
+    assert crf.state_features_ == crf.transition_features_ == {}
+    assert crf.training_log_.last_iteration is None
+    assert crf.classes_ == ["A", "B"]
+
+
+def test_bytes_are_text_in_utf8(api):
+    text = [[{"wört": "grün", "list": ["é", "b"]}, ["ü"]], [{"c": {"ß": 2.0}}]]
+    encoded = [
+        [{"wört".encode(): "grün".encode(), b"list": ["é".encode(), "b"]}, ["ü".encode()]],
+        [{b"c": {"ß".encode(): 2.0}}],
+    ]
+    y, labels = [["Ä", "B"], ["B"]], [["Ä".encode(), b"B"], [b"B"]]
+    one, other = api.CRF().fit(text, y), api.CRF().fit(encoded, labels)
+    assert one.state_features_ == other.state_features_
+    assert ("wört:grün", "Ä") in one.state_features_
+    assert other.classes_ == ["Ä", "B"]
+    tagger = other.tagger_
+    assert tagger.tag(encoded[0]) == tagger.tag(text[0])
+    assert tagger.marginal("Ä".encode(), 0) == tagger.marginal("Ä", 0)
+    assert tagger.probability(labels[0]) == tagger.probability(y[0])
+
+
+def test_labels_that_are_not_utf8():
+    with pytest.raises(ValueError, match=r"The label b'\\xff' is not valid UTF-8"):
+        crfsuite.CRF().fit([[["a"]]], [[b"\xff"]])
+
+
+def test_features_that_are_not_utf8_come_back_as_they_were(tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    X, y = [[[b"\xff"], [b"b"]], [[b"b"], [b"\xff"]]], [["A", "B"], ["B", "A"]]
+    models = []
+    for kind in (crfsuite.Trainer, pycrfsuite.Trainer):
+        trainer = kind("ap", {"max_iterations": 3}, verbose=False)
+        for tokens, labels in zip(X, y, strict=True):
+            trainer.append(tokens, labels)
+        trainer.train(str(tmp_path / "model"))
+        models.append((tmp_path / "model").read_bytes())
+    assert b"\xff\0" in models[0]
+    assert len(models[0]) == len(models[1])
 
 
 def test_half_of_a_held_out_set(api):

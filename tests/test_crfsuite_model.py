@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SequenceBatch, TemplateVectorizer
+from skstruct import (
+    AROWTagger,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SequenceBatch,
+    TemplateVectorizer,
+)
 from skstruct.crfsuite import CRF, Tagger, read_model, write_model
 from skstruct.crfsuite.file import (
     CRFsuiteModel,
@@ -196,6 +203,7 @@ def test_writes_crfsuites_own_bytes(trained):
         CRFTagger(fit_intercept=False, all_possible_states=True, all_possible_transitions=True),
         PerceptronTagger(fit_intercept=False, max_iter=5, random_state=0, tol=None),
         MIRATagger(fit_intercept=False, max_iter=5, random_state=0, tol=None),
+        AROWTagger(fit_intercept=False, max_iter=5, random_state=0, tol=None),
     ],
     ids=repr,
 )

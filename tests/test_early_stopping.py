@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -27,6 +28,7 @@ STOPPING = [
     PerceptronTagger(),
     PerceptronTagger(average=False, n_jobs=2),
     MIRATagger(),
+    AROWTagger(),
     SAPOTagger(l2=0.1, decay=0.95),
 ]
 TAGGERS = [*STOPPING, SDCACRF(l2=0.1, random_state=0)]

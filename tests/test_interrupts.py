@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skstruct
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     HashingTemplateVectorizer,
     MIRATagger,
@@ -59,6 +60,7 @@ RERANKERS = {
 TAGGERS = {
     "perceptron": PerceptronTagger(**ENDLESS),
     "mira": MIRATagger(**ENDLESS),
+    "arow": AROWTagger(**ENDLESS),
     "sapo": SAPOTagger(**ENDLESS),
     "crf, lbfgs": CRFTagger(**EXACT),
     "crf, l1": CRFTagger(l1=1e-6, **EXACT),
@@ -73,6 +75,7 @@ TAGGERS = {
 LEARN_IN_PORTIONS = {
     "perceptron": PerceptronTagger(random_state=0),
     "mira": MIRATagger(random_state=0),
+    "arow": AROWTagger(random_state=0),
     "sapo": SAPOTagger(random_state=0),
     "crf, sgd": CRFTagger(solver="sgd", random_state=0),
 }

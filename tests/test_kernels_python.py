@@ -20,6 +20,7 @@ import pytest
 import skstruct.kernels
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -100,6 +101,7 @@ def taggers():
     }
     inexact = {
         "mira": MIRATagger(n_best=3, max_iter=1, tol=None, random_state=0),
+        "arow": AROWTagger(max_iter=1, tol=None, random_state=0),
         "sapo": SAPOTagger(max_iter=2, tol=None, average=True, random_state=0),
         "sapo-kbest": SAPOTagger(search="kbest", max_iter=2, tol=None, random_state=0),
         "sapo-beam": SAPOTagger(
@@ -167,6 +169,7 @@ def transition_features():
     estimators = {
         "perceptron": PerceptronTagger(**online),
         "mira": MIRATagger(n_best=3, **online),
+        "arow": AROWTagger(**online),
         # The scale of the weights gets so small that it is taken out.
         "sapo": SAPOTagger(l2=6.0, learning_rate=0.99, decay=1.0, **online | {"max_iter": 15}),
         "sapo-beam": SAPOTagger(search="beam", beam_width=6, n_jobs=2, **online),

@@ -13,6 +13,7 @@ from numba.core.types import Array, BaseTuple
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -30,6 +31,7 @@ LEARNERS = [
     SDCACRF(max_iter=2, tol=1),
     PerceptronTagger(max_iter=2, tol=None),
     MIRATagger(n_best=3, max_iter=2, tol=None),
+    AROWTagger(max_iter=2, tol=None),
     SAPOTagger(n_best=3, search="beam", max_iter=2, tol=None),
     SAPOTagger(n_best=3, search="kbest", max_iter=2, tol=None),
 ]

@@ -13,17 +13,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
-LEARNERS = [
+# Those with a parameter `average`.
+AVERAGING = [
     PerceptronTagger(),
     MIRATagger(n_best=2, C=0.1),
     SAPOTagger(l2=2.0, decay=0.7),
     CRFTagger(solver="sgd", l2=2.0, decay=0.7),
 ]
+LEARNERS = [*AVERAGING, AROWTagger(gamma=2.0)]
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +362,7 @@ def learn_apart(learner, X, y, sample_weight, n_shards, n_epochs):
 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("n_jobs", [2, 3])
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("learner", AVERAGING, ids=lambda learner: type(learner).__name__)
 def test_shards_are_mixed_after_every_epoch(noisy, learner, n_jobs, average):
     X, y = noisy
     matrices = [*X, X[0][:0]]
@@ -460,7 +462,7 @@ def test_shards_learn(addresses):
 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("learner", AVERAGING, ids=lambda learner: type(learner).__name__)
 def test_weights_that_overflow_are_an_error(noisy, learner, n_jobs, average):
     """Values so large that their squares are infinite, in place of a rate that is too high."""
     X, y = noisy

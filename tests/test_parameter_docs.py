@@ -27,7 +27,9 @@ DIFFERENT_TYPES = {
 }
 # Estimators whose shared parameters mean the same, and those that do not in one of them.
 FAMILIES = {
-    ("MIRATagger", "PerceptronTagger", "SAPOTagger"): {
+    ("AROWTagger", "MIRATagger", "PerceptronTagger", "SAPOTagger"): {
+        "n_jobs",  # AROW averages the variances, too
+        "warm_start",  # and starts them anew
         "average",  # the perceptron without is called naive
         "n_best",  # each is a constraint of MIRA
         "tol",  # the perceptron watches the share of wrong tokens

@@ -18,6 +18,7 @@ from sklearn.model_selection import cross_val_score
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -486,6 +487,7 @@ def test_one_class(solver):
     [
         PerceptronTagger(),
         MIRATagger(),
+        AROWTagger(),
         SAPOTagger(),
         SDCACRF(),
         CRFTagger(solver="crfsuite"),

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.online.pieces import cut_sequences
 
-TAGGERS = [PerceptronTagger, MIRATagger, SAPOTagger, partial(CRFTagger, solver="sgd")]
+TAGGERS = [AROWTagger, PerceptronTagger, MIRATagger, SAPOTagger, partial(CRFTagger, solver="sgd")]
 
 
 def offsets_of(lengths):

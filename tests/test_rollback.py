@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.online.loop import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
 from skstruct.online.rollback import may_rescale
@@ -23,6 +23,7 @@ LEARNERS = [
     PerceptronTagger(),
     PerceptronTagger(average=False),
     MIRATagger(n_best=2, C=0.1),
+    AROWTagger(),
     SAPOTagger(l2=2.0),
     SAPOTagger(l2=2.0, average=True),
     SAPOTagger(l2=99.9999, learning_rate=0.2, decay=1.0),  # the scale has to be renewed on the way

@@ -10,6 +10,7 @@ from helpers.taggers import object_array
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import (
+    AROWTagger,
     CRFTagger,
     Labelling,
     MIRATagger,
@@ -26,6 +27,7 @@ TAGGERS = {
     "CRFTagger": CRFTagger(l2=0.5),
     "PerceptronTagger": PerceptronTagger(max_iter=8, tol=None, random_state=0),
     "MIRATagger": MIRATagger(max_iter=8, tol=None, n_best=2, random_state=0),
+    "AROWTagger": AROWTagger(max_iter=8, tol=None, random_state=0),
     "SAPOTagger": SAPOTagger(max_iter=8, tol=None, random_state=0),
 }
 

@@ -24,6 +24,7 @@ from strategies import ELEMENTS, kind_of, lengths
 
 from skstruct import (
     SDCACRF,
+    AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
@@ -48,6 +49,7 @@ TAGGERS = {
     "perceptron": PerceptronTagger(max_iter=3, tol=None, random_state=0),
     "sapo": SAPOTagger(max_iter=3, tol=None, random_state=0),
     "mira": MIRATagger(n_best=2, max_iter=3, tol=None, random_state=0),
+    "arow": AROWTagger(max_iter=3, tol=None, random_state=0),
     "sgd": CRFTagger(solver="sgd", max_iter=3, tol=None, random_state=0),
     "lbfgs": CRFTagger(),
 }

@@ -204,7 +204,7 @@ def _make_online(algorithm, given):
     names = ("min_freq", "all_possible_states", "all_possible_transitions", "pa_type", "c")
     names += ("error_sensitive", "variance", "gamma", "epsilon")
     return OnlineCRF(
-        algorithm=algorithm,
+        rule=algorithm,
         average=algorithm == "ap" or (algorithm == "pa" and given["averaging"]),
         max_iter=given["max_iterations"],
         random_state=0,

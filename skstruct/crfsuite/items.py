@@ -80,6 +80,9 @@ class LabelLists(np.ndarray):
 
     __hash__ = None
 
+    def __repr__(self):
+        return repr(self.view(np.ndarray))
+
 
 def _comparable(array):
     """Plain array, with a row for each sequence where all are lists of the same length."""

@@ -27,12 +27,14 @@ class OnlineCRF(OnlineTagger):
 
     Parameters
     ----------
-    algorithm : {"ap", "pa", "arow"}, default="ap"
+    rule : {"ap", "pa", "arow"}, default="ap"
         Averaged perceptron, passive-aggressive, or adaptive regularisation of weights.
     min_freq : float, default=0
         Minimum frequency of a weight's feature.
-    all_possible_states, all_possible_transitions : bool, default=False
-        If True, features and label pairs that do not occur in training have weights, too.
+    all_possible_states : bool, default=False
+        If True, every feature has a weight for every label, else for those that it occurs with.
+    all_possible_transitions : bool, default=False
+        If True, every label pair has a weight, else those that occur.
     pa_type : {0, 1, 2}, default=1
         Type of "pa": without slack, with a limit, or with squared slack.
     c : float, default=1.0
@@ -41,8 +43,10 @@ class OnlineCRF(OnlineTagger):
         The margin of "pa" is the square root of the number of wrong tokens, else 1.
     average : bool, default=True
         Predict with the average of the weights.
-    variance, gamma : float, default=1.0
-        Initial variance of the weights, and regularisation, of "arow".
+    variance : float, default=1.0
+        Variance of every weight of "arow" at first.
+    gamma : float, default=1.0
+        Strength of the regularisation of "arow".
     epsilon : float, default=0.0
         Stop when the mean loss of a sequence in an epoch is less than this, for "arow" at most
         this. The loss of "ap" is the share of wrong tokens.
@@ -56,8 +60,16 @@ class OnlineCRF(OnlineTagger):
         Learn biases, which CRFsuite does not have.
     tol : float or None, default=None
         As of `AROWTagger`.
-    constraint, class_weight, n_jobs, warm_start, verbose : object
+    constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         As of `AROWTagger`.
+    class_weight : dict, "balanced" or None, default=None
+        As of `AROWTagger`.
+    n_jobs : int, default=None
+        As of `AROWTagger`.
+    warm_start : bool, default=False
+        As of `AROWTagger`.
+    verbose : int, default=0
+        Print the history of every epoch.
 
     See Also
     --------
@@ -67,7 +79,7 @@ class OnlineCRF(OnlineTagger):
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "algorithm": [StrOptions({"ap", "pa", "arow"})],
+        "rule": [StrOptions({"ap", "pa", "arow"})],
         "min_freq": [Interval(Real, None, None, closed="neither")],
         "all_possible_states": ["boolean"],
         "all_possible_transitions": ["boolean"],
@@ -82,7 +94,7 @@ class OnlineCRF(OnlineTagger):
     def __init__(
         self,
         *,
-        algorithm="ap",
+        rule="ap",
         min_freq=0,
         all_possible_states=False,
         all_possible_transitions=False,
@@ -104,7 +116,7 @@ class OnlineCRF(OnlineTagger):
         warm_start=False,
         verbose=0,
     ):
-        self.algorithm = algorithm
+        self.rule = rule
         self.min_freq = min_freq
         self.all_possible_states = all_possible_states
         self.all_possible_transitions = all_possible_transitions
@@ -132,9 +144,9 @@ class OnlineCRF(OnlineTagger):
 
     def _settings(self):
         room = workspace(self._model())
-        if self.algorithm == "arow":
+        if self.rule == "arow":
             return kernels.Adaptive(kernels.HAMMING, float(self.gamma), np.inf, True, *room)
-        if self.algorithm == "ap":
+        if self.rule == "ap":
             return kernels.Adaptive(kernels.SHARE, 0.0, np.inf, False, *room)
         slack = 0.5 / self.c if self.pa_type == 2 else 0.0
         cap = float(self.c) if self.pa_type == 1 else np.inf
@@ -144,7 +156,7 @@ class OnlineCRF(OnlineTagger):
 
     def _start(self, state, training_set):
         """Give the weights of the model a variance, and the others none."""
-        variance = float(self.variance) if self.algorithm == "arow" else 1.0
+        variance = float(self.variance) if self.rule == "arow" else 1.0
         chain = state.chain
         states, transitions = self._weights_of_the_model(training_set, chain)
         self._n_sequences = len(training_set.counting())
@@ -180,7 +192,7 @@ class OnlineCRF(OnlineTagger):
 
     def _is_over(self, history, training_set):
         mean = history["loss"][-1] / max(len(training_set.offsets) - 1, 1)
-        return mean < self.epsilon or (self.algorithm == "arow" and mean == self.epsilon)
+        return mean < self.epsilon or (self.rule == "arow" and mean == self.epsilon)
 
     def _keep(self, solution):
         if self.average:
