@@ -21,53 +21,60 @@ __all__ = ["CRF"]
 class CRF(Persistent, BaseEstimator):
     """Conditional random field with the interface of ``sklearn_crfsuite.CRF``.
 
-    The parameters, methods and attributes are the same; the models are trained by `CRFTagger`,
-    `PerceptronTagger` or `MIRATagger`. The guide lists the differences.
+    The parameters, methods and attributes are the same; the models are trained by `CRFTagger` or
+    `OnlineCRF`. The guide lists the differences.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
         Training algorithm; None means "lbfgs". "lbfgs": `CRFTagger`; "l2sgd": `CRFTagger` with
-        stochastic gradient descent; "ap": averaged perceptron, `PerceptronTagger`; "pa":
-        `MIRATagger`. "arow" is not supported.
+        stochastic gradient descent; "ap": averaged perceptron; "pa": passive-aggressive; "arow":
+        adaptive regularisation of weights; the last three by `OnlineCRF`.
     min_freq : float, default=None
         Minimum frequency of a combination of an attribute, or of a label, with a label. Less
-        frequent ones have no weight. For "lbfgs" and "l2sgd".
+        frequent ones have no weight.
     all_possible_states : bool, default=None
         If True, every attribute has a weight for every label, otherwise only for the labels that
-        it occurs with. No effect on "ap" and "pa", where it always has.
+        it occurs with.
     all_possible_transitions : bool, default=None
-        If True, every label pair has a weight, otherwise only the pairs that occur. No effect on
-        "ap" and "pa", where it always has.
+        If True, every label pair has a weight, otherwise only the pairs that occur.
     c1 : float, default=None
         Strength of the L1 penalty; None means 0. For "lbfgs".
     c2 : float, default=None
         Strength of the L2 penalty; None means 1. For "lbfgs" and "l2sgd".
     max_iterations : int, default=None
         Maximum number of iterations. None means no limit for "lbfgs", 1000 for "l2sgd", and 100
-        for "ap" and "pa".
-    num_memories, epsilon, period : object, default=None
+        for the others. 0 means no limit for "lbfgs", and a model without weights for the others.
+    num_memories : object, default=None
+        No effect.
+    epsilon : float, default=None
+        For "ap", "pa" and "arow": stop when the mean loss of a sequence is less; None means 0. No
+        effect on "lbfgs".
+    period : object, default=None
         No effect.
     delta : float, default=None
         Stop when the objective is provably within three times this share of its minimum, which is
-        about where CRFsuite's own criterion stops. None means 1e-5. For "lbfgs" and "l2sgd".
+        about where CRFsuite's own criterion stops. None means 1e-5 for "lbfgs" and
+        1e-6 for "l2sgd".
     linesearch, max_linesearch : object, default=None
         No effect.
     calibration_eta, calibration_rate, calibration_samples : object, default=None
         No effect.
     calibration_candidates, calibration_max_trials : object, default=None
         No effect.
-    pa_type : {0, 1}, default=None
-        Type of "pa": 0 for updates without a limit; 1, the default, for updates limited by `c`.
-        Type 2 is not supported.
+    pa_type : {0, 1, 2}, default=None
+        Type of "pa": 0 for updates without a limit; 1, the default, for updates limited by `c`; 2
+        for updates damped by `c`.
     c : float, default=None
-        Limit of an update of "pa"; None means 1.
+        Aggressiveness of "pa"; None means 1.
     error_sensitive : bool, default=None
-        If True, the default, the margin of "pa" grows with the number of wrong tokens.
+        If True, the default, the margin of "pa" is the square root of the number of wrong tokens,
+        otherwise 1.
     averaging : bool, default=None
         If True, the default, "pa" predicts with the average of the weights.
     variance, gamma : float, default=None
-        Parameters of "arow", which is not supported.
+        Variance of the weights of "arow" at first, and strength of its regularisation; None means
+        1.
     verbose : bool, default=False
         If True, print a line for each iteration.
     model_filename : str, default=None

@@ -79,9 +79,10 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
     as features that are False, are stored: a CRF has weights for the features and labels that
     occur together, even with the value zero.
 
-    Unlike python-crfsuite, the vectoriser raises an error for bytes, NaN, infinities and tokens
-    that are a bare string, which python-crfsuite splits into characters. It accepts any mapping
-    as a dict and a tuple as a list, and does not cut names at a NUL character.
+    Unlike python-crfsuite, the vectoriser raises an error for NaN, infinities and tokens that are a
+    bare string, which python-crfsuite splits into characters. It accepts any mapping as a dict and
+    a tuple as a list, and does not cut names at a NUL character. Names and values that are bytes
+    are read as UTF-8.
 
     CRFsuite's ``feature.minfreq`` counts an attribute together with a label; `min_freq`
     counts attributes alone.
