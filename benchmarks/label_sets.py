@@ -94,8 +94,7 @@ def measure_all(sizes):
     for n_labels in sizes:
         for constraint in (None, "IOB2"):
             results[n_labels, constraint] = [
-                measure(n_labels, constraint, fewest)
-                for fewest in (NEVER, decoding._FEWEST_LABELS)
+                measure(n_labels, constraint, fewest) for fewest in (NEVER, decoding._FEWEST_LABELS)
             ]
             print(n_labels, constraint, *results[n_labels, constraint], flush=True)
     return results, {n_labels: measure_perceptron(n_labels) for n_labels in sizes}

@@ -91,6 +91,9 @@ class OnlineCRF(OnlineTagger):
         "epsilon": [Interval(Real, None, None, closed="neither")],
     }
 
+    # The variances.
+    _n_more = 1
+
     def __init__(
         self,
         *,

@@ -61,6 +61,8 @@ class UpdateRule(NamedTuple):
     start : callable
         ``start(state, training_set)`` returns the state before the first sample, from one with
         weights and averages only.
+    n_more : int
+        Numbers that this state has for each weight, beyond the weight and its average.
     is_over : callable or None
         ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
         where there are no mistakes left.

@@ -145,6 +145,9 @@ class AROWTagger(OnlineTagger):
     }
     del _parameter_constraints["average"]
 
+    # The variances.
+    _n_more = 1
+
     def __init__(
         self,
         *,

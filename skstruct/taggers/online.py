@@ -69,6 +69,8 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     _epoch = None
     _is_over = None
+    # Numbers that the state has for each weight, beyond the weight and its average.
+    _n_more = 0
     _learns_transition_features = True
 
     def _solver(self):
@@ -88,6 +90,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
             self._merit,
             self._notes,
             self._start,
+            self._n_more,
             self._is_over,
         )
         return OnlineLearner(rule, settings_of(Settings, self), model)
