@@ -1,5 +1,6 @@
 """Compiling ahead of time, and what the commands say."""
 
+import os
 import subprocess
 import sys
 
@@ -25,6 +26,30 @@ def test_a_second_process_finds_what_was_compiled_ahead(monkeypatch, tmp_path):
     assert "compiler" in first
     assert "compiler" not in second
     assert "cache" in second
+
+
+COMPILE = """
+from skstruct.ahead.warm import number_symbols_from
+from skstruct.ahead.workload import run_step, steps
+
+number_symbols_from(10**9)
+for step in steps():
+    if step.estimator == "PerceptronReranker":
+        run_step(step)
+"""
+
+
+@needs_numba
+def test_the_same_sources_compile_to_the_same_bytes(tmp_path):
+    found = []
+    for name in ("one", "two"):
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "SKSTRUCT_KERNELS": "local"}
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / name)
+        subprocess.run([sys.executable, "-c", COMPILE], env=environment, check=True)
+        paths = (tmp_path / name).glob("*/*.kernel")
+        found.append({path.name: path.read_bytes() for path in paths})
+    assert len(found[0]) > 5
+    assert found[0] == found[1]
 
 
 def test_an_unknown_estimator():

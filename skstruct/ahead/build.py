@@ -129,6 +129,10 @@ def _write(folder, signatures):
 
     names = [file_name(*signature) for signature in signatures]
     entries = {name: read_entry(read_file(own_folders(), name)) for name in names}
+    nameless = [name for name, entry in entries.items() if b"__numba_array_expr_" in entry.code]
+    if nameless:
+        # numba puts addresses in their names, and no two builds would be the same.
+        raise RuntimeError(f"Write loops in place of expressions of arrays: {', '.join(nameless)}.")
     baseline = numba.config.CPU_NAME
     path = folder / archive_name(baseline)
     write_archive(path, baseline, entries, called_kernels())

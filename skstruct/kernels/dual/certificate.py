@@ -168,7 +168,10 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     no_slabs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
     possible = possible_transitions(chain)
     # Impossible transitions have probability zero, and zero times infinity would be NaN.
-    finite = np.maximum(chain.transition, LOWEST)
+    finite = np.empty((n_labels, n_labels))
+    for y in range(n_labels):
+        for j in range(n_labels):
+            finite[y, j] = max(chain.transition[y, j], LOWEST)
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import Rows, value_of
 from skstruct.kernels.rerank.losses import judge, loss_gradient
 
@@ -137,13 +137,22 @@ def descent_epoch(groups, order, loss, rule, state):
             mistaken = costs[predicted] > costs[oracle]
             n_mistakes += mistaken
             total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
-            if (mistaken or not rule.on_mistakes) and np.any(d != 0.0):
+            if (mistaken or not rule.on_mistakes) and not is_zero(d):
                 step_down(groups.rows, a, d, step * groups.sample_weight[i], state)
                 progress[1] += 1.0
         progress[0] += 1.0
         if rule.gravity > 0.0 and progress[0] % rule.period == 0.0:
             progress[2] += step * rule.period * rule.gravity
     return n_mistakes, total_loss, total_cost
+
+
+@lean_jit
+def is_zero(values):
+    """Return True if all values are zero."""
+    for value in values:  # noqa: SIM110
+        if value != 0.0:
+            return False
+    return True
 
 
 @jit

@@ -220,7 +220,8 @@ def group_columns(rows, a, b, local):
     largest = np.zeros(n_local)
     for f in range(n_local):
         local[features[f]] = -1
-        largest[f] = np.max(np.abs(x[starts[f] : starts[f + 1]]))
+        for r in range(starts[f], starts[f + 1]):
+            largest[f] = max(largest[f], np.abs(x[r]))
     return Columns(features[:n_local], starts, members, x, largest)
 
 
@@ -250,8 +251,9 @@ def first_changes(features, electorate):
     indptr, n_mistakes = electorate.histories.indptr, electorate.votes.shape[0] - 1
     head = np.full(n_mistakes + 2, -1, np.int32)
     chained = np.empty(features.shape[0], np.int32)
-    position, ends = indptr[features] - 1, indptr[features + 1]
+    position, ends = np.empty(features.shape[0], np.int64), np.empty(features.shape[0], np.int64)
     for f in range(features.shape[0]):
+        position[f], ends[f] = indptr[features[f]] - 1, indptr[features[f] + 1]
         due = n_mistakes + 1
         if position[f] + 1 < ends[f]:
             due = np.int64(electorate.histories.mistake[position[f] + 1])
