@@ -727,3 +727,13 @@ def test_scorers_pickle_and_take_weights(name):
     weights = np.linspace(0, 1, len(y))
     assert copy(tagger, X, y, sample_weight=weights) == score(y, predicted, sample_weight=weights)
     assert repr(copy) == repr(scorer)
+
+
+@pytest.mark.parametrize("score", [metrics.token_accuracy_score, metrics.sequence_accuracy_score])
+def test_weights_that_say_nothing(score):
+    y = [["A"], ["B"]]
+    with pytest.raises(ValueError, match="add up to zero"):
+        score(y, y, sample_weight=[0, 0])
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"sample_weight\[1\] is (nan|inf)"):
+            score(y, y, sample_weight=[1, bad])

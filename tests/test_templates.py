@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
@@ -23,6 +24,7 @@ from skstruct import (
     CRFTagger,
     PerceptronTagger,
     SequenceBatch,
+    SequenceUnion,
     SequenceVectorizer,
 )
 from skstruct.datasets import load_addresses, read_conll
@@ -814,3 +816,36 @@ def test_labels_that_change_where_a_transition_says_so(vectorizer, tagger):
     assert pipeline.fit(X[:30], y[:30]).score(X[30:], y[30:]) == 1.0
     pipeline.set_params(**{f"{type(vectorizer).__name__.lower()}__template": lines[:1]})
     assert pipeline.fit(X[:30], y[:30]).score(X[30:], y[30:]) < 0.8
+
+
+# -------------------------------------------------------------------------- functions that raise
+
+
+def test_functions_that_raise_are_named_with_line_and_token():
+    X = [[("a", "x"), ("b", "y")], [("c", "y"), ("b", "q")]]
+
+    def known(text):
+        return {"X": "1", "Y": "2"}[text]
+
+    vectorizer = TemplateVectorizer(
+        "U00:%x[0,0]\nU01:%x[0,1|upper|known]", functions={"upper": str.upper, "known": known}
+    )
+    message = r"Sequence 1, token 1: Template line 2, .*'known' raised KeyError: 'Q', .*value 'Q'"
+    with pytest.raises(ValueError, match=message) as caught:
+        vectorizer.fit(X)
+    assert isinstance(caught.value.__cause__, KeyError)
+    vectorizer.fit(X[:1])
+    with pytest.raises(ValueError, match="Sequence 0, token 1: Template line 2"):
+        vectorizer.transform(X[1:])
+
+
+@pytest.mark.parametrize("kind", [TemplateVectorizer, HashingTemplateVectorizer])
+def test_batches_stay_batches_where_data_frames_are_asked_for(kind):
+    pytest.importorskip("pandas")
+    X = [[("a", "x"), ("b", "y")], [("c", "y")]]
+    with config_context(transform_output="pandas"):
+        batch = kind("U00:%x[0,0]").fit_transform(X)
+        union = SequenceUnion([("words", kind("U00:%x[0,0]"))]).fit_transform(X)
+    assert isinstance(batch, SequenceBatch)
+    assert (batch.X != union.X).nnz == 0
+    assert not hasattr(kind("U00:%x[0,0]"), "set_output")

@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from skstruct.metrics.labels import check_sample_weight, compare_tokens, weigh_tokens
+from skstruct.metrics.labels import (
+    check_sample_weight,
+    compare_tokens,
+    weigh_tokens,
+    weighted_share,
+)
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["sequence_accuracy_score", "token_accuracy_score"]
@@ -28,7 +33,8 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     ------
     ValueError
         If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
-        is neither a str nor a number, or all correct labels are unknown.
+        is neither a str nor a number, all correct labels are unknown, a weight is not finite, or
+        all weights are zero.
 
     Examples
     --------
@@ -42,7 +48,7 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
         weights = known * (1.0 if weights is None else weights)
         if not known.any():
             raise ValueError("y_true has no known labels: all are None")
-    return float(np.average(hit, weights=weights))
+    return weighted_share(hit, weights)
 
 
 @set_module("skstruct.metrics")
@@ -75,4 +81,4 @@ def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
     weights = check_sample_weight(sample_weight, len(lengths))
     sequences = np.repeat(np.arange(len(lengths)), lengths)
     mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
-    return float(np.average(mistakes == 0, weights=weights))
+    return weighted_share(mistakes == 0, weights)

@@ -14,6 +14,7 @@ __all__ = [
     "compare_tokens",
     "stack_pair",
     "weigh_tokens",
+    "weighted_share",
 ]
 
 
@@ -93,7 +94,17 @@ def check_sample_weight(sample_weight, n_sequences):
             f"sample_weight must have shape ({n_sequences},), one weight for each sequence, "
             f"got {weights.shape}"
         )
+    if not np.isfinite(weights).all():
+        i = np.argmin(np.isfinite(weights))
+        raise ValueError(f"sample_weight[{i}] is {weights[i]}; weights must be finite")
     return weights
+
+
+def weighted_share(true, weights):
+    """Share of what is true, weighted; ValueError if all weights are zero."""
+    if weights is not None and len(weights) and not weights.sum():
+        raise ValueError("the weights of all tokens add up to zero; give some sequence a weight")
+    return float(np.average(true, weights=weights))
 
 
 def weigh_tokens(sample_weight, lengths):

@@ -22,7 +22,7 @@ __all__ = ["HashingTemplateVectorizer"]
 
 
 @set_module("skstruct")
-class HashingTemplateVectorizer(BaseTemplateVectorizer):
+class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=None):
     r"""Turn sequences of tokens into a sequence batch by templates, without learning anything.
 
     Like `TemplateVectorizer`, but the column of a feature is a hash of its name. It needs no fit

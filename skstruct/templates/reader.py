@@ -8,7 +8,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.features.columns import TokenColumns
-from skstruct.templates.syntax import compose, default_lines, parse_template
+from skstruct.templates.syntax import FunctionError, compose, default_lines, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
 
 __all__ = ["TemplateReader", "check_templates", "group_literals"]
@@ -98,7 +98,12 @@ class TemplateReader:
         for macro, where in macros:
             if macro.source not in made:
                 function = compose(macro, self._functions, where)
-                made[macro.source] = numbers.of_macro(macro, columns.values[macro.column], function)
+                values = columns.values[macro.column]
+                try:
+                    made[macro.source] = numbers.of_macro(macro, values, function)
+                except FunctionError as error:
+                    row = np.argmax(columns.codes[macro.column] == values.index(error.value))
+                    raise ValueError(f"{self._place(row)}: {error}") from error.__cause__
         keys = {_field_key(macro): macro for macro, _ in macros}
         counts = np.diff(self.offsets)
         fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
@@ -115,6 +120,11 @@ class TemplateReader:
         self.patterns = [_pattern(t, field_of, self.literals) for t in self._templates]
         patterns = [_pattern(t, field_of, literals) for t in observers]
         self._transitions = patterns, literals, observers
+
+    def _place(self, row):
+        """Sequence and token of a row, for messages."""
+        i = np.searchsorted(self.offsets, row, side="right") - 1
+        return f"Sequence {i}, token {row - self.offsets[i]}"
 
     @property
     def values(self):

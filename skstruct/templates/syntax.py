@@ -177,6 +177,21 @@ _OF_TRUTHS = {True: "True", False: "False", None: None}
 _TRUTHS = {bool, type(None)}
 
 
+class FunctionError(ValueError):
+    """A function of the user that has raised an error.
+
+    Parameters
+    ----------
+    message : str
+    value : str
+        Value of the column for which it has.
+    """
+
+    def __init__(self, message, value):
+        super().__init__(message)
+        self.value = value
+
+
 class Steps:
     """A composition of functions.
 
@@ -191,12 +206,16 @@ class Steps:
 
     def of(self, values):
         """Apply the functions to a list of values; None means no feature."""
-        values, some_absent = list(values), False
+        originals, some_absent = list(values), False
+        values = originals
         for step in self.steps:
-            if some_absent:
-                values = [None if value is None else step(value) for value in values]
-            else:
-                values = list(map(step, values))
+            try:
+                if some_absent:
+                    values = [None if value is None else step(value) for value in values]
+                else:
+                    values = list(map(step, values))
+            except Exception as error:
+                raise self._failure(step, values, originals, error) from error
             types = set(map(type, values))
             some_absent = type(None) in types
             if types <= _TRUTHS:
@@ -204,6 +223,22 @@ class Steps:
             elif not types <= {str, type(None)}:
                 values = [self._as_string(value, step) for value in values]
         return values
+
+    def _failure(self, step, values, originals, error):
+        """Error that names the function, and the value that it fails for."""
+        name = getattr(step, "__name__", step)
+        for value, original in zip(values, originals, strict=True):
+            try:
+                if value is not None:
+                    step(value)
+            except Exception as again:
+                return FunctionError(
+                    f"{self._where}: {name!r} raised {type(again).__name__}: {again}, for the "
+                    f"value {value!r}.",
+                    original,
+                )
+        message = f"{self._where}: {name!r} raised {type(error).__name__}: {error}."
+        return FunctionError(message, originals[0])
 
     def _as_string(self, value, step):
         if value is None or type(value) is str:

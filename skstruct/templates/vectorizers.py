@@ -55,7 +55,7 @@ class BaseTemplateVectorizer(
 
 
 @set_module("skstruct")
-class TemplateVectorizer(BaseTemplateVectorizer):
+class TemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=None):
     r"""Turn sequences of tokens into a sequence batch, by templates in CRF++'s format.
 
     A token is a string or a tuple of columns, such as the word and its part of speech. Each line
