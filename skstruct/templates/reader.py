@@ -102,8 +102,9 @@ class TemplateReader:
                 try:
                     made[macro.source] = numbers.of_macro(macro, values, function)
                 except FunctionError as error:
-                    row = np.argmax(columns.codes[macro.column] == values.index(error.value))
-                    raise ValueError(f"{self._place(row)}: {error}") from error.__cause__
+                    told, value = error.args
+                    row = np.argmax(columns.codes[macro.column] == values.index(value))
+                    raise ValueError(f"{self._place(row)}: {told}") from error.__cause__
         keys = {_field_key(macro): macro for macro, _ in macros}
         counts = np.diff(self.offsets)
         fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)

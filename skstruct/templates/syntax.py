@@ -178,18 +178,7 @@ _TRUTHS = {bool, type(None)}
 
 
 class FunctionError(ValueError):
-    """A function of the user that has raised an error.
-
-    Parameters
-    ----------
-    message : str
-    value : str
-        Value of the column for which it has.
-    """
-
-    def __init__(self, message, value):
-        super().__init__(message)
-        self.value = value
+    """Error of a function of the user: message, and the value of the column that it fails for."""
 
 
 class Steps:
@@ -226,19 +215,14 @@ class Steps:
 
     def _failure(self, step, values, originals, error):
         """Error that names the function, and the value that it fails for."""
-        name = getattr(step, "__name__", step)
+        what = f"{self._where}: {getattr(step, '__name__', step)!r} raised"
         for value, original in zip(values, originals, strict=True):
             try:
-                if value is not None:
-                    step(value)
+                _ = value is None or step(value)
             except Exception as again:
-                return FunctionError(
-                    f"{self._where}: {name!r} raised {type(again).__name__}: {again}, for the "
-                    f"value {value!r}.",
-                    original,
-                )
-        message = f"{self._where}: {name!r} raised {type(error).__name__}: {error}."
-        return FunctionError(message, originals[0])
+                told = f"{what} {type(again).__name__}: {again}, for the value {value!r}."
+                return FunctionError(told, original)
+        return FunctionError(f"{what} {type(error).__name__}: {error}.", originals[0])
 
     def _as_string(self, value, step):
         if value is None or type(value) is str:
