@@ -33,6 +33,7 @@ from .likelihood.parameters import (
     lay_out,
     point_to_rows,
 )
+from .likelihood.proximal import descend_coordinates, model_rows, remember_step
 from .likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
 from .online.arow import HAMMING, ONE, ROOT, SHARE, Adaptive, ConfidentState, arow_epoch
@@ -162,6 +163,7 @@ __all__ = [
     "decode_best_sparse",
     "decode_marginals",
     "decode_marginals_sparse",
+    "descend_coordinates",
     "descent_direction",
     "descent_epoch",
     "dot",
@@ -184,6 +186,7 @@ __all__ = [
     "mira_epoch",
     "mix",
     "mix_with_gold",
+    "model_rows",
     "n_possible",
     "nll_gradient",
     "number_template",
@@ -197,6 +200,7 @@ __all__ = [
     "point_to_rows",
     "read_scores",
     "remember",
+    "remember_step",
     "renumber_features",
     "reorder",
     "sag_steps",

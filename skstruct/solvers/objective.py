@@ -27,6 +27,8 @@ _MOST_EPOCHS = 12
 _NEAR = 0.03
 # Least penalty in the start, relative to the mean square of the features of a token.
 _LEAST_PENALTY = 1e-3
+# Least ratio of both penalties in the start: its weights are zero until the slope is above ``l1``.
+_LEAST_RATIO = 0.5
 # Largest number of bytes that the start may store.
 _MOST_MEMORY = 2**31
 # Share of the visits in a random order that is uniform; the others are by priority.
@@ -220,11 +222,16 @@ class CRFObjective:
             out += partial
         return results
 
-    def stochastic_start(self):
+    def stochastic_start(self, l1=0.0):
         """Compute a parameter vector near the minimum.
 
         From there a batch method needs a third of the evaluations or fewer. The order of the
         sequences is random but fixed.
+
+        Parameters
+        ----------
+        l1 : float, default=0
+            Strength of an L1 penalty.
 
         Returns
         -------
@@ -235,7 +242,7 @@ class CRFObjective:
         if memory is None:
             return None
         theta = None
-        for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
+        for found in islice(self.dual_free_epochs(memory, l1), _MOST_EPOCHS):
             theta, objective, distance = found
             if not distance > _NEAR * objective:
                 break
@@ -246,7 +253,7 @@ class CRFObjective:
         """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.sample_weight @ np.diff(self.offsets) * np.log(self.n_labels)
 
-    def dual_free_epochs(self, memory):
+    def dual_free_epochs(self, memory, l1=0.0):
         """Yield the weights after each epoch of dual-free coordinate ascent.
 
         See `skstruct.kernels.likelihood.dual_free`.
@@ -255,6 +262,8 @@ class CRFObjective:
         ----------
         memory : Memory
             Zero at first; changed.
+        l1 : float, default=0
+            Strength of an L1 penalty.
 
         Yields
         ------
@@ -265,27 +274,30 @@ class CRFObjective:
         distance : float
             Estimated distance of the objective from its minimum, usually several times too large.
         """
-        theta, free = np.zeros(self.size), np.ones(self.size)
+        vector, free = np.zeros(self.size), np.ones(self.size)
         free[self._pinned] = 0.0
-        chain, free = self._split(theta), self._split(free)
+        theta = vector if l1 == 0 else np.zeros(self.size)
+        chain, shrunk, free = map(self._split, (vector, theta, free))
         # With hardly any penalty the dual is too hard to be worthwhile.
-        l2 = max(self.l2, _LEAST_PENALTY * self._mean_square)
+        l2 = max(self.l2, _LEAST_PENALTY * self.mean_square, _LEAST_RATIO * l1)
         random_state = np.random.RandomState(0)
         order = random_state.permutation(len(self.sample_weight))
         while True:
             for name in () if self._possible is None else WEIGHTS:
-                getattr(chain, name)[~getattr(self._possible, name)] = -np.inf
+                for part in (chain, shrunk):
+                    getattr(part, name)[~getattr(self._possible, name)] = -np.inf
             for part in portions(np.diff(self.offsets)[order], chain_work(self.n_labels)):
                 where = self._features, self.offsets, order[part], self.labels
-                changed = self.sample_weight / l2, chain, free, memory
+                changed = self.sample_weight / l2, chain, shrunk, l1 / l2, free, memory
                 if self._sparse is None:
                     kernels.dual_free_epoch(*where, *changed)
                 elif not kernels.sparse_dual_free_epoch(*where, *changed, self._sparse):
                     return
             # Pinned positions have changed with the others.
-            theta[self._pinned] = 0.0
+            vector[self._pinned] = theta[self._pinned] = 0.0
             priority = self.sample_weight * memory.divergence
             objective = self.sample_weight @ memory.loss + l2 / 2 * kernels.dot(theta, theta)
+            objective += l1 * np.abs(theta).sum()
             yield theta, objective, priority.sum()
             order = draw_order(priority, random_state)
 
@@ -303,7 +315,7 @@ class CRFObjective:
         )
 
     @property
-    def _mean_square(self):
+    def mean_square(self):
         """Mean over the tokens of the squared norm of their features."""
         total = sum_of_squares(self._features)
         if self._transition_place is not None:

@@ -11,8 +11,11 @@ common. The share ``a`` of the entropy is summed over tokens, which overestimate
 depend on each other. Therefore the steps of a sequence become shorter when its marginals are
 further from those of the weights than at its last visit.
 
-Marginals are stored in single precision, as differences from the gold labels. The weights are
-updated by the rounded differences, so they stay conjugate to the last bit.
+With an L1 penalty the conjugate vector is shrunk: each weight is its entry moved towards zero by
+``l1 / l2``, and zero where it is smaller (proximal SDCA; Shalev-Shwartz and Zhang, 2014).
+
+Marginals are stored in single precision, as differences from the gold labels. The vector is
+updated by the rounded differences, so it stays conjugate to the last bit.
 """
 
 from typing import NamedTuple
@@ -39,7 +42,7 @@ from skstruct.kernels.likelihood.objective import (
     chain_transition_scores,
     subtract_gold,
 )
-from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient
+from skstruct.kernels.likelihood.parameters import LAST, StateFeatures, add_state_gradient
 
 # Number of fields of tokens without features of transitions.
 N_STATE = len(StateFeatures._fields)
@@ -64,7 +67,9 @@ class Memory(NamedTuple):
 
 
 @jit
-def dual_free_epoch(features, offsets, order, labels, strength, chain, free, memory):
+def dual_free_epoch(
+    features, offsets, order, labels, strength, chain, shrunk, threshold, free, memory
+):
     """Visit all sequences in the given order.
 
     Parameters
@@ -74,10 +79,14 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
     strength : ndarray of shape (n_sequences,)
         Weights of the sequences, divided by ``l2``.
     chain : Chain
-        The weights, changed; ``chain.weights`` is the vector of state weights.
+        The conjugate vector, changed; ``chain.weights`` is the part of the state weights.
+    shrunk : Chain
+        The weights, changed: `chain` itself if `threshold` is zero, otherwise its entries shrunk.
+    threshold : float
+        ``l1 / l2``.
     free : Chain
         One for biases and transitions that may change, zero for others. All entries of
-        ``chain.weights`` change, including those that are no weights of the model.
+        ``weights`` change, including those that are no weights of the model.
     memory : Memory
         Changed.
     """
@@ -94,11 +103,11 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
         if a == b:
             continue
         gold = labels[a:b]
-        chain_scores(features, chain, 1.0, a, b, scores)
+        chain_scores(features, shrunk, 1.0, a, b, scores)
         if len(chain) == N_PLAIN:
-            transitions = prepare_transitions(chain.transition)
+            transitions = prepare_transitions(shrunk.transition)
         else:
-            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
+            chain_transition_scores(features, shrunk, 1.0, a, b, transitions.log)
         gold_score = path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, 1.0, slabs)
         memory.loss[i] = log_z - gold_score
@@ -117,7 +126,47 @@ def dual_free_epoch(features, offsets, order, labels, strength, chain, free, mem
                 features.transitions, found, n_labels * n_labels, a + 1, b, chain.transition_weights
             )
         add_free(marginals[: b - a], found, chain, free)
+        if threshold > 0.0:
+            shrink_states(features, n_labels, a, b, chain.weights, threshold, shrunk.weights)
+            if len(chain) > N_PLAIN:
+                where = n_labels * n_labels, a + 1, b
+                vectors = chain.transition_weights, threshold, shrunk.transition_weights
+                shrink_states(features.transitions, *where, *vectors)
+            shrink_free(chain, threshold, shrunk)
         clear(flat)
+
+
+@lean_jit
+def shrink(value, threshold):
+    """Move a number towards zero; minus infinity stays."""
+    return np.copysign(max(abs(value) - threshold, 0.0), value)
+
+
+@lean_jit
+def shrink_states(features, n_labels, first, last, vector, threshold, out):
+    """Shrink the rows of all features of some tokens."""
+    for k in range(features.indptr[first], features.indptr[last]):
+        p = features.places[k]
+        if p >= features.full_from:
+            for j in range(p, p + n_labels):
+                out[j] = shrink(vector[j], threshold)
+        else:
+            code = 0
+            while code < LAST:
+                code = np.int64(features.labels[p])
+                out[p] = shrink(vector[p], threshold)
+                p += 1
+
+
+@lean_jit
+def shrink_free(chain, threshold, out):
+    """Shrink biases and transitions."""
+    for j in range(chain.intercept.shape[0]):
+        out.intercept[j] = shrink(chain.intercept[j], threshold)
+        out.start[j] = shrink(chain.start[j], threshold)
+        out.end[j] = shrink(chain.end[j], threshold)
+        for y in range(chain.intercept.shape[0]):
+            out.transition[y, j] = shrink(chain.transition[y, j], threshold)
 
 
 @lean_jit
