@@ -195,13 +195,19 @@ def dual_free_share(found, kept, gold, squares, pair_squares, strength, past):
 class DualFree:
     """Dual-free ascent; what it keeps is rounded to single precision."""
 
-    def __init__(self, X, y, strength, weights):
-        self.X, self.y, self.strength, self.weights = X, y, strength, weights
-        k = len(weights.transition)
+    def __init__(self, X, y, strength, vector, threshold=0.0):
+        self.X, self.y, self.strength, self.vector = X, y, strength, vector
+        self.threshold = threshold
+        k = len(vector.transition)
         self.node = [np.zeros((len(x), k), np.float32) for x in X]
         self.pairs = [np.zeros((k, k), np.float32) for _ in X]
         self.past = [{"divergence": 0.0, "share": 1.0} for _ in X]
         self.loss = np.zeros(len(X))
+
+    @property
+    def weights(self):
+        parts = (np.sign(v) * np.maximum(np.abs(v) - self.threshold, 0) for v in self.vector)
+        return type(self.vector)(*parts)
 
     def visit(self, i, fit_intercept=True):
         x, gold, weights = self.X[i], self.y[i], self.weights
@@ -227,7 +233,7 @@ class DualFree:
             changes.append(moved.astype(float) - kept)
             kept[:] = moved
         change = expected_features(x, changes[0], changes[1][None], fit_intercept=fit_intercept)
-        for part, addend in zip(weights, change, strict=True):
+        for part, addend in zip(self.vector, change, strict=True):
             part -= self.strength[i] * addend
 
 

@@ -58,7 +58,7 @@ ONLINE = {
 TAGGERS = {
     **ONLINE,
     "lbfgs": CRFTagger(all_possible_transitions=True),
-    "owlqn": CRFTagger(l1=0.1),
+    "l1": CRFTagger(l1=0.1),
     "sag": CRFTagger(solver="sag", random_state=0),
     "sdca": SDCACRF(random_state=0),
 }

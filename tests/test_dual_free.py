@@ -57,10 +57,11 @@ def epochs(objective, n_epochs):
     return theta, memory, said
 
 
+@pytest.mark.parametrize("l1", [0.0, 0.2])
 @pytest.mark.parametrize("values", ["ones", "real"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2], [3, 0, 2, 0, 1]])
-def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values):
+def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values, l1):
     X, y = related_data(lengths, 3, 4)
     if values == "ones":
         X = [(x > 0).astype(float) for x in X]
@@ -68,10 +69,10 @@ def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values):
     sample_weight = rng.uniform(0.5, 2, len(X))
     data = training_set(X, y, sample_weight)
     objective = make_objective(data, 4, 3, (0, True, True, fit_intercept), l2=0.3)
-    twin = naive.DualFree(X, y, sample_weight / 0.3, naive.zero_weights(3, 4))
+    twin = naive.DualFree(X, y, sample_weight / 0.3, naive.zero_weights(3, 4), l1 / 0.3)
     memory, random_state = objective._memory(), np.random.RandomState(0)
     order = random_state.permutation(len(X))
-    for theta, value, distance in islice(objective.dual_free_epochs(memory), 6):
+    for theta, value, distance in islice(objective.dual_free_epochs(memory, l1), 6):
         for i in order:
             twin.visit(i, fit_intercept)
         for found, part in zip(as_weights(objective.unpack(theta)), twin.weights, strict=True):
@@ -79,7 +80,7 @@ def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values):
         divergence = np.array([past["divergence"] for past in twin.past])
         assert_allclose(memory.divergence, divergence, rtol=1e-4, atol=1e-7)
         assert_allclose(distance, sample_weight @ divergence, rtol=1e-4)
-        penalty = 0.15 * sum(np.sum(part**2) for part in twin.weights)
+        penalty = sum(np.sum(0.15 * w**2 + l1 * np.abs(w)) for w in twin.weights)
         assert_allclose(value, sample_weight @ twin.loss + penalty, rtol=1e-5)
         order = draw_order(sample_weight * memory.divergence, random_state)
     # Some step was too long, some was not.
@@ -87,6 +88,7 @@ def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values):
     assert max(shares) == 1
     if len(X) == 7:
         assert min(shares) < 1
+        assert any(np.any(part == 0) for part in twin.weights) == (l1 > 0 or not fit_intercept)
 
 
 @given(objective_problems(), st.sampled_from(OPTIONS), st.integers(1, 4))
@@ -187,7 +189,7 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
         plain.fit(X, y)
     starts = []
 
-    def start(objective):
+    def start(objective, l1):
         starts.append(np.full(objective.size, bad))
         return starts[-1]
 
@@ -233,24 +235,27 @@ def test_drawn_alike_where_nothing_is_known(priority):
 # ------------------------------------------------------------------------------- inside of a fit
 
 
-@pytest.mark.parametrize("l2", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize(
+    ("l1", "l2"), [(0, 0.05), (0, 1.0), (0, 20.0), (2.0, 0.0), (0.5, 0.1), (5.0, 2.0)]
+)
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l2):
+def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l1, l2):
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
     batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
-    params = {"l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
+    params = {"l1": l1, "l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
     started = CRFTagger(**params).fit(batch, y)
     monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     if l2 >= 1:
-        assert started.history_["objective"][0] < 0.8 * plain.history_["objective"][0]
+        assert started.history_["objective"][0] < 0.85 * plain.history_["objective"][0]
         assert started.n_iter_ < plain.n_iter_
     assert_allclose(started.history_["objective"][-1], plain.history_["objective"][-1], rtol=2e-7)
 
 
-def test_a_fit_from_the_start_has_the_same_bits_again():
+@pytest.mark.parametrize("l1", [0.0, 0.5])
+def test_a_fit_from_the_start_has_the_same_bits_again(l1):
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
     for n_jobs in (1, 2):
-        first, second = (CRFTagger(n_jobs=n_jobs).fit(X, y) for _ in range(2))
+        first, second = (CRFTagger(l1=l1, n_jobs=n_jobs).fit(X, y) for _ in range(2))
         assert_array_equal(first.coef_, second.coef_)
         assert_array_equal(first.history_["objective"], second.history_["objective"])

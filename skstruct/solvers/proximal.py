@@ -22,7 +22,7 @@ _DECREASE = 1e-4
 _MAX_TRIALS = 40
 # The model is minimised until a sweep gains this share of what the first one did.
 _SWEEP_TOL = 1e-3
-_MAX_SWEEPS = 50
+_MAX_SWEEPS = 20
 
 
 class ProximalIterate(NamedTuple):
@@ -114,22 +114,20 @@ class _Model:
             self._scale = yy / sy
             self.order = [*self.order, slot]
 
-    def minimum(self, current, active, l1):
+    def minimum(self, current, active, l1, *, tol=_SWEEP_TOL, max_sweeps=_MAX_SWEEPS):
         """Active coordinates of the point where the model plus the penalty is least."""
         order = np.array(self.order, np.int64)
         curvature = self._scale * self._diagonal[active]
         sy, ss = self._sy[np.ix_(order, order)], self._ss[np.ix_(order, order)]
         lower = np.tril(sy, -1)
         middle = np.block([[self._scale * ss, lower], [lower.T, -np.diag(np.diag(sy))]])
-        inverse = np.linalg.pinv(middle) if len(order) else middle
+        inverse = np.linalg.pinv(middle, hermitian=True) if len(order) else middle
         rows, solved = np.empty((2, len(active), len(middle)))
-        bend = kernels.model_rows(
-            active, self._s, self._y, order, curvature, inverse, rows, solved
-        )
+        bend = kernels.model_rows(active, self._s, self._y, order, curvature, inverse, rows, solved)
         target, product = np.empty(len(active)), np.empty(len(middle))
         kernels.descend_coordinates(
             *(current.x[active], current.smooth[active], float(l1), curvature, bend, rows, solved),
-            *(product, _SWEEP_TOL, _MAX_SWEEPS, target),
+            *(product, tol, max_sweeps, target),
         )
         return target
 

@@ -1,8 +1,9 @@
 """Steps of the proximal quasi-Newton method: a quadratic model plus an L1 penalty.
 
 The Hessian is modelled as ``diag(curvature) - W K^-1 W'``, the compact form of L-BFGS (Byrd,
-Nocedal and Schnabel, 1994), with ``W = (diag(curvature) S, Y)`` for the last steps ``S`` and changes
-of the gradient ``Y``. The rows of ``S`` and ``Y`` belong to coordinates, the columns to steps.
+Nocedal and Schnabel, 1994), with ``W = (diag(curvature) S, Y)`` for the last steps ``S`` and the
+changes of the gradient ``Y``. The rows of ``S`` and ``Y`` belong to coordinates, the columns to
+steps.
 """
 
 import numpy as np
