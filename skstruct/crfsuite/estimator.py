@@ -54,8 +54,9 @@ class CRF(Persistent, BaseEstimator):
         No effect.
     delta : float, default=None
         Stop when the objective is provably within three times this share of its minimum, which is
-        about where CRFsuite's own criterion stops. None means 1e-5 for "lbfgs" and
-        1e-6 for "l2sgd".
+        about where CRFsuite's own criterion stops, or when ten iterations gained less: with `c1`
+        less than this share, which is CRFsuite's own criterion, else less than three hundredths of
+        it. None means 1e-5 for "lbfgs" and 1e-6 for "l2sgd".
     linesearch, max_linesearch : object, default=None
         No effect.
     calibration_eta, calibration_rate, calibration_samples : object, default=None

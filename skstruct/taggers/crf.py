@@ -43,9 +43,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
         objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
         up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`,
-        orthant-wise L-BFGS (Andrew and Gao, 2007). "sag": stochastic average gradient with
-        non-uniform sampling (Schmidt et al., 2015). "oeg": online exponentiated gradient (Collins
-        et al., 2008). Both visit one sequence at a time and converge to the minimum. "sgd":
+        the proximal quasi-Newton method (Zhong et al., 2014), with the curvature of L-BFGS. "sag":
+        stochastic average gradient with non-uniform sampling (Schmidt et al., 2015). "oeg": online
+        exponentiated gradient (Collins et al., 2008). Both visit one sequence at a time and
+        converge to the minimum. "sgd":
         stochastic gradient descent, which comes close to the minimum in a few epochs, without a
         bound on the distance. "crfsuite": CRFsuite's own L-BFGS, through the package
         python-crfsuite, for comparison.
@@ -76,7 +77,11 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     tol : float or None, default=1e-4
         Relative tolerance. "lbfgs" stops when the bound on the distance of the objective from its
         minimum, ``|gradient|^2 / (2 l2)``, is at most this fraction of the objective, or when ten
-        iterations gained less than a hundredth of it. "sag" and "oeg" stop likewise, "oeg" also by
+        iterations gained less than a hundredth of it. With `l1` the bound is the duality gap, which
+        is verified but closes late, and never without `l2`. Most fits end by an estimate: ten
+        iterations gained less than a third of this fraction, which is CRFsuite's criterion with
+        ``delta = tol / 3``. The objective is then usually within `tol` of its minimum, but
+        ``suboptimality_bound_`` does not say so. "sag" and "oeg" stop likewise, "oeg" also by
         its duality gap, or when the objective has hardly changed in twenty epochs. They compute
         the objective, which takes a third to a half of the time of an epoch, after the first epoch,
         after every tenth, and when an estimate suggests convergence, at most every third. "sgd"
@@ -177,6 +182,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     ----------
     M. Schmidt et al. Non-uniform stochastic average gradient method for training conditional random
     fields. AISTATS 2015.
+
+    K. Zhong et al. Proximal quasi-Newton for computationally intensive l1-regularized M-estimators.
+    NeurIPS 2014.
 
     M. Collins et al. Exponentiated gradient algorithms for conditional random fields and max-margin
     Markov networks. Journal of Machine Learning Research, 2008.
