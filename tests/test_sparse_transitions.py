@@ -136,16 +136,18 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     assert_allclose(found[free], expected[free], atol=1e-11)
 
 
-def test_the_start_is_the_same_where_all_is_listed(always_listed, monkeypatch):
+@pytest.mark.parametrize("l1", [0.0, 0.2])
+def test_the_start_is_the_same_where_all_is_listed(always_listed, monkeypatch, l1):
     X, y, offsets, rng = chunks(4)
     data = TrainingSet(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
     sparse = make_objective(data, 6, 4, (0, False, True, True))
     monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
     dense = make_objective(data, 6, 4, (0, False, True, True))
     assert len(sparse._sparse.score) == 16
-    start = dense.stochastic_start()
-    assert_allclose(sparse.stochastic_start(), start, rtol=1e-4, atol=1e-6)
+    start = dense.stochastic_start(l1)
+    assert_allclose(sparse.stochastic_start(l1), start, rtol=1e-4, atol=1e-6)
     assert np.count_nonzero(start) > 20
+    assert np.any(start[dense._cuts[0] : dense._cuts[1]] != 0)
 
 
 def test_the_start_is_near_the_minimum(always_listed):

@@ -132,7 +132,8 @@ def dual_free_epoch(
                 where = n_labels * n_labels, a + 1, b
                 vectors = chain.transition_weights, threshold, shrunk.transition_weights
                 shrink_states(features.transitions, *where, *vectors)
-            shrink_free(chain, threshold, shrunk)
+            shrink_biases(chain, threshold, shrunk)
+            shrink_transitions(chain.transition, threshold, shrunk.transition)
         clear(flat)
 
 
@@ -159,14 +160,20 @@ def shrink_states(features, n_labels, first, last, vector, threshold, out):
 
 
 @lean_jit
-def shrink_free(chain, threshold, out):
-    """Shrink biases and transitions."""
+def shrink_biases(chain, threshold, out):
+    """Shrink the biases."""
     for j in range(chain.intercept.shape[0]):
         out.intercept[j] = shrink(chain.intercept[j], threshold)
         out.start[j] = shrink(chain.start[j], threshold)
         out.end[j] = shrink(chain.end[j], threshold)
-        for y in range(chain.intercept.shape[0]):
-            out.transition[y, j] = shrink(chain.transition[y, j], threshold)
+
+
+@lean_jit
+def shrink_transitions(transition, threshold, out):
+    """Shrink a matrix of transitions."""
+    for y in range(transition.shape[0]):
+        for j in range(transition.shape[1]):
+            out[y, j] = shrink(transition[y, j], threshold)
 
 
 @lean_jit

@@ -10,7 +10,13 @@ from skstruct.kernels.chain.sparse_forward_backward import (
     sparse_factors,
     sparse_forward_backward,
 )
-from skstruct.kernels.likelihood.dual_free import move_towards, step_share
+from skstruct.kernels.likelihood.dual_free import (
+    move_towards,
+    shrink,
+    shrink_biases,
+    shrink_states,
+    step_share,
+)
 from skstruct.kernels.likelihood.objective import (
     add_biases,
     chain_scores,
@@ -70,7 +76,9 @@ def sparse_nll_gradient(
 
 
 @jit
-def sparse_dual_free_epoch(features, offsets, order, labels, strength, chain, free, memory, sparse):
+def sparse_dual_free_epoch(
+    features, offsets, order, labels, strength, chain, shrunk, threshold, free, memory, sparse
+):
     """Visit all sequences in the given order.
 
     Parameters are those of `dual_free_epoch`; ``memory.transition`` of shape (n_sequences, nnz) has
@@ -91,16 +99,16 @@ def sparse_dual_free_epoch(features, offsets, order, labels, strength, chain, fr
         if a == b:
             continue
         gold = labels[a:b]
-        read_scores(chain.transition, sparse)
+        read_scores(shrunk.transition, sparse)
         shift, default, linear, linear_t, forbids, safe = sparse_factors(sparse)
         if not safe:
             return False
         tables = SparseFactors(shift, default, linear, linear_t, forbids)
-        chain_scores(features, chain, 1.0, a, b, scores)
-        gold_score = path_score(scores, b - a, chain.transition, gold)
+        chain_scores(features, shrunk, 1.0, a, b, scores)
+        gold_score = path_score(scores, b - a, shrunk.transition, gold)
         expected[:] = 0.0
         log_z = sparse_forward_backward(
-            scores, b - a, chain.transition, sparse, tables, marginals, scale, 1.0, expected[0]
+            scores, b - a, shrunk.transition, sparse, tables, marginals, scale, 1.0, expected[0]
         )
         memory.loss[i] = log_z - gold_score
         subtract_listed_gold(gold, sparse, tables, marginals, expected[0])
@@ -110,6 +118,9 @@ def sparse_dual_free_epoch(features, offsets, order, labels, strength, chain, fr
         move_towards(expected, kept, share, -strength[i])
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
         add_free_listed(marginals[: b - a], expected[0], sparse, chain, free)
+        if threshold > 0.0:
+            shrink_states(features, n_labels, a, b, chain.weights, threshold, shrunk.weights)
+            shrink_listed(chain, sparse, threshold, shrunk)
     return True
 
 
@@ -141,3 +152,13 @@ def add_free_listed(node, transition, sparse, chain, free):
             j = sparse.into[k]
             if free.transition[i, j] > 0.0:
                 chain.transition[i, j] += transition[k]
+
+
+@lean_jit
+def shrink_listed(chain, sparse, threshold, out):
+    """Shrink biases and listed transitions."""
+    shrink_biases(chain, threshold, out)
+    for i in range(chain.intercept.shape[0]):
+        for k in range(sparse.indptr[i], sparse.indptr[i + 1]):
+            j = sparse.into[k]
+            out.transition[i, j] = shrink(chain.transition[i, j], threshold)
