@@ -57,19 +57,32 @@ def read_tokens(tokens, limit, i, add_array):
         if set(map(type, names)) <= {str}:
             return names, list(map(len, tokens)), [], []
     names, lengths, positions, values = [], [], [], []
+    joins = True
     for t, token in enumerate(tokens):
+        if joins and type(token) is dict:
+            # Most tokens of a sequence have features of the same types.
+            try:
+                strings = list(map(":".join, token.items()))
+                names += strings
+                lengths.append(len(strings))
+                continue
+            except TypeError:
+                joins = False
         start = len(names)
         try:
             for key, value in _features(token):
-                # Strings and plain numbers, which are most features, need no call.
-                if type(value) is str and type(key) is str:
+                # Strings, bools and plain numbers, which are most features, need no call.
+                kind = type(value) if type(key) is str else None
+                if kind is str:
                     names.append(f"{key}:{value}")
                     continue
-                if type(value) in _PLAIN_NUMBERS and type(key) is str and abs(value) <= limit:
-                    attributes = ((key, value),)
-                else:
-                    attributes = _attributes(key, value, limit)
-                for name, number in attributes:
+                if kind in _PLAIN_NUMBERS and (value is True or abs(value) <= limit):
+                    if value != 1:
+                        positions.append(len(names))
+                        values.append(value)
+                    names.append(key)
+                    continue
+                for name, number in _attributes(key, value, limit):
                     if type(number) is np.ndarray:
                         add_array(t, name, number)
                         continue
