@@ -123,7 +123,6 @@ def assert_refuses(learner, message, X, y, **params):
         (lambda: (matrix[0] for matrix in MATRICES), "y has labels|y should be a 1d array|shape"),
         (lambda: iter([X[0], 3]), "Sequence 1 is 3; expected a list of tokens"),
         ([X[0], [{1: "a"}], X[2]], "Sequence 1, token 0: feature name 1 is not a string"),
-        ([X[0], [{"w": b"a"}], X[2]], "Sequence 1, token 0: feature 'w' is b'a'"),
         ([X[0], [{"w": None}], X[2]], "Sequence 1, token 0: feature 'w' is None"),
         ([X[0], [{"w": float("nan")}], X[2]], "Sequence 1, token 0: feature 'w' is nan"),
         ([X[0], X[1], [{"w": 1}, {"w": -np.inf}]], "Sequence 2, token 1: feature 'w' is -inf"),

@@ -53,7 +53,7 @@ def test_the_same_sources_compile_to_the_same_bytes(tmp_path):
 
 
 def test_an_unknown_estimator():
-    with pytest.raises(ValueError, match="called 'NoTagger'; there are CRFTagger, "):
+    with pytest.raises(ValueError, match="called 'NoTagger'; there are AROWTagger, "):
         skstruct.warm(["CRFTagger", "NoTagger"])
 
 

@@ -162,7 +162,8 @@ class OnlineCRF(OnlineTagger):
         variance = float(self.variance) if self.rule == "arow" else 1.0
         chain = state.chain
         states, transitions = self._weights_of_the_model(training_set, chain)
-        self._n_sequences = len(training_set.counting())
+        # CRFsuite's average has one term more, the zero weights before the first sequence.
+        state.progress[kernels.SEEN] = 1.0
         self._n_weights = np.count_nonzero(states) + np.count_nonzero(transitions)
         parts = {"weights": states * variance, "transition": transitions * variance}
         kept = chain._replace(**parts)
@@ -198,12 +199,6 @@ class OnlineCRF(OnlineTagger):
         return mean < self.epsilon or (self.rule == "arow" and mean == self.epsilon)
 
     def _keep(self, solution):
-        if self.average:
-            # CRFsuite's average has one term more, the zero weights before the first sequence.
-            n_visits = self._n_sequences * solution.n_iter
-            chain = solution.chain
-            parts = (part * (n_visits / (n_visits + 1)) for part in chain)
-            solution = solution._replace(chain=type(chain)(*parts))
         super()._keep(solution)
         self.n_weights_ = self._n_weights
 
