@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, entries, folders, keys
+from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
 from skstruct.utils import log
@@ -372,3 +374,27 @@ def test_a_fit_that_compiles_says_so_once(folder, monkeypatch, caplog, capsys):
     fit(verbose=0)
     assert [record.getMessage() for record in caplog.records] == [log.COMPILING] * 2
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
+def test_an_interrupt_waits_while_code_is_loaded():
+    before = signal.getsignal(signal.SIGINT)
+    reached = []
+
+    def load(what):
+        with interrupts_deferred():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            reached.append(what)
+
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt):
+            load("end")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        load("ignored")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert reached == ["end", "ignored"]

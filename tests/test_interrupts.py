@@ -132,28 +132,40 @@ def other_methods():
         yield f"partial_fit, {name}", tagger, lambda t: t.partial_fit(*portion)
     for n_jobs in (1, 2):
         tagger = CRFTagger(max_iter=2, n_jobs=n_jobs).fit(batch, y)
-        yield f"predict, {n_jobs}", tagger, forever(lambda t: t.predict(batch))
-        yield f"predict_proba, {n_jobs}", tagger, forever(lambda t: t.predict_proba(batch))
-        yield f"predict_nbest, {n_jobs}", tagger, forever(lambda t: t.predict_nbest(batch))
+        yield f"predict, {n_jobs}", tagger, forever(lambda t: t.predict(batch), tagger)
+        yield f"predict_proba, {n_jobs}", tagger, forever(lambda t: t.predict_proba(batch), tagger)
+        yield f"predict_nbest, {n_jobs}", tagger, forever(lambda t: t.predict_nbest(batch), tagger)
     tokens = [[f"word{i * j % 97}" for i in range(12)] for j in range(300)]
     dicts = [[{"word": token, "length": len(token)} for token in row] for row in tokens]
     columns = [[(token,) for token in row] for row in tokens]
     for name, vectorizer in VECTORIZERS.items():
         X = dicts if name == "dicts" else columns
         vectorizer.fit(X)
-        yield f"fit_transform, {name}", vectorizer, forever(lambda v, X=X: v.fit_transform(X))
-        yield f"transform, {name}", vectorizer, forever(lambda v, X=X: v.transform(X))
+        yield (
+            f"fit_transform, {name}",
+            vectorizer,
+            forever(lambda v, X=X: v.fit_transform(X), vectorizer),
+        )
+        yield f"transform, {name}", vectorizer, forever(lambda v, X=X: v.transform(X), vectorizer)
     text = "\n\n".join("\n".join(f"{token} O" for token in row) for row in tokens)
     Path("corpus.conll").write_text(text, encoding="utf-8")
     yield "read_conll", None, forever(lambda _: datasets.read_conll("corpus.conll"))
     tagger = CRFTagger(max_iter=2, fit_intercept=False).fit(dicts, tokens)
     crfsuite.write_model(tagger, "whole.crfsuite")
-    yield "write_model", tagger, forever(lambda t: crfsuite.write_model(t, "whole.crfsuite"))
+    yield (
+        "write_model",
+        tagger,
+        forever(lambda t: crfsuite.write_model(t, "whole.crfsuite"), tagger),
+    )
     yield "read_model", None, forever(lambda _: crfsuite.read_model("whole.crfsuite"))
 
 
-def forever(call):
-    """Function that calls another one until an interrupt ends it."""
+def forever(call, subject=None):
+    """Function that calls another one until an interrupt ends it.
+
+    It is called once before: an interrupt is lost where LLVM calls Python to compile.
+    """
+    call(subject)
 
     def repeat(estimator):
         while True:
@@ -181,7 +193,7 @@ def many_labels():
         tagger.set_params(max_iter=1).fit(batch, y)
         tagger.fit(part, some)
         yield name, tagger, partial(fit, {"max_iter": 1000}, (batch, y))
-        yield f"predict, {name}", tagger, forever(lambda t: t.predict(batch))
+        yield f"predict, {name}", tagger, forever(lambda t: t.predict(batch), tagger)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")

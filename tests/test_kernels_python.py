@@ -92,6 +92,7 @@ def taggers():
     exact = {
         "crf": CRFTagger(l2=0.5, tol=1e-10, n_jobs=2, warm_start=True),
         "crf-few": CRFTagger(l2=0.5, tol=1e-10, min_freq=1.5, fit_intercept=False),
+        "crf-l1": CRFTagger(l1=0.2, l2=0.5, tol=1e-10),
         "crf-sdca": SDCACRF(
             l2=0.5, sampling="gap_importance", max_iter=2, warm_start=True, random_state=0
         ),
@@ -157,7 +158,11 @@ def stochastic_start():
     data = TrainingSet(
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
-    return {"crf-start": CRFObjective(data, 40, 20, l2=0.5).stochastic_start()}
+    objective = CRFObjective(data, 40, 20, l2=0.5)
+    return {
+        "crf-start": objective.stochastic_start(),
+        "crf-start-l1": objective.stochastic_start(0.2),
+    }
 
 
 def transition_features():

@@ -29,9 +29,13 @@ def check(code, folder):
     """Report of mypy, without what it finds in the package itself."""
     path = folder / "user.py"
     path.write_text(code, encoding="utf-8")
+    environment = dict(os.environ)
+    package = Path(skstruct.__file__).parents[1]
+    if package.name != "site-packages":  # where mypy looks by itself
+        environment["MYPYPATH"] = str(package)
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--follow-imports=silent", str(path)],
-        env={**os.environ, "MYPYPATH": str(Path(skstruct.__file__).parents[1])},
+        env=environment,
         cwd=folder,
         capture_output=True,
         text=True,

@@ -115,9 +115,9 @@ class CountingObjective(CRFObjective):
 
     n_start_epochs = 0
 
-    def dual_free_epochs(self, memory):
+    def dual_free_epochs(self, memory, l1=0.0):
         """Weights after each epoch."""
-        for found in super().dual_free_epochs(memory):
+        for found in super().dual_free_epochs(memory, l1):
             self.n_start_epochs += 1
             yield found
 

@@ -13,6 +13,7 @@ from numba.core.registry import cpu_target
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
+from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
 from skstruct.utils.log import tell_compiling, tell_once
 
@@ -116,8 +117,9 @@ class KernelCache(NullCache):
         if content is None:
             return None
         try:
-            entry = content if isinstance(content, Entry) else read_entry(content)
-            return load_entry(entry, signature, target)
+            with interrupts_deferred():
+                entry = content if isinstance(content, Entry) else read_entry(content)
+                return load_entry(entry, signature, target)
         # Unpickling raises whatever it likes.
         except Exception:
             message = "A compiled kernel is damaged, and is compiled again: %s"
