@@ -24,7 +24,7 @@ README_EXAMPLE = re.compile("```python\n(.*?)```", re.DOTALL)
 # Each makes something differ that kernels depend on.
 DIFFERENCES = {
     "another release of numba": "import numba\nnumba.__version__ = '0.0.0'",
-    "another release of llvmlite": "import llvmlite\nllvmlite.__version__ = '0.0.0'",
+    "another release of llvmlite": "import llvmlite\nllvmlite.__version__ = '99.0.0'",
     "an edited kernel": "from skstruct.compiled import keys\nkeys._SOURCES = 64 * '0'",
 }
 # The other processors that wheels are built for have all that their kernels need.
