@@ -1,4 +1,4 @@
-"""What goes into CRFsuite's classes and comes out: tokens, labels, and lists of labels."""
+"""Input and output of the classes named as CRFsuite's: tokens, labels, and lists of labels."""
 
 from __future__ import annotations
 
