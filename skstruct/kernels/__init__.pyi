@@ -23,7 +23,7 @@ from .dual.sdca import Dual, Sampling, sdca_updates
 from .dual.start import mix_with_gold, set_marginals, squared_radii, start_slope
 from .likelihood.dual_free import Memory, dual_free_epoch
 from .likelihood.lbfgs import add_scaled, descent_direction, dot, remember
-from .likelihood.objective import nll_gradient, partial_nll_gradient
+from .likelihood.objective import nll_gradient
 from .likelihood.parameters import (
     LAST,
     StateFeatures,
@@ -193,7 +193,6 @@ __all__ = [
     "number_values",
     "oeg_steps",
     "partial_crf_epoch",
-    "partial_nll_gradient",
     "path_score",
     "pay_all",
     "perceptron_epoch",

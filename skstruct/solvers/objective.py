@@ -189,19 +189,18 @@ class CRFObjective:
         """Function that adds the gradient, or the curvature, of a range of sequences."""
         chain, features = self._constrained(theta), self._features
         labels, weight = self.labels, self.sample_weight
+        # The curvature does not depend on labels.
+        partial = True if self.partial and not curved else None
         sparse, tables = self._sparse, None
         if sparse is not None:
             kernels.read_scores(chain.transition, sparse)
             tables = tabulate(sparse)
 
         def nll(first, last, out):
-            where = self.offsets, first, last
-            if self.partial and not curved:
-                return kernels.partial_nll_gradient(features, *where, labels, weight, chain, out)
-            given = features, counted, *where, labels, weight, chain
+            tokens = features, counted, self.offsets, first, last, labels
             if tables is None:
-                return kernels.nll_gradient(*given, curved, out)
-            return kernels.sparse_nll_gradient(*given, sparse, tables, curved, out)
+                return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
+            return kernels.sparse_nll_gradient(*tokens, weight, chain, sparse, tables, curved, out)
 
         return nll
 

@@ -71,7 +71,7 @@ def add_transition_gradient(features, first, last, scale, differences, out):
 
 @jit
 def nll_gradient(
-    features, counted, offsets, first, last, labels, sequence_weight, chain, curved, out
+    features, counted, offsets, first, last, labels, partial, sequence_weight, chain, curved, out
 ):
     """Weighted sum of the negative log-likelihoods of the sequences ``first:last``.
 
@@ -84,7 +84,10 @@ def nll_gradient(
     chain : Chain
         The weights; ``chain.weights`` is the vector of state weights.
     labels : ndarray of shape (n_rows,)
-        Gold labels, which the Hessian does not depend on.
+        Gold labels; where they are unknown, as `subtract_agreeing` takes them.
+    partial : True or None
+        True if some labels may be unknown. None if all are known: numba then leaves the other
+        branches out, so each kind of data compiles only what it needs.
     curved : bool
         Estimate the diagonal of the Hessian instead of the gradient. For state weights it is exact
         but for the correlation of a feature's tokens; counts of transitions are taken for Poisson.
@@ -105,61 +108,27 @@ def nll_gradient(
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
-        weight = sequence_weight[i]
-        gold = labels[a:b]
+        weight, gold = sequence_weight[i], labels[a:b]
         chain_scores(features, chain, 1.0, a, b, scores)
         if len(chain) > N_PLAIN:
             chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
-        gold_score = 0.0 if curved else path_score(scores, b - a, transitions.log, gold)
+        gold_score = 0.0
+        if partial is not None:
+            kept = scores[: b - a].copy()
+        elif not curved:
+            gold_score = path_score(scores, b - a, transitions.log, gold)
         log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, slabs)
-        nll += weight * (log_z - gold_score)
-        if curved:
+        if partial is not None:
+            gold_score = subtract_agreeing(kept, gold, transitions, weight, marginals, slabs)
+        elif curved:
             to_variances(marginals, b - a, weight)
         else:
             subtract_gold(marginals, gold, weight, differences)
+        nll += weight * (log_z - gold_score)
         add_biases(marginals, b - a, out)
         add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
         if len(chain) > N_PLAIN:
             add_transition_gradient(counted, a, b, 1.0, differences, out)
-    if len(chain) == N_PLAIN:
-        finish_transition_marginals(slabs, transitions)
-        add_matrix(slabs[0], out.transition)
-    return nll
-
-
-@jit
-def partial_nll_gradient(features, offsets, first, last, labels, sequence_weight, chain, out):
-    """Weighted sum of the negative logarithms of the marginal likelihoods.
-
-    Parameters are those of `nll_gradient`, whose loop is repeated here: kernels that both share
-    would add several percent to the compile time of a first fit.
-    """
-    length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
-    scores = np.empty((length, n_labels))
-    marginals = np.empty((length, n_labels))
-    scale = np.empty(length)
-    transitions = prepare_transitions(transition_buffer(chain, length))
-    differences = transition_buffer(out, length)
-    slabs = np.zeros((1, n_labels, n_labels))
-    if len(chain) > N_PLAIN:
-        slabs = differences[1:]
-    nll = 0.0
-    for i in range(first, last):
-        a, b = offsets[i], offsets[i + 1]
-        if a == b:
-            continue
-        weight = sequence_weight[i]
-        chain_scores(features, chain, 1.0, a, b, scores)
-        if len(chain) > N_PLAIN:
-            chain_transition_scores(features, chain, 1.0, a, b, transitions.log)
-        kept = scores[: b - a].copy()
-        log_z = forward_backward(scores, b - a, transitions, marginals, scale, weight, slabs)
-        log_z -= subtract_agreeing(kept, labels[a:b], transitions, weight, marginals, slabs)
-        nll += weight * log_z
-        add_biases(marginals, b - a, out)
-        add_state_gradient(features, marginals, n_labels, a, b, out.weights)
-        if len(chain) > N_PLAIN:
-            add_transition_gradient(features, a, b, 1.0, differences, out)
     if len(chain) == N_PLAIN:
         finish_transition_marginals(slabs, transitions)
         add_matrix(slabs[0], out.transition)
