@@ -32,6 +32,7 @@ FLOORS = [
     {"sequences": 400},
     {"input": 410, "decoding": 150},
     {"features": 400, "metrics": 400, "datasets": 400},
+    {"model_selection": 200},
     {"templates": 400},
     {"solvers": 400},
     {"online": 400},

@@ -12,7 +12,7 @@ import pytest
 from skstruct.compiled import archive, cache, keys, processors
 from skstruct.compiled.entries import DamagedEntry, read_entry
 from skstruct.kernels._jit import jit
-from skstruct.utils import log
+from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -36,7 +36,7 @@ def origins():
 @pytest.fixture
 def shipped(monkeypatch, tmp_path):
     """File of an archive that has one kernel, which the user's cache has not."""
-    monkeypatch.setattr(log, "_told", set())
+    monkeypatch.setattr(messages, "_told", set())
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "builder"))
     monkeypatch.setattr(archive, "baselines", lambda: {BASELINE: frozenset()})
     monkeypatch.setattr(archive, "folder", lambda: tmp_path)

@@ -17,7 +17,7 @@ from skstruct.compiled import cache, entries, folders, keys
 from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
-from skstruct.utils import log
+from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -47,7 +47,7 @@ SQUARE = "import small\nprint(small.square(3.0))" + PRINT_ORIGINS
 def folder(monkeypatch, tmp_path):
     """Empty cache of a test."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(log, "_told", set())
+    monkeypatch.setattr(messages, "_told", set())
     (tmp_path / "small.py").write_text(MODULE)
     return tmp_path / "cache"
 
@@ -368,11 +368,11 @@ def test_a_fit_that_compiles_says_so_once(folder, monkeypatch, caplog, capsys):
     # The second one finds what the first one compiled.
     fit(verbose=1)
     fit(verbose=1)
-    assert [record.getMessage() for record in caplog.records] == [log.COMPILING]
-    assert capsys.readouterr().out == f"{log.COMPILING}\n"
+    assert [record.getMessage() for record in caplog.records] == [messages.COMPILING]
+    assert capsys.readouterr().out == f"{messages.COMPILING}\n"
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder / "another"))
     fit(verbose=0)
-    assert [record.getMessage() for record in caplog.records] == [log.COMPILING] * 2
+    assert [record.getMessage() for record in caplog.records] == [messages.COMPILING] * 2
     assert capsys.readouterr().out == ""
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pycrfsuite
 import pytest
 import scipy.sparse as sp
-import sklearn
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
@@ -636,11 +635,3 @@ def test_tags():
     assert not tags.input_tags.two_d_array
     assert tags.requires_fit
     assert not tags.target_tags.required
-
-
-def test_output_stays_a_batch_when_data_frames_are_asked_for():
-    assert not hasattr(SequenceVectorizer(), "set_output")
-    expected = SequenceVectorizer().fit_transform(X_SMALL)
-    with sklearn.config_context(transform_output="pandas"):
-        batch = SequenceVectorizer().fit_transform(X_SMALL)
-    assert_same_batch(batch, expected)

@@ -4,6 +4,7 @@ import pickle
 import re
 import warnings
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
 from sklearn_crfsuite import metrics as crfsuite_metrics
 
-from skstruct import metrics
+from skstruct import CRFTagger, PerceptronReranker, PerceptronTagger, metrics
 from skstruct.metrics import (
     chunk_f1_score,
     chunk_precision_recall_fscore_support,
@@ -729,11 +730,28 @@ def test_scorers_pickle_and_take_weights(name):
     assert repr(copy) == repr(scorer)
 
 
-@pytest.mark.parametrize("score", [metrics.token_accuracy_score, metrics.sequence_accuracy_score])
-def test_weights_that_say_nothing(score):
-    y = [["A"], ["B"]]
-    with pytest.raises(ValueError, match="add up to zero"):
-        score(y, y, sample_weight=[0, 0])
-    for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match=r"sample_weight\[1\] is (nan|inf)"):
-            score(y, y, sample_weight=[1, bad])
+def scores_with_weights():
+    """Functions of the weights of two sequences: all scores, and `score` of the estimators."""
+    y, costs = [["O"], ["B-a"]], [[0.0, 1.0], [1.0, 0.0]]
+    for name in metrics.__all__:
+        if name.endswith("_score"):
+            yield name, partial(getattr(metrics, name), y, y)
+    X = [np.eye(2)[:1], np.eye(2)[1:]]
+    for tagger in (CRFTagger(), PerceptronTagger()):
+        yield type(tagger).__name__, partial(tagger.fit(X, y).score, X, y)
+    groups = [np.eye(2), np.eye(2)]
+    yield "reranker", partial(PerceptronReranker().fit(groups, costs).score, groups, costs)
+
+
+SCORES_WITH_WEIGHTS = dict(scores_with_weights())
+
+
+@pytest.mark.parametrize("name", SCORES_WITH_WEIGHTS)
+def test_weights_that_say_nothing(name):
+    score = SCORES_WITH_WEIGHTS[name]
+    assert score(sample_weight=[0, 1]) in (-1.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"add up to zero|at least one non-zero"):
+        score(sample_weight=[0, 0])
+    for bad in (np.nan, np.inf, -1.0):
+        with pytest.raises(ValueError, match=r"(?i)nan|inf|negative"):
+            score(sample_weight=[1, bad])

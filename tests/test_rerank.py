@@ -832,12 +832,17 @@ def test_history_has_one_entry_an_epoch():
         assert (np.diff(history["time"]) > 0).all()
 
 
-def test_features_of_transitions_are_refused():
+@pytest.mark.parametrize("Reranker", RERANKERS)
+def test_features_of_transitions_are_refused(Reranker):
     """Candidates do not follow each other, so nothing could be learnt from them."""
     plain = SequenceBatch(np.eye(4), [0, 2, 4])
     edges = SequenceBatch(np.eye(4), [0, 2, 4], transition_X=np.ones((4, 1)))
-    with pytest.raises(ValueError, match="VRDAReranker does not support transition features"):
-        VRDAReranker().fit(edges, [0, 1])
-    reranker = VRDAReranker(random_state=0).fit(plain, [0, 1])
-    with pytest.raises(ValueError, match="X has 1 transition features, but VRDAReranker"):
-        reranker.predict(edges)
+    name = Reranker.__name__
+    with pytest.raises(ValueError, match=f"{name} does not support transition features"):
+        Reranker().fit(edges, [0, 1])
+    reranker = Reranker(random_state=0).fit(plain, [0, 1])
+    for method in ("predict", "rank", "decision_function", "predict_proba"):
+        with pytest.raises(ValueError, match=f"X has 1 transition features, but {name}"):
+            getattr(reranker, method)(edges)
+    with pytest.raises(ValueError, match=f"X has 1 transition features, but {name}"):
+        reranker.score(edges, [0, 1])

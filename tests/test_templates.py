@@ -14,7 +14,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
@@ -24,7 +23,6 @@ from skstruct import (
     CRFTagger,
     PerceptronTagger,
     SequenceBatch,
-    SequenceUnion,
     SequenceVectorizer,
 )
 from skstruct.datasets import load_addresses, read_conll
@@ -837,15 +835,3 @@ def test_functions_that_raise_are_named_with_line_and_token():
     vectorizer.fit(X[:1])
     with pytest.raises(ValueError, match="Sequence 0, token 1: Template line 2"):
         vectorizer.transform(X[1:])
-
-
-@pytest.mark.parametrize("kind", [TemplateVectorizer, HashingTemplateVectorizer])
-def test_batches_stay_batches_where_data_frames_are_asked_for(kind):
-    pytest.importorskip("pandas")
-    X = [[("a", "x"), ("b", "y")], [("c", "y")]]
-    with config_context(transform_output="pandas"):
-        batch = kind("U00:%x[0,0]").fit_transform(X)
-        union = SequenceUnion([("words", kind("U00:%x[0,0]"))]).fit_transform(X)
-    assert isinstance(batch, SequenceBatch)
-    assert (batch.X != union.X).nnz == 0
-    assert not hasattr(kind("U00:%x[0,0]"), "set_output")

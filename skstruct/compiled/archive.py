@@ -23,7 +23,7 @@ import numba
 from skstruct.compiled.entries import Entry
 from skstruct.compiled.keys import environment
 from skstruct.compiled.processors import baselines, host_features
-from skstruct.utils.log import tell_once
+from skstruct.utils.messages import tell_once
 
 __all__ = ["archive_name", "archive_report", "open_archive", "usable_archives", "write_archive"]
 

@@ -15,7 +15,7 @@ from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry,
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
-from skstruct.utils.log import tell_compiling, tell_once
+from skstruct.utils.messages import tell_compiling, tell_once
 
 __all__ = ["Use", "attach_cache", "mark_native", "own_folders", "uses"]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.taggers.crf import CRFTagger
+from skstruct.utils.messages import short_repr
 
 __all__ = ["Parameter", "algorithm_named", "make_estimator", "parameters_of", "read_value"]
 
@@ -135,7 +136,7 @@ def read_value(parameter, value):
     # CRFsuite itself takes what is no number for 0, and drops decimals.
     if math.isnan(number) or (kind is not float and number != int(number)):
         what = "a number" if kind is float else "a whole number"
-        raise ValueError(f"{parameter.ours}={value!r} is not {what}.")
+        raise ValueError(f"{parameter.ours}={short_repr(value)} is not {what}.")
     return kind(number)
 
 

@@ -16,6 +16,7 @@ from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import write_whole
+from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
@@ -181,7 +182,8 @@ def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
     if not all(isinstance(label, str) for label in classes):
         wrong = next(label for label in classes if not isinstance(label, str))
         raise ValueError(
-            f"Labels must be strings for CRFsuite, but one is {wrong!r}. Fit the tagger on strings."
+            f"Labels must be strings for CRFsuite, but one is {short_repr(wrong)}. Fit the tagger "
+            "on strings."
         )
     labels = classes if labels is None else labels
     order = np.array([classes.index(label) for label in labels], np.int64)

@@ -16,6 +16,7 @@ from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
 from skstruct.features.attributes import read_tokens
 from skstruct.input.training_set import as_rows
+from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
@@ -309,7 +310,7 @@ class Tagger:
     def _code(self, label):
         label = as_text(label)
         if label not in self._codes:
-            raise ValueError(f"{label!r} is not a label of this model; see labels().")
+            raise ValueError(f"{short_repr(label)} is not a label of this model; see labels().")
         return self._codes[label]
 
 

@@ -21,6 +21,7 @@ from skstruct.crfsuite.messages import TrainLogParser, storing_messages, trainin
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import write_whole
+from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["BaseTrainer", "Trainer", "learn"]
@@ -49,7 +50,7 @@ def learn(params, X, y, X_dev=None, y_dev=None):
     y = [[as_text(label) for label in sequence] for sequence in y]
     labels = list(dict.fromkeys(label for sequence in y for label in sequence))
     if not all(isinstance(label, str) for label in labels):
-        raise ValueError(f"Labels must be strings; got {labels[:3]!r}, ...")
+        raise ValueError(f"Labels must be strings; got {short_repr(labels[:3])}, ...")
     start = perf_counter()
     with warnings.catch_warnings():
         if params.get("max_iterations") is not None:

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks
 from skstruct.utils.garbage import collector_paused
+from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["iter_conll", "read_conll"]
@@ -169,7 +170,9 @@ def iter_conll(
     [['He', 'sleeps'], ['Yes']] [['B-NP', 'B-VP'], ['O']]
     """
     if batch_size is not None and not (isinstance(batch_size, Integral) and batch_size >= 1):
-        raise ValueError(f"batch_size must be None or a positive integer, got {batch_size!r}.")
+        raise ValueError(
+            f"batch_size must be None or a positive integer, got {short_repr(batch_size)}."
+        )
     sequences = _parsed(
         path_or_file, columns, label, encoding, separator, comment, skip_docstart, _REMEMBERED
     )

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from itertools import chain, repeat
 from numbers import Real
-from reprlib import repr as short_repr
 
 import numpy as np
 
 from skstruct.features.arrays import is_vector
+from skstruct.utils.messages import short_repr
 
 __all__ = ["iterate_level", "read_tokens"]
 

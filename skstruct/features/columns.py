@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import chain, count, islice
 from operator import itemgetter
-from reprlib import repr as short_repr
 
 import numpy as np
+
+from skstruct.utils.messages import short_repr
 
 __all__ = ["TokenColumns"]
 

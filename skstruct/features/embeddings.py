@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from reprlib import repr as short_repr
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import TokenColumns
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
@@ -235,7 +235,9 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
     def _checked_offsets(self):
         offsets = list(self.offsets)
         if not offsets or not all(isinstance(offset, Integral) for offset in offsets):
-            raise ValueError(f"offsets must be one or more integers, got {self.offsets!r}.")
+            raise ValueError(
+                f"offsets must be one or more integers, got {short_repr(self.offsets)}."
+            )
         return offsets
 
     def __sklearn_clone__(self):

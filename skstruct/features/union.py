@@ -64,6 +64,11 @@ class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
     ['words__U0:cat', 'words__U0:the', 'embeddings__vector:0', 'embeddings__vector:1']
     """
 
+    @property
+    def set_output(self):
+        """Not available: `FeatureUnion` has it, but a batch cannot become a data frame."""
+        raise AttributeError("A SequenceUnion returns batches: it has no attribute 'set_output'.")
+
     def _hstack(self, Xs):
         names = [name for name, _, _ in self._iter()]
         stacked = SequenceBatch.hstack(map(_as_batch, Xs, names))

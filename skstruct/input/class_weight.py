@@ -7,6 +7,8 @@ from numbers import Real
 
 import numpy as np
 
+from skstruct.utils.messages import short_repr
+
 __all__ = ["refuse_balanced", "weigh_sequences"]
 
 
@@ -71,14 +73,14 @@ def _given(class_weight, classes):
     for label, weight in class_weight.items():
         if not (isinstance(weight, Real) and 0 <= weight < np.inf):
             raise ValueError(
-                f"class_weight has {weight!r} for {label!r}; weights must be finite and not "
-                "negative."
+                f"class_weight has {short_repr(weight)} for {short_repr(label)}; weights must be "
+                "finite and not negative."
             )
     unknown = sorted(class_weight.keys() - set(classes), key=str)
     # A dict with all classes may have more, which need not occur in a part of the data.
     if unknown and not all(label in class_weight for label in classes):
         raise ValueError(
-            f"class_weight has weights for {unknown}, which are not among the classes."
+            f"class_weight has weights for {short_repr(unknown)}, which are not among the classes."
         )
     return np.array([class_weight.get(label, 1.0) for label in classes], np.float64)
 

@@ -7,12 +7,12 @@ and are never decoded, so their weights are never updated.
 
 from __future__ import annotations
 
-from reprlib import repr as short_repr
 from typing import NamedTuple
 
 import numpy as np
 
 from skstruct.input.formats import place
+from skstruct.utils.messages import short_repr
 
 __all__ = [
     "SCHEMES",

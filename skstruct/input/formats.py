@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import chain
 from numbers import Integral, Number
-from reprlib import repr as short_repr
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.messages import short_repr
 
 __all__ = ["Format", "encode_labels", "place", "read_format", "shape_predictions"]
 
@@ -277,9 +277,8 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
         return classes, np.fromiter(map(code_of.__getitem__, labels), np.int32, len(labels))
     except KeyError:
         row = next(row for row, label in enumerate(labels) if label not in code_of)
-        raise ValueError(
-            f"{place(batch.offsets, row)}: label {labels[row]!r} is not among the classes."
-        ) from None
+        where, label = place(batch.offsets, row), short_repr(labels[row])
+        raise ValueError(f"{where}: label {label} is not among the classes.") from None
 
 
 def _as_classes(distinct, dtype):

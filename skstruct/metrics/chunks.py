@@ -11,6 +11,7 @@ from skstruct.metrics.labels import (
     stack_pair,
     weigh_tokens,
 )
+from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
 __all__ = ["chunks_of", "count_chunks", "count_chunks_of_sequences"]
@@ -113,7 +114,7 @@ def _find_chunks(roles, kinds, is_first, scheme):
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     """Count the correct, predicted and true chunks of each type."""
     if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
-        raise ValueError(f"labels must be a list of distinct chunk types, got {labels!r}")
+        raise ValueError(f"labels must be a list of distinct chunk types, got {short_repr(labels)}")
     types, lengths, (correct, pred, true) = _find_pair(y_true, y_pred, scheme)
     weights = weigh_tokens(sample_weight, lengths)
 

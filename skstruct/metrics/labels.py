@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.utils.messages import short_repr
+
 __all__ = [
     "StackedLabels",
     "as_list",
     "check_sample_weight",
     "check_types",
     "compare_tokens",
+    "stack",
     "stack_pair",
     "weigh_tokens",
     "weighted_share",
@@ -29,7 +32,7 @@ class StackedLabels(NamedTuple):
         """Raise a ValueError about the label at a position."""
         sequence = np.searchsorted(self.offsets, position, side="right") - 1
         label = self.labels[position]
-        raise ValueError(f"{self.name}[{sequence}] has the label {label!r}: {complaint}")
+        raise ValueError(f"{self.name}[{sequence}] has the label {short_repr(label)}: {complaint}")
 
 
 def as_list(y):
@@ -37,7 +40,8 @@ def as_list(y):
     return y.tolist() if isinstance(y, np.ndarray) else list(y)
 
 
-def _stack(y, name):
+def stack(y, name):
+    """Stack the labels of all sequences."""
     if isinstance(y, str) or not hasattr(y, "__len__"):
         raise ValueError(f"{name} must be a list or array of labels, got {type(y).__name__}")
     rows = as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
@@ -61,7 +65,7 @@ def _stack(y, name):
 
 def stack_pair(y_true, y_pred, allowed, complaint):
     """Stack the labels of both sides, and check their lengths and types."""
-    return _check_pair(_stack(y_true, "y_true"), _stack(y_pred, "y_pred"), allowed, complaint)
+    return _check_pair(stack(y_true, "y_true"), stack(y_pred, "y_pred"), allowed, complaint)
 
 
 def _check_pair(y_true, y_pred, allowed, complaint):
@@ -94,9 +98,14 @@ def check_sample_weight(sample_weight, n_sequences):
             f"sample_weight must have shape ({n_sequences},), one weight for each sequence, "
             f"got {weights.shape}"
         )
-    if not np.isfinite(weights).all():
-        i = np.argmin(np.isfinite(weights))
-        raise ValueError(f"sample_weight[{i}] is {weights[i]}; weights must be finite")
+    valid = np.isfinite(weights) & (weights >= 0)
+    if not valid.all():
+        i = np.argmin(valid)
+        raise ValueError(
+            f"sample_weight[{i}] is {weights[i]}; weights must be finite and not negative"
+        )
+    if n_sequences and not weights.any():
+        raise ValueError("the weights add up to zero; give some sequence a weight")
     return weights
 
 
@@ -125,7 +134,7 @@ def compare_tokens(y_true, y_pred, *, partial=False):
         False where `partial` and the correct label is None.
     """
     numbers = (str, int, float, np.generic)
-    pair = _stack(y_true, "y_true"), _stack(y_pred, "y_pred")
+    pair = stack(y_true, "y_true"), stack(y_pred, "y_pred")
     n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)
     if partial and type(None) in set(map(type, pair[0].labels)):
         known = np.fromiter((label is not None for label in pair[0].labels), bool, n)

@@ -23,7 +23,7 @@ from skstruct.rerankers.groups import (
     take_out,
 )
 from skstruct.utils.history import History
-from skstruct.utils.log import compiling_announced
+from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent, check_array_shape
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error

@@ -12,6 +12,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.messages import short_repr
 
 __all__ = [
     "errors_name_groups",
@@ -117,8 +118,8 @@ def read_costs(y, offsets):
         n_candidates = offsets[i + 1] - offsets[i]
         if not isinstance(oracle, Integral):
             raise ValueError(
-                f"Group {i}: {oracle!r} is not a candidate number. For each group, y must have "
-                f"the number of the oracle or an array of costs."
+                f"Group {i}: {short_repr(oracle)} is not a candidate number. For each group, y "
+                f"must have the number of the oracle or an array of costs."
             )
         if not 0 <= oracle < n_candidates:
             raise ValueError(
@@ -136,7 +137,7 @@ def _by_position(values, name):
     if isinstance(values, Iterator):
         return list(values)
     if isinstance(values, str) or not hasattr(values, "__len__"):
-        raise ValueError(f"{name} must have an entry for each group; got {values!r}.")
+        raise ValueError(f"{name} must have an entry for each group; got {short_repr(values)}.")
     return values
 
 
@@ -152,7 +153,9 @@ def _read_per_candidate(values, offsets, name, names):
         try:
             part = np.asarray(part, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"Group {i}: {names} must be numbers; got {part!r}.") from None
+            raise ValueError(
+                f"Group {i}: {names} must be numbers; got {short_repr(part)}."
+            ) from None
         if part.shape != (offsets[i + 1] - offsets[i],):
             raise ValueError(
                 f"Group {i} has {offsets[i + 1] - offsets[i]} candidates, "

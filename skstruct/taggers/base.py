@@ -20,7 +20,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.prediction import LinearChainMixin
-from skstruct.utils.log import compiling_announced
+from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error

@@ -7,6 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from skstruct import kernels
+from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["check_search", "make_search", "search_sequences"]
@@ -36,7 +37,7 @@ def check_search(n_best, search, beam_width):
     """Raise a ValueError unless the parameters of a search make sense."""
     for name, value in (("n_best", n_best), ("beam_width", beam_width)):
         if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+            raise ValueError(f"{name} must be a positive integer, got {short_repr(value)}.")
     if search not in kernels.SEARCHES:
         names = ", ".join(map(repr, kernels.SEARCHES))
         raise ValueError(f"search must be one of {names}, got {search!r}.")

@@ -11,7 +11,7 @@ from skstruct.input.constraints import forbid
 from skstruct.online.state import averaged, check_finite
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.history import History
-from skstruct.utils.log import compiling_announced
+from skstruct.utils.messages import compiling_announced
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["PartialFitMixin"]

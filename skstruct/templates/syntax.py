@@ -10,6 +10,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from skstruct.utils.messages import short_repr
+
 __all__ = ["Macro", "Template", "compose", "default_lines", "parse_template", "template_lines"]
 
 _MACRO = re.compile(
@@ -72,7 +74,8 @@ def template_lines(source):
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):
         raise ValueError(
-            f"template must be a string, the path of a file or a list of strings, got {source!r}."
+            "template must be a string, the path of a file or a list of strings, got "
+            f"{short_repr(source)}."
         )
     return lines
 
@@ -220,7 +223,7 @@ class Steps:
             try:
                 _ = value is None or step(value)
             except Exception as again:
-                told = f"{what} {type(again).__name__}: {again}, for the value {value!r}."
+                told = f"{what} {type(again).__name__}: {again}, for the value {short_repr(value)}."
                 return FunctionError(told, original)
         return FunctionError(f"{what} {type(error).__name__}: {error}.", originals[0])
 
@@ -232,7 +235,7 @@ class Steps:
         if isinstance(value, int):
             return str(value)
         raise ValueError(
-            f"{self._where}: {getattr(step, '__name__', step)!r} returned {value!r}; "
+            f"{self._where}: {getattr(step, '__name__', step)!r} returned {short_repr(value)}; "
             f"expected a string, an integer, a bool or None."
         )
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.utils.messages import short_repr
+
 __all__ = ["check_choice", "check_float_dtype"]
 
 
 def check_choice(name, value, choices):
     """Raise a ValueError unless a parameter has one of the values allowed."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, choices))}, got {short_repr(value)}."
+        )
 
 
 def check_float_dtype(dtype):
     """The dtype of a vectoriser's values as numpy's; a ValueError unless 32- or 64-bit float."""
     checked = np.dtype(dtype)
     if checked not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be np.float64 or np.float32, got {dtype!r}.")
+        raise ValueError(f"dtype must be np.float64 or np.float32, got {short_repr(dtype)}.")
     return checked

@@ -1,11 +1,14 @@
-"""Messages about compiled kernels."""
+"""Messages: values in those of errors, and the one that kernels are compiled."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from reprlib import Repr
 
-__all__ = ["compiling_announced", "tell_compiling", "tell_once"]
+import numpy as np
+
+__all__ = ["compiling_announced", "short_repr", "tell_compiling", "tell_once"]
 
 logger = logging.getLogger("skstruct")
 
@@ -42,3 +45,26 @@ def tell_compiling():
     if COMPILING not in _told and any(_verbose):
         print(COMPILING)
     tell_once(logging.INFO, COMPILING)
+
+
+class _ShortRepr(Repr):
+    """`reprlib.Repr` that writes numpy's scalars as Python's, whatever the version of numpy.
+
+    The repr of ``np.float64(1)`` is ``1.0`` before numpy 2, and ``np.float64(1.0)`` from then on.
+    """
+
+    def __init__(self):
+        super().__init__()
+        # A label or the name of a feature is shown whole.
+        self.maxstring = 80
+
+    def repr1(self, x, level):
+        if isinstance(x, np.generic):
+            plain = x.item() if x.dtype.kind in "biufcSU" else str(x)
+            return str(plain) if isinstance(plain, np.generic) else super().repr1(plain, level)
+        if isinstance(x, np.ndarray) and x.dtype == object:
+            return f"array({self.repr1(x.tolist(), level)}, dtype=object)"
+        return super().repr1(x, level)
+
+
+short_repr = _ShortRepr().repr
