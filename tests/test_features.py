@@ -455,7 +455,7 @@ def test_bad_tokens_are_named(token, message, form, good):
         ("ab", "X is 'ab'; expected a list of sequences. " + SHAPE),
         ({"a": "b"}, "X is {'a': 'b'}; expected a list of sequences. " + SHAPE),
         (None, "X is None; expected a list of sequences. " + SHAPE),
-        (np.ones((2, 3)), "Sequence 0, token 0: np.float64(1.0) is not a valid token"),
+        (np.ones((2, 3)), "Sequence 0, token 0: 1.0 is not a valid token"),
         (SequenceBatch(np.ones((2, 3)), [0, 2]), "Sequence 0, token 0: array([1., 1., 1.]) is not"),
         ([], "Found an empty batch: at least one sequence is required."),
         (iter([]), "Found an empty batch: at least one sequence is required."),
