@@ -98,7 +98,8 @@ def taggers():
         ),
         "perceptron": PerceptronTagger(average=False, max_iter=3, tol=None, random_state=0),
         "averaged": PerceptronTagger(max_iter=1, tol=None, early_stopping=True, random_state=0),
-        "pieces": PerceptronTagger(max_iter=1, tol=None, structure_alpha=2.0, random_state=0),
+        "pieces": PerceptronTagger(max_iter=1, tol=None, structure_alpha=2.5, random_state=0),
+        "lengths": PerceptronTagger(max_iter=1, tol=None, mini_length=2.5, random_state=0),
     }
     inexact = {
         "mira": MIRATagger(n_best=3, max_iter=1, tol=None, random_state=0),

@@ -36,12 +36,14 @@ def test_pieces_tile_the_sequences(lengths, mini_length, alpha, seed):
         for a, b, has_first, has_last in pieces:
             assert has_first == (a == offsets[i])
             assert has_last == (b == offsets[i + 1])
-        target = mini_length or max(lengths[i] / alpha, 1.0)
-        if mini_length or alpha > 1:
-            sizes = pieces[:, 1] - pieces[:, 0]
-            assert np.all(sizes <= np.ceil(target))
+        sizes = pieces[:, 1] - pieces[:, 0]
+        if mini_length:
+            assert np.all(sizes <= np.ceil(mini_length))
             # At most one piece, a rest at either end, is shorter than the shorter of the two.
-            assert np.sum(sizes < np.floor(target)) <= 1
+            assert np.sum(sizes < np.floor(mini_length)) <= 1
+        elif alpha > 1 and lengths[i]:
+            assert len(sizes) in np.minimum([np.floor(alpha), np.ceil(alpha)], lengths[i])
+            assert np.ptp(sizes) <= 1
 
 
 def test_lengths_are_a_mixture_with_the_mean_asked_for():
@@ -54,10 +56,26 @@ def test_lengths_are_a_mixture_with_the_mean_asked_for():
     assert abs(whole.mean() - 5.5) < 5 * 0.5 / np.sqrt(len(whole))
 
 
-def test_alpha_is_the_number_of_pieces():
-    offsets = offsets_of([60] * 200)
-    samples, _ = cut_sequences(offsets, np.random.RandomState(0), structure_alpha=4)
-    assert len(samples) == 4 * 200
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 10, 24, 60])
+@pytest.mark.parametrize("alpha", [1.1, 1.5, 2, 2.5, 3, 4, 7.9])
+def test_alpha_is_the_mean_number_of_pieces(length, alpha):
+    n = 4000
+    samples, _ = cut_sequences(
+        offsets_of([length] * n), np.random.RandomState(0), structure_alpha=alpha
+    )
+    # A sequence has no more pieces than tokens. Five standard errors of a mixture of two numbers.
+    share = alpha % 1
+    allowed = 5 * np.sqrt(share * (1 - share) / n)
+    assert abs(len(samples) / n - min(alpha, length)) <= allowed
+
+
+def test_longer_pieces_stand_anywhere():
+    n = 6000
+    samples, _ = cut_sequences(offsets_of([5] * n), np.random.RandomState(0), structure_alpha=4)
+    sizes = (samples[:, 1] - samples[:, 0]).reshape(n, 4)
+    assert_array_equal(sizes.sum(axis=1), 5)
+    # Each of the four places has the longer piece as often; five standard errors.
+    assert np.all(abs((sizes == 2).mean(axis=0) - 1 / 4) < 5 * np.sqrt(3 / 16 / n))
 
 
 def test_the_rest_is_left_at_either_end():

@@ -41,9 +41,10 @@ def run_step(step):
 # Kinds of steps of L-BFGS that come late.
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
+PIECES = {"mini_length": 2.5}, {"structure_alpha": 2.5}
 ONLINE = {
     "AROWTagger": [WATCHED, {"n_jobs": 2}],
-    "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, {"mini_length": 2.5}, WATCHED],
+    "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, *PIECES, WATCHED],
     "MIRATagger": [
         {"n_best": 3},
         {"n_best": 3, "search": "kbest"},

@@ -37,7 +37,7 @@ from .likelihood.proximal import descend_coordinates, model_rows, remember_step
 from .likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
 from .online.arow import HAMMING, ONE, ROOT, SHARE, Adaptive, ConfidentState, arow_epoch
-from .online.cut import cut
+from .online.cut import cut, cut_evenly
 from .online.loop import (
     N_PROGRESS,
     NORM,
@@ -159,6 +159,7 @@ __all__ = [
     "count_votes",
     "crf_epoch",
     "cut",
+    "cut_evenly",
     "decode_best",
     "decode_best_sparse",
     "decode_marginals",

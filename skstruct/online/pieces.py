@@ -25,9 +25,12 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
         Source of the cuts. Nothing is drawn where nothing is cut.
     mini_length : float, default=None
         Length of the pieces. If it is not an integer, lengths are a mixture of the two nearest
-        integers: 5.5 is as often 5 as 6.
+        integers: 5.5 is as often 5 as 6. The rest of a sequence is a shorter piece at either end,
+        so that the mean length of all pieces is below `mini_length`.
     structure_alpha : float, default=1.0
-        Number of pieces of each sequence, if `mini_length` is None; 1 cuts nothing.
+        Mean number of pieces of each sequence, if `mini_length` is None; 1 cuts nothing. Numbers
+        are a mixture of the two nearest integers. A sequence of fewer tokens is cut between all of
+        them.
 
     Returns
     -------
@@ -41,9 +44,12 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
     if mini_length is None and structure_alpha == 1:
         whole = np.ones_like(lengths)
         return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
-    target = np.full(len(lengths), float(mini_length)) if mini_length else lengths / structure_alpha
-    target = np.maximum(target, 1.0)
-    most = np.ceil(lengths / np.floor(target)).astype(np.int64)
+    if mini_length is None:
+        fewest = int(structure_alpha)
+        one_more = random_state.uniform(size=len(lengths)) < structure_alpha - fewest
+        n_pieces = np.minimum(fewest + one_more, lengths)
+        return kernels.cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
+    most = -(-lengths // int(mini_length))
     # One number for the end at which the short rest is left, and one for each length.
     n_draws = int(most.sum()) + len(lengths)
-    return kernels.cut(offsets, target, random_state.uniform(size=n_draws))
+    return kernels.cut(offsets, float(mini_length), random_state.uniform(size=n_draws))

@@ -97,11 +97,12 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Predict with the average of the weights after every sequence, not with the last ones. Only
         "sgd".
     structure_alpha : float, default=1.0
-        Structure regularisation: each epoch cuts each sequence anew at random, into about this
-        many pieces. 1 cuts nothing. Only "sgd".
+        Structure regularisation: each epoch cuts each sequence anew at random, into this many
+        pieces on average, of about equal length. 1 cuts nothing. Only "sgd".
     mini_length : float, default=None
         Length of the pieces, in place of their number, `structure_alpha`. 5.5 is a mixture of
-        lengths 5 and 6. The rest of a sequence is a shorter piece. Only "sgd".
+        lengths 5 and 6. The rest of a sequence is a shorter piece, so that the mean is lower.
+        Only "sgd".
     shuffle : bool, default=True
         Visit the sequences in a new random order in every epoch of "sgd".
     random_state : int, RandomState instance or None, default=None

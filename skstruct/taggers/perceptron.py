@@ -27,11 +27,11 @@ class PerceptronTagger(OnlineTagger):
         allows transitions from row to column where it is True. Other labellings have probability
         zero, in learning and in prediction, and weights of minus infinity.
     structure_alpha : float, default=1.0
-        Structure regularisation: each epoch cuts each sequence anew at random, into about this
-        many pieces. 1 cuts nothing.
+        Structure regularisation: each epoch cuts each sequence anew at random, into this many
+        pieces on average, of about equal length. 1 cuts nothing.
     mini_length : float, default=None
         Length of the pieces, in place of their number, `structure_alpha`. 5.5 is a mixture of
-        lengths 5 and 6. The rest of a sequence is a shorter piece.
+        lengths 5 and 6. The rest of a sequence is a shorter piece, so that the mean is lower.
     max_iter : int, default=100
         Largest number of epochs, passes over the training set.
     tol : float or None, default=1e-3
