@@ -7,8 +7,10 @@ interpreters, with other releases of numba, which compile in turn. `.ci/build-wh
 """
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -17,6 +19,16 @@ from setuptools.command.build_py import build_py
 
 BASELINES = os.environ.get("SKSTRUCT_BASELINES", "")
 PYTHONS = [sys.executable, *filter(None, os.environ.get("SKSTRUCT_PYTHONS", "").split(os.pathsep))]
+ROOT = Path(__file__).parent
+# Inline links to files of the repository.
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
+
+
+def description():
+    """Text of the README, with links that a package index can follow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return LINK.sub(rf"]({project['urls']['Source']}/blob/main/\1)", text)
 
 
 class BuildPy(build_py):
@@ -53,8 +65,13 @@ class BinaryDistribution(Distribution):
     """A distribution that is not pure where kernels are compiled."""
 
     def has_ext_modules(self):
-        """Whether there is machine code."""
+        """Tell if there is machine code."""
         return bool(BASELINES)
 
 
-setup(cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel}, distclass=BinaryDistribution)
+setup(
+    long_description=description(),
+    long_description_content_type="text/markdown",
+    cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel},
+    distclass=BinaryDistribution,
+)

@@ -1,34 +1,19 @@
 """Links between the pages that are written in Markdown."""
 
-import re
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
+from helpers.links import relative_targets
 
 ROOT = Path(__file__).parents[1]
 # Folders that building the documentation fills.
 GENERATED = {"_build", "auto_examples", "generated"}
-
-# Inline links and images, [text](target "title"), and reference definitions, [name]: target.
-INLINE = re.compile(r"\]\(\s*<?([^)\s>]+)")
-REFERENCE = re.compile(r"^\[[^\]]+\]:\s+<?([^\s>]+)", re.MULTILINE)
-CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-SCHEME = re.compile(r"[a-z][a-z+.-]*:", re.IGNORECASE)
 
 
 def find_pages():
     pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     pages += sorted((ROOT / "docs").rglob("*.md"))
     return [page for page in pages if GENERATED.isdisjoint(page.relative_to(ROOT).parts)]
-
-
-def relative_targets(text):
-    """Targets of the links in `text` that lead to files, without their anchors."""
-    text = CODE.sub("", text)
-    targets = INLINE.findall(text) + REFERENCE.findall(text)
-    targets = [unquote(target.partition("#")[0]) for target in targets if not SCHEME.match(target)]
-    return [target for target in targets if target]
 
 
 @pytest.mark.parametrize("page", find_pages(), ids=lambda page: str(page.relative_to(ROOT)))
