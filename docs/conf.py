@@ -5,12 +5,19 @@ otherwise only their source is shown.
 """
 
 import ast
+import sys
+import tomllib
 from importlib.util import resolve_name
 from pathlib import Path
 
 import skstruct
 from skstruct.datasets import fetch_conll2000
 from skstruct.solvers.registry import SOLVERS, support_table
+
+# The folder's own extensions.
+sys.path.insert(0, str(Path(__file__).parent))
+ROOT = Path(__file__).parents[1]
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 
 project = "skstruct"
 author = "The skstruct developers"
@@ -26,6 +33,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "external_links",
 ]
 templates_path = ["_templates"]
 exclude_patterns = [
@@ -106,14 +114,25 @@ html_theme_options = {
         "image_light": "_static/logo.svg",
         "image_dark": "_static/logo.svg",
     },
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
     "navbar_persistent": ["search-button-field"],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "edit-this-page"],
+    "icon_links": [
+        {"name": "Repository", "url": URLS["Source"], "icon": "fa-brands fa-github"},
+    ],
+    "use_edit_page_button": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_prev_next": True,
     "navigation_with_keys": False,
     "pygments_light_style": "tango",
+}
+
+html_context = {
+    "github_user": URLS["Source"].split("/")[-2],
+    "github_repo": URLS["Source"].split("/")[-1],
+    "github_version": "main",
+    "doc_path": "docs",
 }
 
 # Docstrings that `SequenceUnion` inherits refer to labels and terms of scikit-learn's own pages.
