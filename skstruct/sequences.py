@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.frames import FrameConversions
 from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import canonical, hstack, pack_matrix, read_only, unpack_matrix, vstack
@@ -15,7 +16,7 @@ __all__ = ["SequenceBatch"]
 
 
 @set_module("skstruct")
-class SequenceBatch:
+class SequenceBatch(FrameConversions):
     """A batch of sequences: all rows stacked in one matrix, with the offsets of the sequences.
 
     Sequence ``i`` owns the rows ``offsets[i]:offsets[i + 1]`` of `X`; the offsets start at
@@ -57,6 +58,7 @@ class SequenceBatch:
     See Also
     --------
     SequenceVectorizer : Make batches from sequences of feature dicts or attribute strings.
+    SequenceBatch.from_frame : Make a batch of a data frame with one token a row.
 
     Examples
     --------

@@ -29,6 +29,7 @@ FLOORS = [
     {"kernels.chain": 400},
     {"kernels.online": 400, "kernels.dual": 400, "kernels.rerank": 400, "kernels.templates": 400},
     {"kernels.likelihood": 400},
+    {"frames": 350},
     {"sequences": 400},
     {"input": 410, "decoding": 150},
     {"features": 400, "metrics": 400, "datasets": 400},
@@ -51,7 +52,7 @@ MOST_LINES_OF_A_BODY = 50
 
 # Modules that a program loads which imports one estimator, packages included. Kernels are loaded
 # when they are first called.
-MOST_LOADED = {"PerceptronTagger": 29, "CRFTagger": 44, "VRDAReranker": 19}
+MOST_LOADED = {"PerceptronTagger": 30, "CRFTagger": 45, "VRDAReranker": 20}
 
 # What is still to be put in order. Whoever does so takes it off the list.
 ARROWS_TO_TURN = set()

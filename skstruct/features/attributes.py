@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 from skstruct.features.arrays import is_vector
+from skstruct.frames import refuse_frame
 from skstruct.utils.messages import short_repr
 
 __all__ = ["iterate_level", "read_tokens"]
@@ -22,6 +23,7 @@ _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 def iterate_level(value, what, content):
     """Iterate over `value`, or raise an error if it cannot be a collection of `content`."""
+    refuse_frame(value)
     try:
         if not isinstance(value, (str, bytes, Mapping)):
             return iter(value)

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from skstruct.frames import refuse_frame
 from skstruct.utils.messages import short_repr
 
 __all__ = ["TokenColumns"]
@@ -160,8 +161,9 @@ def _look_up(number, items):
 
 
 def _iterate(X):
+    refuse_frame(X)
     try:
-        if not isinstance(X, (str, bytes, Mapping)) and not hasattr(X, "iloc"):
+        if not isinstance(X, (str, bytes, Mapping)):
             return iter(X)
     except TypeError:
         pass

@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from skstruct.frames import is_frame
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 
@@ -60,7 +61,7 @@ def read_format(X, n_features=None, n_transition_features=None):
     """
     if isinstance(X, SequenceBatch):
         return Format.BATCH, _finite(X)
-    if sp.issparse(X) or _is_frame(X):
+    if sp.issparse(X) or is_frame(X):
         return Format.ROWS, X
     X = _as_collection(X)
     if isinstance(X, Iterator):
@@ -84,10 +85,6 @@ def read_format(X, n_features=None, n_transition_features=None):
             "Reshape your data using array.reshape(-1, 1) if it has a single feature."
         )
     raise ValueError(f"X has {depth} dimensions, expected 2 or 3.")
-
-
-def _is_frame(X):
-    return hasattr(X, "columns") and hasattr(X, "shape")
 
 
 def _as_collection(X):
@@ -114,7 +111,7 @@ def _first_leaf(X):
 
     For an array of numbers or strings, any number or string.
     """
-    if sp.issparse(X) or _is_frame(X):
+    if sp.issparse(X) or is_frame(X):
         return 0.0, len(X.shape)
     if hasattr(X, "__array__"):
         X = np.asarray(X)
@@ -169,7 +166,7 @@ def _stack(X):
 
 def _column_names(X):
     """Names of the columns if sequences are data frames, which must have the same."""
-    columns = {i: list(frame.columns) for i, frame in enumerate(X) if _is_frame(frame)}
+    columns = {i: list(frame.columns) for i, frame in enumerate(X) if is_frame(frame)}
     first = next(iter(columns), None)
     for i, names in columns.items():
         if names != columns[first]:
@@ -309,7 +306,7 @@ def _flatten_sequences(y, offsets, name, partial):
     """Labels of all sequences, concatenated, and their dtype: None, for numpy to choose."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
-    y = _as_list(y.to_numpy() if _is_frame(y) else y)
+    y = _as_list(y.to_numpy() if is_frame(y) else y)
     _check_count(y, offsets, name)
     lengths = np.diff(offsets).tolist()
     if set(map(type, y)) <= {list, tuple} and list(map(len, y)) == lengths:

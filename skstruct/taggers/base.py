@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skstruct.features.mixin import FeatureInput
+from skstruct.frames import check_rows, is_frame
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.training_set import TrainingSet, batch_rows
@@ -214,6 +215,8 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
         if reset:
             self._forget("vectorizer_")
         if format is Format.ROWS:
+            if reset and is_frame(X):
+                check_rows(X)
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
             )

@@ -1,0 +1,338 @@
+"""Data frames with one token a row: to the rows of a batch, and back from its predictions."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from itertools import chain, compress, count, pairwise
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+
+from skstruct.utils.sparse import hstack
+
+__all__ = ["FrameConversions", "check_rows", "is_frame", "refuse_frame"]
+
+_KINDS = "expected strings, numbers or bools"
+_FROM_FRAME = 'SequenceBatch.from_frame(X, group="...") reads frames with one token a row'
+
+
+def is_frame(X):
+    """Return True for a data frame of pandas or polars, or one that looks like them."""
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def refuse_frame(X):
+    """Raise an error for a data frame where sequences are expected."""
+    if is_frame(X):
+        raise ValueError(
+            f"X is a data frame; expected a list of sequences. {_FROM_FRAME}, and a pandas or "
+            "polars series of lists is a list of sequences."
+        )
+
+
+def check_rows(X):
+    """Check a data frame whose rows are to be sequences of length one.
+
+    Raises
+    ------
+    ValueError
+        If a column has strings.
+
+    Warns
+    -----
+    UserWarning
+        Otherwise: most frames have one token a row, and longer sequences.
+    """
+    for name in X.columns:
+        values = X[name].to_numpy()
+        if values.dtype.kind in "OUST" and any(isinstance(value, str) for value in values.flat):
+            raise ValueError(
+                f"Column {name!r} of X has strings, and each row would be a sequence of length "
+                f"one. {_FROM_FRAME}."
+            )
+    warnings.warn(
+        f"Each row of the data frame X is a sequence of length one. {_FROM_FRAME}, as longer "
+        "sequences; pass X.to_numpy() if each row is a sequence.",
+        UserWarning,
+        stacklevel=7,
+    )
+
+
+class FrameConversions:
+    """Mixin of `SequenceBatch`: batches of data frames, and data frames of predictions."""
+
+    @classmethod
+    def from_frame(cls, frame, group, *, columns=None, label=None, feature_names=None):
+        """Make a batch of a data frame of pandas or polars that has one token a row.
+
+        Rows with the same value in the column `group` are a sequence. Sequences come in the order
+        of their first rows, and rows keep their order. A sequence may be scattered over the frame.
+
+        Parameters
+        ----------
+        frame : data frame of shape (n_rows, n_columns)
+            One row for each token.
+        group : str or list of str
+            The column that tells sequences apart, such as the number of the document; or several
+            columns, whose combinations do.
+        columns : list of str, default=None
+            The columns with features. By default, all but `group` and `label`. Numbers and bools
+            become one feature with the name of the column. Strings become one feature for each
+            value, ``"token:the"``; where a string or a bool is missing, the token has no such
+            feature.
+        label : str, default=None
+            The column of the labels: strings or integers. A missing label is None, for taggers
+            that learn from partly labelled sequences.
+        feature_names : array-like of str, default=None
+            The features to make, such as ``tagger.feature_names_in_`` for new tokens. Values that
+            are not among them are ignored. By default, those that occur in the frame.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            With feature names. Dense if all features are numbers or bools, else sparse.
+        labels : list of list of str or int
+            Labels of each sequence. Only if `label` is given.
+
+        Raises
+        ------
+        ValueError
+            If the frame has no rows or lacks a column, a value is of another type, a number or a
+            group is missing, or `feature_names` has features of other columns.
+
+        See Also
+        --------
+        SequenceBatch.to_frame : Labels or probabilities as columns beside the frame.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skstruct import CRFTagger, SequenceBatch
+        >>> frame = pd.DataFrame({
+        ...     "doc_id": [1, 1, 2, 2],
+        ...     "token": ["the", "cat", "the", "dog"],
+        ...     "label": ["DET", "NOUN", "DET", "NOUN"],
+        ... })
+        >>> X, y = SequenceBatch.from_frame(frame, "doc_id", label="label")
+        >>> X.feature_names
+        array(['token:cat', 'token:dog', 'token:the'], dtype=object)
+        >>> y
+        [['DET', 'NOUN'], ['DET', 'NOUN']]
+        >>> tagger = CRFTagger().fit(X, y)
+        >>> SequenceBatch.to_frame(tagger.predict(X), frame, "doc_id")
+          predicted
+        0       DET
+        1      NOUN
+        2       DET
+        3      NOUN
+        """
+        order, offsets = _grouped(frame, group)
+        if columns is None:
+            other = {label, *_as_names(group)}
+            columns = [name for name in frame.columns if name not in other]
+        X, names = _read_features(frame, _as_names(columns), feature_names)
+        batch = cls(X[order], offsets, feature_names=names)
+        if label is None:
+            return batch
+        labels = _read_labels(frame, label)
+        labels = list(map(labels.__getitem__, order.tolist()))
+        ends = offsets.tolist()
+        return batch, [labels[a:b] for a, b in pairwise(ends)]
+
+    @staticmethod
+    def to_frame(values, frame, group, *, names="predicted"):
+        """Put labels or probabilities of sequences into a data frame beside that of the tokens.
+
+        Parameters
+        ----------
+        values : sequence of array-like
+            The output of `predict` or `predict_proba` for ``SequenceBatch.from_frame(frame,
+            group)``.
+        frame : data frame of shape (n_rows, n_columns)
+            The frame of the tokens, of pandas or polars.
+        group : str or list of str
+            The column or columns that tell sequences apart, as in `from_frame`.
+        names : str or list of str, default="predicted"
+            Name of the column of the labels, or the names of the columns of probabilities, such
+            as ``tagger.classes_``.
+
+        Returns
+        -------
+        predictions : data frame of shape (n_rows, n_names)
+            A frame of the same library, with the rows in the order of `frame` and, in pandas, its
+            index.
+
+        Raises
+        ------
+        ValueError
+            If the sequences of `values` and those of the frame differ in number or length, or
+            `names` has not one name for each column.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skstruct import SequenceBatch
+        >>> frame = pd.DataFrame({"doc_id": [1, 2, 1], "token": ["the", "a", "cat"]})
+        >>> frame.join(SequenceBatch.to_frame([["DET", "NOUN"], ["DET"]], frame, "doc_id"))
+           doc_id token predicted
+        0       1   the       DET
+        1       2     a       DET
+        2       1   cat      NOUN
+        """
+        order, offsets = _grouped(frame, group)
+        lengths = np.diff(offsets)
+        if len(values) != len(lengths):
+            raise ValueError(
+                f"The frame has {len(lengths)} sequences, but there are predictions for "
+                f"{len(values)}."
+            )
+        for i, (sequence, length) in enumerate(zip(values, lengths, strict=True)):
+            if len(sequence) != length:
+                raise ValueError(
+                    f"Sequence {i} has {length} rows in the frame, but {len(sequence)} predictions."
+                )
+        rows = np.empty(len(order), dtype=np.int64)
+        rows[order] = np.arange(len(order))
+        names = [names] if isinstance(names, str) else [str(name) for name in names]
+        if np.ndim(values[0]) == 2:
+            found = list(np.concatenate(values)[rows].T)
+        else:
+            labels = list(chain.from_iterable(values))
+            found = [list(map(labels.__getitem__, rows.tolist()))]
+        if len(names) != len(found):
+            raise ValueError(f"names has {len(names)} name(s), but there are {len(found)} columns.")
+        index = {"index": frame.index} if hasattr(frame, "index") else {}
+        return type(frame)(dict(zip(names, found, strict=True)), **index)
+
+
+def _as_names(names):
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _column(frame, name):
+    """A column of a frame, and where it has no value."""
+    if name not in frame.columns:
+        raise ValueError(f"The frame has no column {name!r}; it has {list(frame.columns)}.")
+    column = frame[name]
+    if len(column.shape) != 1:
+        raise ValueError(f"The frame has several columns with the name {name!r}.")
+    missing = column.isna() if hasattr(column, "isna") else column.is_null()
+    return column, np.asarray(missing, dtype=bool)
+
+
+def _grouped(frame, group):
+    """Order that puts the rows of each group together, and the offsets of the groups."""
+    if not is_frame(frame):
+        raise ValueError(f"Expected a data frame of pandas or polars, got {type(frame).__name__}.")
+    if frame.shape[0] == 0:
+        raise ValueError("The data frame has no rows: at least one token is required.")
+    keys = []
+    for name in _as_names(group):
+        column, missing = _column(frame, name)
+        if missing.any():
+            raise ValueError(f"Row {int(np.argmax(missing))}: the group {name!r} is missing.")
+        keys.append(column.to_numpy().tolist())
+    if not keys:
+        raise ValueError("group is empty; expected the name of a column, or several.")
+    number = defaultdict(count().__next__)
+    keys = keys[0] if len(keys) == 1 else zip(*keys, strict=True)
+    codes = np.fromiter(map(number.__getitem__, keys), np.int64, frame.shape[0])
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    return np.argsort(codes, kind="stable"), offsets
+
+
+def _read_features(frame, columns, wanted):
+    """Matrix of the features in columns, in the order of the rows, and their names."""
+    if not columns:
+        raise ValueError("The frame has no column with features: pass columns.")
+    read = {}
+    for name in columns:
+        if not isinstance(name, str):
+            raise ValueError(f"The name {name!r} of a column is not a string.")
+        read[name] = _read_feature(frame, name)
+    names = list(chain.from_iterable(found for _, found in read.values()))
+    X = hstack([block for block, _ in read.values()])
+    if wanted is None:
+        return X, names
+    wanted = list(wanted)
+    texts = tuple(f"{name}:" for name, (block, _) in read.items() if sp.issparse(block))
+    known = set(names)
+    for name in wanted:
+        if name not in known and not (isinstance(name, str) and name.startswith(texts)):
+            raise ValueError(f"The columns {columns} do not have the feature {name!r}.")
+    return _select(X, names, wanted), wanted
+
+
+def _select(X, names, wanted):
+    """The columns of X with the wanted names; zeros where there is none."""
+    position = dict(zip(names, range(len(names)), strict=True))
+    found = [(position[name], i) for i, name in enumerate(wanted) if name in position]
+    sources, targets = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    shape = len(names), len(wanted)
+    choice = sp.csr_matrix((np.ones(len(found)), (sources, targets)), shape=shape)
+    return X @ choice
+
+
+def _read_feature(frame, name):
+    """Matrix of the features of one column, and their names."""
+    column, missing = _column(frame, name)
+    values = column.to_numpy()
+    if values.dtype.kind in "iuf":
+        return _as_numbers(values, missing, name)
+    if values.dtype.kind == "b" and not missing.any():
+        return values[:, None].astype(np.float64), [name]
+    present = list(compress(values.tolist(), ~missing))
+    kinds = set(map(type, present))
+    if kinds and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        rows = np.flatnonzero(~missing)
+        return _scattered(np.array(present, float), np.zeros(len(rows), int), rows, values, [name])
+    if kinds and all(issubclass(kind, Real) for kind in kinds):
+        return _as_numbers(values, missing, name)
+    for row, value in zip(np.flatnonzero(~missing).tolist(), present, strict=True):
+        if not isinstance(value, str):
+            raise ValueError(f"Row {row}: the value of {name!r} is {value!r}; {_KINDS}.")
+    distinct = sorted(set(present))
+    code = dict(zip(distinct, range(len(distinct)), strict=True))
+    codes = np.fromiter(map(code.__getitem__, present), np.int64, len(present))
+    names = [f"{name}:{value}" for value in distinct]
+    return _scattered(np.ones(len(codes)), codes, np.flatnonzero(~missing), values, names)
+
+
+def _as_numbers(values, missing, name):
+    if missing.any():
+        values = np.where(missing, np.nan, values)
+    numbers = values.astype(np.float64)
+    wrong = ~np.isfinite(numbers)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"Row {row}: the number {name!r} is missing or infinite; fill in a number, or make "
+            "the column one of strings, which may be missing."
+        )
+    return numbers[:, None], [name]
+
+
+def _scattered(data, indices, rows, values, names):
+    """CSR matrix with at most one entry in each row."""
+    counts = np.zeros(len(values), dtype=np.int64)
+    counts[rows] = 1
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return sp.csr_matrix((data, indices, indptr), shape=(len(values), len(names))), names
+
+
+def _read_labels(frame, name):
+    """Labels in the order of the rows, None where they are missing."""
+    column, missing = _column(frame, name)
+    labels = [None if lacks else value for value, lacks in zip(column, missing, strict=True)]
+    if column.to_numpy().dtype.kind == "f":
+        # Integers beside missing values are floats in pandas.
+        whole = [label is None or float(label).is_integer() for label in labels]
+        if not all(whole):
+            row = whole.index(False)
+            raise ValueError(
+                f"Row {row}: the label {labels[row]!r} is neither a string nor an integer."
+            )
+        labels = [None if label is None else int(label) for label in labels]
+    return labels
