@@ -2,9 +2,9 @@
 Tag tokens in a data frame
 ==========================
 
-Tokens often come as a data frame: one token a row, with columns for the document, the token, what is
-known about it and its label. In this example a tagger learns from such a frame, and its predictions
-become columns of the frame, where pandas can count the errors.
+Tokens often come as a data frame: one token a row, with columns for the document, the token and its
+label. In this example a tagger learns from such a frame, and its predictions become columns of the
+frame, where pandas can count the errors.
 """
 
 # %%
@@ -33,8 +33,8 @@ frame.head(8)
 # %%
 # Features are columns
 # --------------------
-# Strings become a feature for each value; bools and numbers are features themselves. What pandas can
-# compute for all rows at once needs no loop. ``groupby(...).shift`` moves a column to the tokens
+# Strings become a feature for each value; bools and numbers are features themselves. pandas
+# computes them for all rows at once. ``groupby(...).shift`` moves a column to the tokens
 # before and after; where there is none, the value is missing and the token has no such feature.
 
 frame["row"] = np.arange(len(frame))
