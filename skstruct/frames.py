@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.utils.messages import short_repr
 from skstruct.utils.sparse import hstack
 
 __all__ = ["FrameConversions", "check_rows", "is_frame", "refuse_frame"]
@@ -292,7 +293,7 @@ def _read_feature(frame, name):
         return _as_numbers(values, missing, name)
     for row, value in zip(np.flatnonzero(~missing).tolist(), present, strict=True):
         if not isinstance(value, str):
-            raise ValueError(f"Row {row}: the value of {name!r} is {value!r}; {_KINDS}.")
+            raise ValueError(f"Row {row}: the value of {name!r} is {short_repr(value)}; {_KINDS}.")
     distinct = sorted(set(present))
     code = dict(zip(distinct, range(len(distinct)), strict=True))
     codes = np.fromiter(map(code.__getitem__, present), np.int64, len(present))
@@ -332,7 +333,7 @@ def _read_labels(frame, name):
         if not all(whole):
             row = whole.index(False)
             raise ValueError(
-                f"Row {row}: the label {labels[row]!r} is neither a string nor an integer."
+                f"Row {row}: label {short_repr(labels[row])} is neither a string nor an integer."
             )
         labels = [None if label is None else int(label) for label in labels]
     return labels

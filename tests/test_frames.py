@@ -160,7 +160,7 @@ def test_strings_of_every_type():
         (
             {"label": [0.5, 1, 1, 1, 1]},
             {"group": "doc_id", "label": "label"},
-            "Row 0: the label 0.5",
+            "Row 0: label 0.5",
         ),
     ],
 )

@@ -562,7 +562,7 @@ def test_errors_name_the_sequence(score, y_true, y_pred, message):
 @pytest.mark.parametrize(
     ("label", "scheme", "message"),
     [
-        (7, "conlleval", "y_pred[2] has the label 7: chunk labels must be str"),
+        (7, "conlleval", "y_pred[2] has the label 7: labels of chunks must be str"),
         (
             "NP",
             "conlleval",

@@ -1,22 +1,18 @@
 """Reader for column files with one token per line: the CoNLL formats and similar ones."""
 
 import gzip
-import re
 import zlib
-from functools import partial
 from itertools import chain, islice, takewhile
 from numbers import Integral
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 
-from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks
+from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks, splitter
 from skstruct.utils.garbage import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["iter_conll", "read_conll"]
+__all__ = ["iter_conll", "parsed_lines", "read_conll"]
 
-# Not str.split, which also splits at no-break spaces; these occur inside tokens.
-_split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
 # Distinct lines whose tokens a stream caches: in text, most lines repeat early ones.
 _REMEMBERED = 1 << 16
 
@@ -54,8 +50,7 @@ def read_conll(
         Separator of the columns, by default any run of spaces and tabs. With a separator such as
         ``"\t"``, a token may contain spaces or be empty.
     comment : str, default=None
-        Prefix of lines to skip, such as ``"#"`` in CoNLL-U files. By default, there are no
-        comments.
+        Prefix of lines to skip, such as ``"#"``. By default, there are no comments.
     skip_docstart : bool, default=True
         Read a line whose first column is ``-DOCSTART-`` as a boundary between documents, as in the
         CoNLL files, instead of as a token.
@@ -79,6 +74,8 @@ def read_conll(
     See Also
     --------
     iter_conll : Read sequence by sequence.
+    read_conllu : Read CoNLL-U files.
+    write_conll : Write column files.
 
     Examples
     --------
@@ -96,7 +93,15 @@ def read_conll(
     >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
     [['He', 'sleeps']]
     """
-    parsed = _parsed(path_or_file, columns, label, encoding, separator, comment, skip_docstart)
+    parsed = parsed_lines(
+        path_or_file,
+        columns=columns,
+        label=label,
+        encoding=encoding,
+        separator=separator,
+        skip=_starting_with(comment),
+        skip_docstart=skip_docstart,
+    )
     with collector_paused():
         tokens, labels = map(list, zip(*parsed, strict=True))
     return tokens, None if label is None else labels
@@ -173,8 +178,15 @@ def iter_conll(
         raise ValueError(
             f"batch_size must be None or a positive integer, got {short_repr(batch_size)}."
         )
-    sequences = _parsed(
-        path_or_file, columns, label, encoding, separator, comment, skip_docstart, _REMEMBERED
+    sequences = parsed_lines(
+        path_or_file,
+        columns=columns,
+        label=label,
+        encoding=encoding,
+        separator=separator,
+        skip=_starting_with(comment),
+        skip_docstart=skip_docstart,
+        remembered=_REMEMBERED,
     )
     return sequences if batch_size is None else _batched(sequences, batch_size, label is not None)
 
@@ -185,37 +197,54 @@ def _batched(sequences, batch_size, labelled):
         yield tokens, labels if labelled else None
 
 
-def _parsed(
-    source, columns, label, encoding, separator, comment, skip_docstart, remembered=float("inf")
+def _starting_with(comment):
+    """Function that is true of comments; None without them."""
+    return None if comment is None else methodcaller("startswith", comment)
+
+
+def parsed_lines(
+    source, *, encoding="utf-8", skip=None, label=None, remembered=float("inf"), **layout
 ):
-    """Yield tokens and labels of each sequence, caching about `remembered` distinct lines."""
-    name, blocks = open_line_blocks(source, encoding)
-    tokens = _Tokens(name, columns, label, separator, skip_docstart)
-    before, labels_before = [], []
-    for block in chain(blocks, [[""]]):
-        if len(tokens) > remembered:
-            tokens.forget()
-        tokens.enter(block)
-        lines, error = block, None
-        if comment is not None:
-            lines = [line for line in block if not line.startswith(comment)]
-        try:
-            found = list(map(tokens.__getitem__, lines))
-        except ValueError as bad_line:
-            lines, error = list(takewhile(tokens.__contains__, lines)), bad_line
-            found = list(map(tokens.__getitem__, lines))
-        labels = list(map(tokens.labels.__getitem__, lines))
-        start = 0
-        for end in [i for i, token in enumerate(found) if token is None]:
-            if start < end or before:
-                sequence = before + found[start:end]
-                yield sequence, None if label is None else labels_before + labels[start:end]
-                before, labels_before = [], []
-            start = end + 1
-        before += found[start:]
-        labels_before += labels[start:]
-        if error is not None:
-            raise error
+    """Yield tokens and labels of each sequence of a file.
+
+    Parameters
+    ----------
+    source : str, path-like, file object or iterable of lines
+    encoding : str
+    skip : callable, default=None
+        Tells lines to skip.
+    label : int or None
+        Column of the label.
+    remembered : float
+        Distinct lines to cache, about.
+    **layout
+        Of the columns, for `_Tokens`.
+
+    Yields
+    ------
+    tokens, labels : list
+        Labels are None if `label` is.
+    """
+    with open_line_blocks(source, encoding) as (name, blocks):
+        tokens = _Tokens(name, label, **layout)
+        before, labels_before = [], []
+        for block in chain(blocks, [[""]]):
+            if len(tokens) > remembered:
+                tokens.forget()
+            tokens.enter(block)
+            lines = block if skip is None else [line for line in block if not skip(line)]
+            found, labels, error = tokens.read(lines)
+            start = 0
+            for end in [i for i, token in enumerate(found) if token is None]:
+                if start < end or before:
+                    sequence = before + found[start:end]
+                    yield sequence, None if label is None else labels_before + labels[start:end]
+                    before, labels_before = [], []
+                start = end + 1
+            before += found[start:]
+            labels_before += labels[start:]
+            if error is not None:
+                raise error
     if tokens.width is None:
         raise ValueError(f"{name}: the file has no tokens")
 
@@ -227,14 +256,18 @@ class _Tokens(dict):
     are the same object.
     """
 
-    def __init__(self, name, columns, label, separator, skip_docstart):
+    def __init__(
+        self, name, label, *, columns, separator, skip_docstart=False, width=None, unknown=None
+    ):
         super().__init__()
         self.labels = {}
         self.width = None
+        self._wanted_width = width
+        self._unknown = unknown
         self._name = name
         self._columns = columns
         self._label = label
-        self._split = _split_at_blanks if separator is None else partial(_split_at, separator)
+        self._split = splitter(separator)
         self._skip_docstart = skip_docstart
         self._same = {}
         self._block, self._n_lines = [], 0
@@ -243,6 +276,15 @@ class _Tokens(dict):
         """Move on to the next block of lines."""
         self._n_lines += len(self._block)
         self._block = block
+
+    def read(self, lines):
+        """Tokens and labels of lines up to the first bad one, and the error about it or None."""
+        try:
+            found, error = list(map(self.__getitem__, lines)), None
+        except ValueError as bad_line:
+            lines, error = list(takewhile(self.__contains__, lines)), bad_line
+            found = list(map(self.__getitem__, lines))
+        return found, list(map(self.labels.__getitem__, lines)), error
 
     def forget(self):
         """Clear the cache."""
@@ -267,12 +309,19 @@ class _Tokens(dict):
         label = None if self._label is None else fields[self._label]
         if label == "":
             raise ValueError(f"{self._place(line)}: the label is empty: {line!r}")
+        if label is not None and label == self._unknown:
+            label = None
         token = self._take(fields)
         self[line] = token = same(token, token)
         self.labels[line] = label
         return token
 
     def _set_layout(self, line, width):
+        if self._wanted_width not in (None, width):
+            raise ValueError(
+                f"{self._place(line)}: {_columns(width)}, but {self._wanted_width} are expected, "
+                f"separated by tabs: {line!r}"
+            )
         label, columns = _resolved(self._columns, self._label, width, self._place(line))
         self.width, self._label = width, label
         self._first = self._number(line)
@@ -296,12 +345,6 @@ def unpacked(content, name):
         return gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{name}: the gzip data is truncated or damaged ({error})") from error
-
-
-def _split_at(separator, line):
-    # Trailing blanks are noise, but a trailing separator precedes an empty column.
-    stripped = line.rstrip(" ") if separator.strip(" ") else line
-    return stripped.split(separator) if stripped.strip() else []
 
 
 def _resolved(columns, label, width, where):

@@ -5,19 +5,36 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import zlib
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import chain
 
-__all__ = ["GZIP_MAGIC", "open_line_blocks"]
+__all__ = ["GZIP_MAGIC", "open_line_blocks", "splitter"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 _PIECE = 1 << 16
 # Window bits of zlib for data with a gzip header.
 _GZIP_WINDOW = 31
+# Not str.split, which also splits at no-break spaces; these occur inside tokens.
+_split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
 
 
+def splitter(separator):
+    """Make the function that splits a line into columns; at blanks if `separator` is None."""
+    return _split_at_blanks if separator is None else partial(_split_at, separator)
+
+
+def _split_at(separator, line):
+    # Trailing blanks are noise, but a trailing separator precedes an empty column.
+    stripped = line.rstrip(" ") if separator.strip(" ") else line
+    return stripped.split(separator) if stripped.strip() else []
+
+
+@contextmanager
 def open_line_blocks(source, encoding):
-    """Open a source of text, and iterate over lists of its lines.
+    """Context in which a source of text is open, to iterate over lists of its lines.
 
     Parameters
     ----------
@@ -26,29 +43,24 @@ def open_line_blocks(source, encoding):
     encoding : str
         Encoding of bytes.
 
-    Returns
-    -------
+    Yields
+    ------
     name : str
         Name of the source, for messages.
     blocks : iterator of list of str
         Lines read at a time; a single one from an iterable of lines. Line ends of any kind and a
-        byte order mark are stripped. A file given by its path is open until the iterator ends.
-        Raises ValueError for bytes that are not in the encoding, and for damaged gzip data.
+        byte order mark are stripped. Raises ValueError for bytes that are not in the encoding, and
+        for damaged gzip data.
     """
-    if hasattr(source, "read"):
-        name = str(getattr(source, "name", "<file object>"))
-        pieces = iter(lambda: source.read(_PIECE) or None, None)
-    elif isinstance(source, (str, os.PathLike)):
-        name, pieces = os.fspath(source), _pieces_of_file(open(source, "rb"))  # noqa: SIM115
-    else:
-        name, pieces = "<lines>", map(_ended, source)
-    return name, _line_blocks(_texts(pieces, encoding, name))
-
-
-def _pieces_of_file(file):
-    with file:
-        while piece := file.read(_PIECE):
-            yield piece
+    is_path = isinstance(source, (str, os.PathLike))
+    # A file object or an iterable stays open: it is the caller's.
+    with open(source, "rb") if is_path else nullcontext(source) as file:
+        if hasattr(file, "read"):
+            name = os.fspath(source) if is_path else str(getattr(file, "name", "<file object>"))
+            pieces = iter(lambda: file.read(_PIECE) or None, None)
+        else:
+            name, pieces = "<lines>", map(_ended, file)
+        yield name, _line_blocks(_texts(pieces, encoding, name))
 
 
 def _ended(line):

@@ -108,6 +108,11 @@ def _split_label(label, scheme, name):
     letters = "".join(_OPENS_AND_CLOSES.get(scheme, "BI"))
     letter, dash, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
     if label != "O" and not (len(letter) == 1 and letter in letters):
+        if not isinstance(label, str):
+            raise ValueError(
+                f"Class {label!r} does not fit {name}, whose labels are strings: "
+                "skstruct.datasets.labels_from_ids replaces numbers by names."
+            )
         raise ValueError(
             f"Class {label!r} does not fit {name}, whose labels are O, and the letters "
             f"{', '.join(letters)}, alone or followed by '-' and a type."

@@ -21,7 +21,10 @@ from skstruct.frames import is_frame
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 
-__all__ = ["Format", "encode_labels", "place", "read_format", "shape_predictions"]
+__all__ = ["NO_LABEL", "Format", "encode_labels", "place", "read_format", "shape_predictions"]
+
+# The number that stands for "no label" in datasets, as in the losses of PyTorch.
+NO_LABEL = -100
 
 
 class Format(Enum):
@@ -357,6 +360,11 @@ def _check_label_types(labels, offsets, partial):
     wrong = {kind for kind in set(map(type, labels)) if not issubclass(kind, allowed)}
     wrong -= {type(None)} if partial else set()
     if not wrong:
+        if allowed is not str and NO_LABEL in labels:
+            raise ValueError(
+                f"{place(offsets, labels.index(NO_LABEL))}: {NO_LABEL} stands for no label; "
+                "skstruct.datasets.labels_from_ids replaces it by None."
+            )
         return
     row = next(row for row, label in enumerate(labels) if type(label) in wrong)
     if isinstance(labels[row], (str, Integral, np.bool_)):

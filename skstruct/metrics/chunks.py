@@ -26,6 +26,9 @@ _PREFIXES = {
     "BIOES": "BIES",
     "BILOU": "BILU",
 }
+_MUST_BE_STRINGS = (
+    "labels of chunks must be str; skstruct.datasets.labels_from_ids replaces numbers by names"
+)
 
 
 class _Chunks(NamedTuple):
@@ -51,7 +54,7 @@ def chunks_of(labels, scheme):
     labels = as_list(labels)
     # With an offset for every label, errors name the position in the sequence.
     tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
-    check_types(tokens, str, "chunk labels must be str")
+    check_types(tokens, str, _MUST_BE_STRINGS)
     types, (coded,) = _encode([tokens], scheme)
     chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
     names = [types[kind] for kind in chunks.kinds]
@@ -142,7 +145,7 @@ def count_chunks_of_sequences(y_true, y_pred, scheme):
 def _find_pair(y_true, y_pred, scheme):
     """Types, lengths of the sequences, and the correct, predicted and true chunks."""
     check_choice("scheme", scheme, tuple(_PREFIXES))
-    pair = stack_pair(y_true, y_pred, str, "chunk labels must be str")
+    pair = stack_pair(y_true, y_pred, str, _MUST_BE_STRINGS)
     types, coded = _encode(pair, scheme)
     lengths = np.diff(pair[0].offsets)
     is_first = np.zeros(len(pair[0].labels), dtype=bool)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.input.formats import NO_LABEL
 from skstruct.utils.messages import short_repr
 
 __all__ = [
@@ -141,5 +142,8 @@ def compare_tokens(y_true, y_pred, *, partial=False):
         labels = [0 if label is None else label for label in pair[0].labels]
         pair = pair[0]._replace(labels=labels), pair[1]
     true, pred = _check_pair(*pair, numbers, "labels must be str or numbers")
+    if NO_LABEL in true.labels:
+        replaced = "skstruct.datasets.labels_from_ids replaces it by None"
+        true.fail(true.labels.index(NO_LABEL), f"it stands for no label; {replaced}")
     hit = np.fromiter(map(eq, true.labels, pred.labels), bool, n)
     return hit, np.diff(true.offsets), known

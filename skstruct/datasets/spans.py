@@ -1,0 +1,192 @@
+"""Spans of characters as labels of tokens, and back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+
+from skstruct.metrics.chunks import chunks_of
+from skstruct.utils.options import check_choice
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["find_tokens", "labels_to_spans", "spans_to_labels"]
+
+# Letters of the first, inner, last and only token of a chunk.
+_LETTERS = {"IOB2": "BIIB", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
+_ALIGNMENTS = ("strict", "expand", "contract")
+
+
+@set_module("skstruct.datasets")
+def find_tokens(text, tokens):
+    """Find the characters of each token in a text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    tokens : sequence of str
+        Its tokens, in order. Only blanks may stand between them.
+
+    Returns
+    -------
+    offsets : list of tuple (start, end)
+        ``text[start:end]`` is the token.
+
+    Raises
+    ------
+    ValueError
+        If a token is empty, or is not what comes next in the text.
+
+    Examples
+    --------
+    >>> from skstruct.datasets import find_tokens
+    >>> find_tokens("Rue de Rivoli, 5", ["Rue", "de", "Rivoli", ",", "5"])
+    [(0, 3), (4, 6), (7, 13), (13, 14), (15, 16)]
+    """
+    offsets, end = [], 0
+    for t, token in enumerate(tokens):
+        start = text.find(token, end) if token else -1
+        if start < 0 or text[end:start].strip():
+            raise ValueError(
+                f"Token {t}, {token!r}, is not what comes next in the text: "
+                f"{text[end : end + 20]!r}."
+            )
+        end = start + len(token)
+        offsets.append((start, end))
+    return offsets
+
+
+@set_module("skstruct.datasets")
+def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
+    """Turn spans of characters into labels of tokens.
+
+    Parameters
+    ----------
+    spans : sequence of tuple (start, end, type)
+        Characters of each chunk in the text, and its type; in any order, not overlapping.
+    offsets : sequence of tuple (start, end)
+        Characters of each token, in order: from `find_tokens` or a tokeniser.
+    scheme : {"IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="IOB2"
+        Scheme of the labels.
+    alignment : {"strict", "expand", "contract"}, default="strict"
+        What to do with a span that does not begin and end where tokens do: raise an error, or take
+        all tokens that it touches ("expand") or contains ("contract"). Without such a token there
+        is no chunk.
+
+    Returns
+    -------
+    labels : list of str
+        One for each token, ``"O"`` outside of all spans.
+
+    Raises
+    ------
+    ValueError
+        If a span is empty, two spans have a character or a token in common, or `alignment` is
+        "strict" and a span does not begin and end where tokens do; or if tokens overlap.
+
+    See Also
+    --------
+    labels_to_spans : The inverse.
+
+    Examples
+    --------
+    >>> from skstruct.datasets import find_tokens, spans_to_labels
+    >>> offsets = find_tokens("Rue de Rivoli, 5", ["Rue", "de", "Rivoli", ",", "5"])
+    >>> spans_to_labels([(0, 13, "street"), (15, 16, "number")], offsets, scheme="IOBES")
+    ['B-street', 'I-street', 'E-street', 'O', 'S-number']
+    """
+    check_choice("scheme", scheme, ("IOB1", *_LETTERS))
+    check_choice("alignment", alignment, _ALIGNMENTS)
+    offsets = _checked_offsets(offsets)
+    labels, taken, kind_before = ["O"] * len(offsets), 0, None
+    for start, end, kind in _checked_spans(spans):
+        first, stop = _tokens_of(start, end, offsets, alignment)
+        if first >= stop:
+            continue
+        if first < taken:
+            raise ValueError(f"The span {(start, end, kind)} has a token in common with another.")
+        letters = _letters(stop - first, scheme, first == taken > 0 and kind == kind_before)
+        labels[first:stop] = [f"{letter}-{kind}" for letter in letters]
+        taken, kind_before = stop, kind
+    return labels
+
+
+@set_module("skstruct.datasets")
+def labels_to_spans(labels, offsets, *, scheme="conlleval"):
+    """Turn the labels of tokens into spans of characters.
+
+    Parameters
+    ----------
+    labels : sequence of str, of shape (length,)
+        Labels of the tokens.
+    offsets : sequence of tuple (start, end)
+        Characters of each token, in order.
+    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+        Scheme of the labels, as in :func:`~skstruct.metrics.extract_chunks`.
+
+    Returns
+    -------
+    spans : list of tuple (start, end, type)
+        Characters and type of each chunk, in order.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer labels than tokens, or a label is not one of the scheme's.
+
+    See Also
+    --------
+    spans_to_labels : The inverse.
+
+    Examples
+    --------
+    >>> from skstruct.datasets import labels_to_spans
+    >>> labels_to_spans(["B-street", "I-street", "O"], [(0, 3), (4, 10), (10, 11)])
+    [(0, 10, 'street')]
+    """
+    offsets = _checked_offsets(offsets)
+    if len(labels) != len(offsets):
+        raise ValueError(f"{len(labels)} labels, but {len(offsets)} tokens.")
+    return [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in chunks_of(labels, scheme)]
+
+
+def _checked_offsets(offsets):
+    offsets = [(int(start), int(end)) for start, end in offsets]
+    for t, (start, end) in enumerate(offsets):
+        if start >= end or (t and start < offsets[t - 1][1]):
+            raise ValueError(f"Token {t}, {(start, end)}, is empty or overlaps the one before.")
+    return offsets
+
+
+def _checked_spans(spans):
+    """Spans in order, none of which is empty or overlaps another."""
+    spans = sorted((tuple(span) for span in spans), key=lambda span: span[:2])
+    for span in spans:
+        if span[0] >= span[1]:
+            raise ValueError(f"The span {span} is empty.")
+    for before, span in pairwise(spans):
+        if span[0] < before[1]:
+            raise ValueError(f"The spans {before} and {span} overlap.")
+    return spans
+
+
+def _tokens_of(start, end, offsets, alignment):
+    """First token of a span, and the one after its last."""
+    starts, ends = [a for a, _ in offsets], [b for _, b in offsets]
+    if alignment == "contract":
+        return bisect_left(starts, start), bisect_right(ends, end)
+    first, stop = bisect_right(ends, start), bisect_left(starts, end)
+    aligned = first < stop and starts[first] == start and ends[stop - 1] == end
+    if alignment == "strict" and not aligned:
+        raise ValueError(
+            f"The span from {start} to {end} does not begin and end where tokens do: pass "
+            "alignment='expand' or 'contract', or other tokens."
+        )
+    return first, stop
+
+
+def _letters(length, scheme, follows_its_kind):
+    if scheme == "IOB1":
+        return ("B" if follows_its_kind else "I") + "I" * (length - 1)
+    first, inner, last, only = _LETTERS[scheme]
+    return only if length == 1 else first + inner * (length - 2) + last

@@ -1,0 +1,165 @@
+"""Labels as numbers and as spans of characters, and back."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skstruct import CRFTagger, metrics
+from skstruct.datasets import (
+    find_tokens,
+    labels_from_ids,
+    labels_to_ids,
+    labels_to_spans,
+    spans_to_labels,
+)
+
+NAMES = ["O", "B-PER", "I-PER"]
+SCHEMES = ["IOB1", "IOB2", "IOBES", "BIOES", "BILOU"]
+
+
+@given(st.lists(st.lists(st.sampled_from([-100, 0, 1, 2]))))
+def test_ids_round_trip(ids):
+    labels = labels_from_ids(ids, NAMES)
+    assert labels == [[None if id < 0 else NAMES[id] for id in row] for row in ids]
+    assert labels_to_ids(labels, NAMES) == ids
+
+
+def test_features_of_datasets():
+    datasets = pytest.importorskip("datasets")
+    tags = datasets.Sequence(datasets.ClassLabel(names=NAMES))
+    features = datasets.Features(
+        {"tokens": datasets.Sequence(datasets.Value("string")), "ner": tags}
+    )
+    data = datasets.Dataset.from_dict(
+        {"tokens": [["Ana", "Paz", "va"], ["ve", "Eva"]], "ner": [[1, 2, 0], [-100, 1]]},
+        features=features,
+    )
+    y = labels_from_ids(data["ner"], data.features["ner"])
+    assert y == [["B-PER", "I-PER", "O"], [None, "B-PER"]]
+    assert labels_to_ids(y, data.features["ner"].feature) == [[1, 2, 0], [-100, 1]]
+    X = [[[token] for token in tokens] for tokens in data["tokens"]]
+    tagger = CRFTagger(constraint="IOB2").fit(X, y)
+    predicted = labels_to_ids(tagger.predict(X), data.features["ner"])
+    assert data.add_column("predicted", predicted)["predicted"][0] == [1, 2, 0]
+
+
+def test_arrays_of_ids():
+    assert labels_from_ids(np.array([[0, 1], [2, -100]]), NAMES) == [
+        ["O", "B-PER"],
+        ["I-PER", None],
+    ]
+
+
+@pytest.mark.parametrize("bad", [3, -1, 1.5, "O", None])
+def test_bad_ids(bad):
+    with pytest.raises(ValueError, match=r"Sequence 1, token 1: .* is neither the number of"):
+        labels_from_ids([[0], [1, bad]], NAMES)
+
+
+def test_bad_names():
+    with pytest.raises(ValueError, match="Sequence 0, token 1: the label 'X' is not among"):
+        labels_to_ids([["O", "X"]], NAMES)
+    for names in (["a", "a"], [1, 2]):
+        with pytest.raises(ValueError, match="names must be different strings"):
+            labels_from_ids([[0]], names)
+
+
+def test_minus_100_is_no_class():
+    X = [[["a"], ["b"]], [["a"]]]
+    y = [[0, -100], [1]]
+    with pytest.raises(ValueError, match=r"Sequence 0, token 1: -100 .*labels_from_ids"):
+        CRFTagger().fit(X, y)
+    assert CRFTagger().fit(X, [[0, None], [1]]).classes_.tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"y_true\[0\] has the label -100: it stands for no label"):
+        metrics.token_accuracy_score(y, [[0, 1], [1]])
+
+
+def test_numbers_where_names_are_needed():
+    with pytest.raises(ValueError, match=r"labels of chunks must be str; .*labels_from_ids"):
+        metrics.chunk_f1_score([[0, 1]], [[0, 1]])
+    with pytest.raises(ValueError, match=r"Class 0 does not fit .*labels_from_ids"):
+        CRFTagger(constraint="IOB2").fit([[["a"], ["b"]]], [[0, 1]])
+
+
+@st.composite
+def annotated(draw):
+    """Offsets of tokens, and spans that begin and end with tokens."""
+    gaps = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=9))
+    offsets, end = [], 0
+    for gap, length in gaps:
+        offsets.append((end + gap, end + gap + length))
+        end += gap + length
+    cuts = sorted(draw(st.sets(st.integers(0, len(offsets)), max_size=6)))
+    spans = []
+    for first, stop in pairwise(cuts):
+        kind = draw(st.sampled_from(["x", "y-z", None]))
+        if kind:
+            spans.append((offsets[first][0], offsets[stop - 1][1], kind))
+    return offsets, spans
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(annotated())
+def test_spans_round_trip(scheme, case):
+    offsets, spans = case
+    for alignment in ("strict", "expand", "contract"):
+        labels = spans_to_labels(spans[::-1], offsets, scheme=scheme, alignment=alignment)
+        assert labels_to_spans(labels, offsets, scheme=scheme) == spans
+    assert labels_to_spans(labels, offsets) == spans or scheme == "IOB1"
+    CRFTagger(constraint=scheme).fit([[[str(t)] for t in range(len(labels))]], [labels])
+
+
+@given(annotated())
+def test_spacy_gives_the_same_labels(case):
+    spacy = pytest.importorskip("spacy")
+    from spacy.training import offsets_to_biluo_tags
+
+    offsets, spans = case
+    words, spaces = [], []
+    for t, (start, end) in enumerate(offsets):
+        before = offsets[t - 1][1] if t else 0
+        # spaCy makes a token of every further blank, so there is none in these texts.
+        words.append("w" * (end - start))
+        if t:
+            spaces.append(start > before)
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words, spaces=[*spaces, False])
+    ours = [(token.idx, token.idx + len(token)) for token in doc]
+    moved = {a: i for i, (a, _) in enumerate(offsets)}
+    ends = {b: i for i, (_, b) in enumerate(offsets)}
+    spans = [(ours[moved[a]][0], ours[ends[b]][1], kind) for a, b, kind in spans]
+    assert spans_to_labels(spans, ours, scheme="BILOU") == offsets_to_biluo_tags(doc, spans)
+    assert find_tokens(doc.text, words) == ours
+
+
+def test_spans_between_tokens():
+    offsets = [(0, 3), (4, 6), (7, 13)]
+    with pytest.raises(ValueError, match="span from 0 to 5 does not begin and end where tokens do"):
+        spans_to_labels([(0, 5, "a")], offsets)
+    assert spans_to_labels([(0, 5, "a")], offsets, alignment="expand") == ["B-a", "I-a", "O"]
+    assert spans_to_labels([(0, 5, "a")], offsets, alignment="contract") == ["B-a", "O", "O"]
+    assert spans_to_labels([(1, 2, "a")], offsets, alignment="contract") == ["O", "O", "O"]
+    assert spans_to_labels([(3, 4, "a")], offsets, alignment="expand") == ["O", "O", "O"]
+    with pytest.raises(ValueError, match="token in common"):
+        spans_to_labels([(0, 1, "a"), (2, 3, "b")], offsets, alignment="expand")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: spans_to_labels([(0, 3, "a"), (2, 5, "b")], [(0, 5)]), "overlap"),
+        (lambda: spans_to_labels([(3, 3, "a")], [(0, 5)]), "is empty"),
+        (lambda: spans_to_labels([], [(0, 5), (4, 6)]), "Token 1, .* overlaps the one before"),
+        (lambda: spans_to_labels([], [(0, 0)]), "Token 0, .* is empty"),
+        (lambda: spans_to_labels([], [(0, 1)], scheme="BIO"), "scheme must be one of 'IOB1'"),
+        (lambda: spans_to_labels([], [(0, 1)], alignment="x"), "alignment must be one of"),
+        (lambda: labels_to_spans(["O"], []), "1 labels, but 0 tokens"),
+        (lambda: find_tokens("a b", ["b"]), "Token 0, 'b', is not what comes next .* 'a b'"),
+        (lambda: find_tokens("a b", ["a", ""]), "Token 1, '', is not"),
+    ],
+)
+def test_bad_spans(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
