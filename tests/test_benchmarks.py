@@ -21,6 +21,7 @@ BENCHMARKS = {
     "label_sets": ({"microseconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
+    "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "search_based": ({"scores", "duel", "n", "cut_crf"}, ("matplotlib",)),
     "rerank": ({"summary", "scale", "addresses"}, ("matplotlib",)),
