@@ -114,6 +114,7 @@ html_theme_options = {
         "image_light": "_static/logo.svg",
         "image_dark": "_static/logo.svg",
     },
+    "navbar_align": "left",
     "navbar_end": ["theme-switcher", "navbar-icon-links"],
     "navbar_persistent": ["search-button-field"],
     "secondary_sidebar_items": ["page-toc", "edit-this-page"],
