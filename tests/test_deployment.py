@@ -1,0 +1,92 @@
+"""The Dockerfile of the guide, step by step where there is no Docker."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numba
+import pytest
+
+import skstruct
+from skstruct import CRFTagger
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "guide" / "deployment.rst"
+pytestmark = [
+    pytest.mark.skipif(not PAGE.exists(), reason="needs the documentation"),
+    pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
+]
+
+X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
+Y = [["DET", "NOUN"], ["DET", "NOUN"]]
+SERVE = f"""
+import skops.io
+tagger = skops.io.load(
+    "/app/model.skops", trusted=["skstruct.CRFTagger", "skstruct.SequenceVectorizer"]
+)
+print(*tagger.predict({X[:1]!r})[0])
+"""
+
+
+@pytest.fixture
+def steps():
+    """Instructions of the Dockerfile and their arguments."""
+    _, _, block = PAGE.read_text(encoding="utf-8").partition(".. code-block:: docker\n")
+    lines = re.match(r"(?:\n|   .*\n)+", block).group().split("\n")
+    lines = [line.strip() for line in lines]
+    return [tuple(line.split(" ", 1)) for line in lines if line and not line.startswith("#")]
+
+
+def files_of(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_dockerfile(steps, tmp_path):
+    skops = pytest.importorskip("skops.io")
+    package, app, found = tmp_path / "site-packages", tmp_path / "app", []
+    package.mkdir()
+    app.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": ""}
+    for instruction, words in steps:
+        if instruction == "FROM":
+            version = re.fullmatch(r"python:3\.(\d+)-slim", words).group(1)
+            assert int(version) >= 11
+        elif instruction == "RUN" and words.startswith("pip install"):
+            name, extra = re.fullmatch(r"(\w+)\[(\w+)\]", shlex.split(words)[-1]).groups()
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+            assert name == project["project"]["name"]
+            assert extra in project["project"]["optional-dependencies"]
+            leave_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(Path(skstruct.__file__).parent, package / name, ignore=leave_out)
+        elif instruction == "RUN":
+            command = [sys.executable, "-m", *shlex.split(words)]
+            subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True)
+        elif instruction == "COPY":
+            assert words.split() == ["model.skops", "serve.py", "/app/"]
+            skops.dump(CRFTagger().fit(X, Y), app / "model.skops")
+            (app / "serve.py").write_text(SERVE.replace("/app", app.as_posix()))
+        elif instruction == "USER":
+            # Whoever has no home and may write nowhere.
+            nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null"}
+            environment |= {**nowhere, "PYTHONDONTWRITEBYTECODE": "1"}
+        else:
+            assert instruction == "CMD"
+            _, *words = (word.replace("/app", app.as_posix()) for word in json.loads(words))
+            before = files_of(tmp_path)
+            # A kernel that `skstruct warm` has forgotten would raise an error.
+            environment["SKSTRUCT_KERNELS"] = "compiled"
+            run = subprocess.run(
+                [sys.executable, *words], env=environment, capture_output=True, text=True
+            )
+            assert run.returncode == 0, run.stderr
+            assert run.stdout.split() == Y[0]
+            assert not run.stderr
+            assert files_of(tmp_path) == before
+        found.append(instruction)
+    assert found == ["FROM", "RUN", "RUN", "COPY", "USER", "CMD"]
