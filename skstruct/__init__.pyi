@@ -19,6 +19,7 @@ from .taggers.sapo import SAPOTagger
 from .taggers.sdca import SDCACRF
 from .templates.hashing import HashingTemplateVectorizer
 from .templates.vectorizers import TemplateVectorizer
+from .templates.words import WordVectorizer
 
 __all__ = [
     "SDCACRF",
@@ -39,6 +40,7 @@ __all__ = [
     "TemplateVectorizer",
     "TruncatedGradientReranker",
     "VRDAReranker",
+    "WordVectorizer",
     "crfpp",
     "crfsuite",
     "datasets",

@@ -25,6 +25,7 @@ from skstruct import (
     SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
+    WordVectorizer,
     crfsuite,
 )
 from skstruct.kernels.chain.scores import TransitionChain
@@ -66,7 +67,7 @@ def fitted_estimators():
         kind = getattr(skstruct, name)
         if not hasattr(kind, "fit"):
             continue
-        if issubclass(kind, (TemplateVectorizer, HashingTemplateVectorizer)):
+        if issubclass(kind, (TemplateVectorizer, HashingTemplateVectorizer, WordVectorizer)):
             cases[name] = kind().fit(TOKENS), lambda e: e.transform(TOKENS).X.toarray()
         elif kind is SequenceVectorizer:
             cases[name] = kind().fit(X), lambda e: e.transform(X).X.toarray()

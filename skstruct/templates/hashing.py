@@ -11,10 +11,10 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct import kernels
 from skstruct.sequences import SequenceBatch
+from skstruct.templates.base import BaseTemplateVectorizer
 from skstruct.templates.numbering import gather, run_for_patterns
 from skstruct.templates.reader import check_templates
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.vectorizers import BaseTemplateVectorizer
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.public_paths import set_module
 
@@ -103,7 +103,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         """
         check_float_dtype(self.dtype)
         lines = self._given_lines()
-        if lines is not None:
+        if not callable(lines):
             check_templates(parse_template(lines), self.functions or {})
         return self
 

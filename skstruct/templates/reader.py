@@ -8,7 +8,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.features.columns import TokenColumns
-from skstruct.templates.syntax import FunctionError, compose, default_lines, parse_template
+from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
 
 __all__ = ["TemplateReader", "check_templates", "group_literals"]
@@ -23,23 +23,29 @@ class TemplateReader:
     Parameters
     ----------
     X : iterable of sequences of tokens
-    lines : list of str or None
-        Lines of the template.
+    lines : list of str or callable
+        Lines of the template, or a function that makes them from the number of columns.
     functions : dict of str to callable
         The user's functions.
     vocabulary : Vocabulary, default=None
         Values with fixed numbers; new values are numbered after them.
+    derive : sequence of callable, default=()
+        Makers of further columns, which follow those of the tokens. Each takes the distinct words
+        (the first column), the position of each token's word among them and the offsets, and
+        returns the same of the new column: distinct values and their positions.
     """
 
-    def __init__(self, X, lines, functions, vocabulary=None):
-        self.lines = lines
+    def __init__(self, X, lines, functions, vocabulary=None, *, derive=()):
+        self.lines = None if callable(lines) else lines
+        self._make_lines = lines
+        self._derive = derive
         self._functions = functions
         self.vocabulary = vocabulary
         self._numbers = ValueNumbers(vocabulary)
         self.of_transitions = False
         self.patterns, self.literals, self._templates = [], [], []
         self._transitions = [], [], []
-        if lines is not None:
+        if self.lines is not None:
             self._set_templates(lines)
         columns = TokenColumns(X, self._wanted)
         self.n_columns = columns.n_columns
@@ -49,6 +55,8 @@ class TemplateReader:
             # All sequences are empty, so no template makes a feature.
             self._templates = []
             self._transitions = [], self._transitions[1], []
+        else:
+            self._add_derived(columns)
         self._read_fields(columns)
 
     def _set_templates(self, lines):
@@ -74,16 +82,24 @@ class TemplateReader:
 
     def _wanted(self, n_columns):
         if self.lines is None:
-            self._set_templates(default_lines(n_columns))
+            self._set_templates(self._make_lines(n_columns))
         templates = self._templates + self._transitions[2]
         for template in templates:
             for macro in template.macros:
-                if macro.column >= n_columns:
+                if macro.column >= n_columns + len(self._derive):
                     raise ValueError(
                         f"{template.where}: there is no column {macro.column}; tokens have "
                         f"{n_columns} column(s), counted from 0."
                     )
-        return {macro.column for template in templates for macro in template.macros}
+        wanted = {macro.column for template in templates for macro in template.macros}
+        own = {column for column in wanted if column < n_columns}
+        return own | {0} if self._derive else own
+
+    def _add_derived(self, columns):
+        for i, make in enumerate(self._derive, start=columns.n_columns):
+            columns.values[i], columns.codes[i] = make(
+                columns.values[0], columns.codes[0], columns.offsets
+            )
 
     def _read_fields(self, columns):
         templates = self._templates + self._transitions[2]

@@ -1,0 +1,276 @@
+"""Bases of the vectorisers by templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import pairwise
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from skstruct.sequences import SequenceBatch
+from skstruct.templates.learnt import LearntFeatures, learn_features
+from skstruct.templates.reader import TemplateReader
+from skstruct.templates.syntax import default_lines, template_lines
+from skstruct.utils.garbage import collector_paused
+from skstruct.utils.options import check_float_dtype
+from skstruct.utils.persistence import Persistent
+
+__all__ = ["BaseTemplateVectorizer", "LearningTemplateVectorizer"]
+
+
+class BaseTemplateVectorizer(
+    Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
+    """Base of the vectorisers by templates: parameters, and reading of templates and tokens.
+
+    A subclass without the parameters `template` and `functions` defines ``_given_lines`` and
+    ``_functions`` itself.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "template": "no_validation",
+        "functions": [dict, None],
+        "dtype": "no_validation",
+        "n_jobs": [Integral, None],
+    }
+
+    def _read(self, X, lines, vocabulary=None):
+        """Read the columns of X that the template uses."""
+        # Not for a generator, which is the user's code and may leave garbage.
+        with nullcontext() if isinstance(X, Iterator) else collector_paused():
+            return TemplateReader(
+                X, lines, self._functions(), vocabulary, derive=self._derived_columns()
+            )
+
+    def _given_lines(self):
+        """Lines of the template, or a function that makes them from the number of columns."""
+        return default_lines if self.template is None else template_lines(self.template)
+
+    def _functions(self):
+        """Functions that the template may use, by name."""
+        return self.functions or {}
+
+    def _derived_columns(self):
+        """Makers of columns in addition to those of the tokens; see `TemplateReader`."""
+        return ()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class LearningTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=None):
+    """Base of the vectorisers that learn a column for each feature."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BaseTemplateVectorizer._parameter_constraints,
+        "min_freq": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def fit(self, X, y=None):
+        """Learn the features.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            A token is a string or a tuple or list of columns. A sequence may also be a data
+            frame or a 2-D array, whose rows are the tokens.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If the template cannot be read or uses a column that tokens do not have (the message
+            names the line), if a token is invalid (the message names the sequence and the token,
+            counted from 0), or if no feature occurs in `min_freq` tokens.
+        """
+        self.fit_transform(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Learn the features and return the batch, reading `X` once.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            As in `fit`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Sparse, one row for each token.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        dtype = check_float_dtype(self.dtype)
+        reader = self._read(X, self._given_lines())
+        if reader.n_columns is None:
+            raise ValueError("Found no token: every sequence is empty.")
+        reader.sort_values()
+        features, matrix = learn_features(reader, self.min_freq, dtype)
+        if features.n_features_ == 0:
+            raise ValueError(
+                f"No feature occurs in at least {self.min_freq} token(s): lower min_freq, or "
+                "change the template."
+            )
+        transitions, transition_matrix = None, None
+        if reader.observes_transitions:
+            observer = reader.for_transitions()
+            transitions, transition_matrix = learn_features(observer, self.min_freq, dtype)
+        self._keep(reader.n_columns, features, transitions)
+        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+
+    def transform(self, X):
+        """Vectorise; features that were not learnt are ignored.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            As in `fit`, with the same number of columns.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            Sparse, one row for each token.
+
+        Raises
+        ------
+        ValueError
+            If there is no sequence, or a token is invalid or has a different number of columns.
+        """
+        check_is_fitted(self)
+        reader = self._read(X, self.template_, self._features.vocabulary)
+        if reader.n_columns not in (None, self.n_columns_):
+            raise ValueError(
+                f"Tokens have {reader.n_columns} column(s), but {type(self).__name__} was fitted "
+                f"on {self.n_columns_}."
+            )
+        dtype = check_float_dtype(self.dtype)
+        matrix, transition_matrix = self._features.find(reader, dtype, self.n_jobs), None
+        if self._transitions is not None:
+            observer = reader.for_transitions()
+            transition_matrix = self._transitions.find(observer, dtype, self.n_jobs)
+        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+
+    def get_feature_names_out(self, input_features=None):
+        """Name of each column: the template line as CRF++ expands it.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features,), dtype object
+        """
+        check_is_fitted(self)
+        return self._features.names()
+
+    def get_transition_feature_names_out(self):
+        """Name of each column of the batch's `transition_X`.
+
+        Returns
+        -------
+        names : ndarray of shape (n_transition_features,), dtype object
+            Empty if the template has no features of transitions.
+        """
+        check_is_fitted(self)
+        if self._transitions is None:
+            return np.empty(0, dtype=object)
+        return self._transitions.names()
+
+    def inverse_transform(self, batch):
+        """Features and values of each token.
+
+        Parameters
+        ----------
+        batch : SequenceBatch
+            With the columns of this vectoriser.
+
+        Returns
+        -------
+        X : list of lists of dicts
+            For each token of each sequence, the features that are not zero and their values.
+            `SequenceVectorizer` makes the same batch of them, up to the order of columns.
+
+        Raises
+        ------
+        ValueError
+            If `batch` is not a `SequenceBatch` or has a different number of columns.
+        """
+        check_is_fitted(self)
+        n_features = self.n_features_
+        if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
+            raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
+        X = sp.csr_matrix(batch.X)
+        columns, which = np.unique(X.indices, return_inverse=True)
+        names = self._features.names(columns)[which].tolist()
+        values = X.data.tolist()
+        tokens = [
+            {name: value for name, value in zip(names[a:b], values[a:b], strict=True) if value}
+            for a, b in pairwise(X.indptr.tolist())
+        ]
+        return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
+
+    def _keep(self, n_columns, features, transitions):
+        self.template_ = features.template_
+        self.n_columns_ = n_columns
+        self.n_features_ = features.n_features_
+        self._features = features
+        self._transitions = transitions
+
+    # The vectoriser is the only class that its stored state names. The arrays of the features of
+    # tokens are stored as attributes of its own, those of the features of transitions as a dict.
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        features = state.pop("_features", None)
+        if features is not None:
+            state = {**features.__getstate__(), **state}
+            if self._transitions is not None:
+                state["_transitions"] = self._transitions.__getstate__()
+        return state
+
+    def _restore_state(self):
+        state = vars(self)
+        if "_codes" not in state:
+            return
+        arrays = [state.pop(name) for name in ("_values", "_codes", "_groups", "_hashes")]
+        state.pop("_of_transitions", None)
+        self._features = LearntFeatures(self.template_, *arrays)
+        # Models stored by the first versions do not have it.
+        transitions = state.setdefault("_transitions", None)
+        if isinstance(transitions, dict):
+            self._transitions = LearntFeatures.__new__(LearntFeatures)
+            self._transitions.__setstate__(transitions)
+
+    def _check_state(self):
+        if not hasattr(self, "_features"):
+            return
+        self._features.check()
+        if self.n_features_ != self._features.n_features_:
+            raise ValueError(
+                f"n_features_ is {self.n_features_}, but there are "
+                f"{self._features.n_features_} features."
+            )
