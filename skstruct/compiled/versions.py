@@ -18,6 +18,8 @@ PACKAGES = (
     "llvmlite",
     "joblib",
     "pooch",
+    "click",
+    "skops",
 )
 
 

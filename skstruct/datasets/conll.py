@@ -11,7 +11,7 @@ from skstruct.utils.garbage import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["iter_conll", "parsed_lines", "read_conll"]
+__all__ = ["TokenLines", "iter_conll", "parsed_lines", "read_conll"]
 
 # Distinct lines whose tokens a stream caches: in text, most lines repeat early ones.
 _REMEMBERED = 1 << 16
@@ -218,7 +218,7 @@ def parsed_lines(
     remembered : float
         Distinct lines to cache, about.
     **layout
-        Of the columns, for `_Tokens`.
+        Of the columns, for `TokenLines`.
 
     Yields
     ------
@@ -226,7 +226,7 @@ def parsed_lines(
         Labels are None if `label` is.
     """
     with open_line_blocks(source, encoding) as (name, blocks):
-        tokens = _Tokens(name, label, **layout)
+        tokens = TokenLines(name, label, **layout)
         before, labels_before = [], []
         for block in chain(blocks, [[""]]):
             if len(tokens) > remembered:
@@ -249,7 +249,7 @@ def parsed_lines(
         raise ValueError(f"{name}: the file has no tokens")
 
 
-class _Tokens(dict):
+class TokenLines(dict):
     """Cache of the token of each line, None for the end of a sequence; labels are in `labels`.
 
     Most lines occur many times, and are parsed at the first look-up. Equal tokens and equal fields

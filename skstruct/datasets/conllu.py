@@ -11,12 +11,12 @@ from skstruct.utils.garbage import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["read_conllu", "write_conllu"]
+__all__ = ["COLUMNS", "UNKNOWN", "is_no_word", "read_conllu", "write_conllu"]
 
-_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # Comments, ranges such as 1-2 (a contraction) and empty nodes such as 3.1.
-_is_no_word = re.compile(r"#|\d+[-.]\d+\t").match
-_UNKNOWN = "_"
+is_no_word = re.compile(r"#|\d+[-.]\d+\t").match
+UNKNOWN = "_"
 
 
 @set_module("skstruct.datasets")
@@ -77,9 +77,9 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
         columns=numbers,
         label=None if label is None else _number(label),
         separator="\t",
-        skip=_is_no_word,
-        width=len(_COLUMNS),
-        unknown=_UNKNOWN,
+        skip=is_no_word,
+        width=len(COLUMNS),
+        unknown=UNKNOWN,
     )
     with collector_paused():
         tokens, labels = map(list, zip(*parsed, strict=True))
@@ -140,7 +140,7 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
         flat += [_as_label(value, i, t) for t, value in enumerate(given)]
     flat, lines = iter(flat), []
     for line in like:
-        if line.strip() and not _is_no_word(line):
+        if line.strip() and not is_no_word(line):
             fields = line.split("\t")
             fields[column] = next(flat)
             line = "\t".join(fields)
@@ -158,14 +158,14 @@ def _kept(source):
 
 
 def _number(name):
-    if name not in _COLUMNS:
-        raise ValueError(f"{name!r} is not a column of CoNLL-U; they are {', '.join(_COLUMNS)}.")
-    return _COLUMNS.index(name)
+    if name not in COLUMNS:
+        raise ValueError(f"{name!r} is not a column of CoNLL-U; they are {', '.join(COLUMNS)}.")
+    return COLUMNS.index(name)
 
 
 def _as_label(value, i, t):
     if value is None:
-        return _UNKNOWN
+        return UNKNOWN
     if not isinstance(value, str) or not value.strip() or set(value) & set("\t\r\n"):
         raise ValueError(
             f"Sequence {i}, token {t}: the label {short_repr(value)} is not a string that fits "

@@ -1,0 +1,44 @@
+"""``skstruct convert``: models from one format to another."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["convert"]
+
+
+@click.command(short_help="Convert a model to another format.")
+@click.argument("source", type=click.Path(exists=True, dir_okay=False))
+@click.argument("target", type=click.Path(dir_okay=False))
+@click.option(
+    "--to",
+    type=click.Choice(["skops", "crfsuite"]),
+    help="Format of TARGET; by default crfsuite for names that end in .crfsuite, else skops.",
+)
+def convert(source, target, to):
+    """Convert the model SOURCE to TARGET.
+
+    SOURCE is a model of ``skstruct train``, of CRFsuite, or a text model of CRF++ (crf_learn -t).
+    For CRFsuite, the model must be without biases: train it with -p fit_intercept=false. Its
+    attributes are then the names of the features.
+
+    \b
+    Examples:
+      skstruct convert model.txt model.skops
+      skstruct convert old.crfsuite new.skops
+      skstruct convert chunker.skops chunker.crfsuite
+    """
+    # Imported here, with all that it needs, so that the help is quick.
+    from skstruct.cli.work.models import check_storable, load_model, store_model
+
+    check_storable(target)
+    model = load_model(source)
+    if to is None:
+        to = "crfsuite" if target.endswith(".crfsuite") else "skops"
+    if to == "skops":
+        store_model(model, target)
+        return
+    from skstruct.crfsuite.model import write_model
+
+    names = None if model.vectorizer is None else model.vectorizer.get_feature_names_out()
+    write_model(model.estimator, target, feature_names=names)

@@ -1,0 +1,97 @@
+"""Annotated sequences: read from files of any format, with their places, and written back."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from itertools import islice
+
+import click
+
+__all__ = [
+    "batches",
+    "errors_name_lines",
+    "format_module",
+    "has_chunks",
+    "read_all",
+    "read_sequences",
+]
+
+_PLACE = re.compile(r"\b(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?")
+
+
+def format_module(format):
+    """Return the module that reads and writes files of a format."""
+    # Imported here: the reader of columns needs NumPy and scikit-learn's helpers.
+    from skstruct.cli.text import columns, jsonlines
+
+    return jsonlines if format == "jsonl" else columns
+
+
+def read_sequences(path, layout, *, labelled=True):
+    """Iterate over the sequences of a file.
+
+    Parameters
+    ----------
+    path : str
+        "-" for standard input.
+    layout : Layout
+    labelled : bool, default=True
+        Read labels, and raise an error where there is none.
+
+    Yields
+    ------
+    sequence : Sequence
+
+    Raises
+    ------
+    ValueError
+        For text that cannot be read; the message names the file and the line.
+    """
+    source = sys.stdin.buffer if path == "-" else path
+    if path == "-" and source.isatty():
+        click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
+    layout = layout.of(path)
+    return format_module(layout.format).read_sequences(source, layout, labelled)
+
+
+def read_all(paths, layout):
+    """Read all labelled sequences of some files into a list."""
+    found = [s for path in paths for s in read_sequences(path, layout) if len(s.X)]
+    if not found:
+        raise ValueError(f"{', '.join(paths)}: there are no sequences.")
+    return found
+
+
+def batches(sequences, size):
+    """Lists of up to `size` sequences."""
+    sequences = iter(sequences)
+    while batch := list(islice(sequences, size)):
+        yield batch
+
+
+@contextlib.contextmanager
+def errors_name_lines(sequences):
+    """Context in which an error that names a sequence by number gets its file and line."""
+    try:
+        yield
+    except ValueError as error:
+        place = _PLACE.search(str(error))
+        if place is None or int(place[1]) >= len(sequences):
+            raise
+        sequence = sequences[int(place[1])]
+        token = int(place[2] or 0)
+        row = sequence.rows[token] if token < len(sequence.rows) else 0
+        raise ValueError(f"{sequence.name}, line {sequence.first + row}: {error}") from error
+
+
+_CHUNK_LABEL = re.compile(r"[BIESLU](-.*)?|O")
+
+
+def has_chunks(y):
+    """Return True if labels are those of chunks, such as B-NP, I-NP and O."""
+    labels = {label for sequence in y for label in sequence}
+    return any("-" in label[1:2] for label in labels) and all(
+        _CHUNK_LABEL.fullmatch(label) for label in labels
+    )

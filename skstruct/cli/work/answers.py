@@ -1,0 +1,160 @@
+"""Predictions for sequences and groups, as they are written to files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from skstruct.cli.text.documents import errors_name_lines
+
+__all__ = ["Answer", "Choice", "Wish", "answer", "as_attributes", "baselines_of", "inputs_of"]
+
+
+class Wish(NamedTuple):
+    """Contents of an answer besides the best labels."""
+
+    n_best: int | None = None
+    marginals: bool = False  # the probability of each label that is predicted
+    all_marginals: bool = False  # the probabilities of all labels
+
+
+class Answer(NamedTuple):
+    """Labels of a sequence."""
+
+    labels: list  # one labelling, or the n best
+    scores: list | None = None  # of the n best
+    probabilities: list | None = None  # of the n best
+    marginals: list | None = None  # for each token, the probability of each label
+    all_marginals: bool = False
+
+    def fields_of(self, t, label):
+        """Further fields of a token: probabilities as text."""
+        if self.marginals is None:
+            return []
+        if self.all_marginals:
+            return [f"{name}/{p:.6f}" for name, p in self.marginals[t].items()]
+        return [f"{self.marginals[t][label]:.6f}"]
+
+    def as_dict(self):
+        """Return it in the names of JSON lines."""
+        found = {"labels": self.labels[0]}
+        if self.probabilities is not None:
+            columns = zip(self.labels, self.scores, self.probabilities, strict=True)
+            found["n_best"] = [
+                dict(zip(("labels", "score", "probability"), row, strict=True)) for row in columns
+            ]
+        if self.marginals is not None:
+            pairs = zip(self.marginals, self.labels[0], strict=True)
+            found["probabilities"] = [at[label] for at, label in pairs]
+            if self.all_marginals:
+                found["marginals"] = self.marginals
+        return found
+
+
+class Choice(NamedTuple):
+    """Candidate of a group."""
+
+    chosen: int
+    ranking: list | None = None  # numbers of the n best candidates
+    probabilities: list | None = None  # of all candidates
+
+    def as_dict(self):
+        """Return it in the names of JSON lines."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+def inputs_of(model, sequences):
+    """Return X of sequences, as a model takes it."""
+    X = [sequence.X for sequence in sequences]
+    takes_attributes = model.vectorizer is None and not model.is_reranker
+    return as_attributes(X) if takes_attributes else X
+
+
+def as_attributes(X):
+    """Sequences of columns as those of lists of attribute strings; feature dicts as they are."""
+    return [[_attributes(token) for token in tokens] for tokens in X]
+
+
+def _attributes(token):
+    if isinstance(token, str):
+        return [token]
+    return list(token) if isinstance(token, tuple) else token
+
+
+def answer(model, sequences, wish):
+    """Predict.
+
+    Parameters
+    ----------
+    model : Model
+    sequences : list of Sequence
+    wish : Wish
+
+    Returns
+    -------
+    answers : list of Answer or Choice
+        One for each sequence.
+
+    Raises
+    ------
+    ValueError
+        If a sequence is invalid; the message names the file and the line.
+    """
+    kind = "candidates" if model.is_reranker else "tokens"
+    for sequence in sequences:
+        if isinstance(sequence.raw, dict) and kind not in sequence.raw:
+            raise ValueError(
+                f'{sequence.name}, line {sequence.first}: this model needs "{kind}", which are '
+                "missing."
+            )
+        if model.is_reranker and not isinstance(sequence.raw, dict):
+            raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
+    with errors_name_lines(sequences):
+        return (_choose if model.is_reranker else _label)(model, sequences, wish)
+
+
+def _label(model, sequences, wish):
+    filled = [i for i, sequence in enumerate(sequences) if len(sequence.X)]
+    answers = [Answer([[]]) for _ in sequences]
+    if not filled:
+        return answers
+    X = inputs_of(model, [sequences[i] for i in filled])
+    marginals = None
+    if model.vectorizer is not None:
+        X = model.vectorizer.transform(X)
+    if wish.marginals or wish.all_marginals:
+        names = [str(name) for name in model.estimator.classes_]
+        proba = model.estimator.predict_proba(X)
+        marginals = [[dict(zip(names, row, strict=True)) for row in p.tolist()] for p in proba]
+    if wish.n_best is None:
+        found = [Answer([list(map(str, labels))]) for labels in model.estimator.predict(X)]
+    else:
+        found = [
+            Answer(
+                [list(map(str, one.labels)) for one in labellings],
+                [one.score for one in labellings],
+                [one.probability for one in labellings],
+            )
+            for labellings in model.estimator.predict_nbest(X, n_best=wish.n_best)
+        ]
+    for k, (i, one) in enumerate(zip(filled, found, strict=True)):
+        at = None if marginals is None else marginals[k]
+        answers[i] = one._replace(marginals=at, all_marginals=wish.all_marginals)
+    return answers
+
+
+def _choose(model, sequences, wish):
+    X, baseline = inputs_of(model, sequences), baselines_of(sequences)
+    ranks = model.estimator.rank(X, baseline)
+    proba = [None] * len(X)
+    if wish.marginals or wish.all_marginals:
+        proba = [p.tolist() for p in model.estimator.predict_proba(X, baseline)]
+    return [
+        Choice(int(order[0]), None if wish.n_best is None else order[: wish.n_best].tolist(), p)
+        for order, p in zip(ranks, proba, strict=True)
+    ]
+
+
+def baselines_of(sequences):
+    """Baseline scores of candidates; None if the groups have none."""
+    found = [sequence.baseline for sequence in sequences]
+    return None if all(scores is None for scores in found) else found

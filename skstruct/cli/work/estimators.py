@@ -1,0 +1,123 @@
+"""Estimators and vectorisers by name, with parameters from the command line."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]
+
+RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
+TAGGERS = (
+    *("AROWTagger", "CRFTagger", "MIRATagger", "PerceptronTagger", "SAPOTagger"),
+    "SDCACRF",
+)
+
+
+def estimator_names():
+    """Names of all taggers and rerankers."""
+    return [*TAGGERS, *RERANKERS]
+
+
+def find_estimator(name):
+    """Return the class of a public name."""
+    import skstruct
+
+    return getattr(skstruct, name)
+
+
+def parameters_of(kind):
+    """Names of the parameters of a class, in the order of its signature."""
+    import inspect
+
+    return list(inspect.signature(kind).parameters)
+
+
+def make(kind, parameters, option):
+    """Make an estimator with parameters that are checked now.
+
+    Parameters
+    ----------
+    kind : type
+    parameters : dict
+    option : str
+        Option that they come from, for messages.
+
+    Returns
+    -------
+    estimator : object
+
+    Raises
+    ------
+    click.BadParameter
+        If the class has no parameter of a name, or a value is invalid.
+    """
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    known = parameters_of(kind)
+    for name in parameters:
+        if name not in known:
+            raise click.BadParameter(
+                f"{kind.__name__} has no parameter {name!r}; its parameters are "
+                f"{', '.join(known)}.",
+                param_hint=option,
+            )
+    estimator = kind(**parameters)
+    try:
+        estimator._validate_params()
+    except InvalidParameterError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+    return estimator
+
+
+def make_vectorizer(features, template, parameters, gazetteers, clusters):
+    """Make the vectoriser that the options ask for.
+
+    Parameters
+    ----------
+    features : {"words", "template", "none"}
+    template : str or None
+        Path of a template.
+    parameters : dict
+        Of the vectoriser.
+    gazetteers : dict of str to str
+        Paths of files with a name in each line.
+    clusters : str or None
+        Path of a file of Brown clusters.
+
+    Returns
+    -------
+    vectorizer : estimator or None
+        None for "none".
+    """
+    if template is not None:
+        with open(template, encoding="utf-8") as file:
+            parameters = {"template": file.read().splitlines(), **parameters}
+        features = "template"
+    if features != "words" and (gazetteers or clusters):
+        raise click.UsageError("--gazetteer and --clusters are for --features words.")
+    if features == "none":
+        return None
+    parameters = dict(parameters)
+    if gazetteers:
+        parameters["gazetteers"] = {n: _read_names(path) for n, path in gazetteers.items()}
+    if clusters:
+        parameters["clusters"] = _read_clusters(clusters)
+    kind = "WordVectorizer" if features == "words" else "TemplateVectorizer"
+    return make(find_estimator(kind), parameters, "-f")
+
+
+def _read_names(path):
+    with open(path, encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip()]
+
+
+def _read_clusters(path):
+    """Words and paths of a file whose lines are path, word and count, separated by tabs."""
+    found = {}
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            fields = line.rstrip("\n").split("\t")
+            if len(fields) < 2:
+                raise ValueError(f"{path}, line {number}: expected a path, a tab and a word.")
+            found[fields[1]] = fields[0]
+    return found

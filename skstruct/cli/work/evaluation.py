@@ -1,0 +1,86 @@
+"""Scores of models and of predictions."""
+
+from __future__ import annotations
+
+import json
+
+from skstruct.cli.text.documents import errors_name_lines, has_chunks, read_all
+from skstruct.cli.work.answers import Wish, answer, baselines_of, inputs_of
+from skstruct.cli.work.models import load_model
+from skstruct.cli.work.tagging import layout_for
+from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
+from skstruct.metrics.scores import chunk_f1_score, chunk_report
+
+__all__ = ["brief_scores", "report"]
+
+
+def report(files, path, layout, scheme, as_json):
+    """Text with the scores of a model, or of the predictions in files if there is none."""
+    if path is None:
+        y_true, y_pred = _read_predictions(files, layout)
+    else:
+        model = load_model(path)
+        sequences = [s for file in files for s in read_all([file], layout_for(model, layout, file))]
+        if model.is_reranker:
+            return _report_reranker(model, sequences, as_json)
+        y_true = [sequence.y for sequence in sequences]
+        y_pred = [one.labels[0] for one in answer(model, sequences, Wish())]
+    scores = {
+        "sequences": len(y_true),
+        "tokens": sum(map(len, y_true)),
+        "token_accuracy": token_accuracy_score(y_true, y_pred),
+        "sequence_accuracy": sequence_accuracy_score(y_true, y_pred),
+    }
+    chunks = has_chunks(y_true)
+    if chunks:
+        scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=scheme)
+    if as_json:
+        if chunks:
+            scores["chunks"] = chunk_report(y_true, y_pred, scheme=scheme, output_dict=True)
+        return json.dumps(scores)
+    lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
+    if chunks:
+        lines += ["", chunk_report(y_true, y_pred, scheme=scheme, digits=4).rstrip()]
+    return "\n".join(lines)
+
+
+def brief_scores(y_true, y_pred):
+    """Text with the token accuracy and, for labels of chunks, their F1."""
+    scores = {"token accuracy": token_accuracy_score(y_true, y_pred)}
+    if has_chunks(y_true):
+        scores["chunk F1"] = chunk_f1_score(y_true, y_pred)
+    return ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+
+
+def _number(value):
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
+def _read_predictions(files, layout):
+    """Correct and predicted labels: the last two columns, or two entries of JSON lines."""
+    label = -2 if layout.label is None else layout.label
+    layout = layout._replace(label=label, columns=[-1])
+    sequences = read_all(files, layout)
+    y_true = [sequence.y for sequence in sequences]
+    if not isinstance(sequences[0].raw, dict):
+        return y_true, [sequence.X for sequence in sequences]
+    y_pred = []
+    for sequence in sequences:
+        found = sequence.raw.get("predicted")
+        if not isinstance(found, list) or len(found) != len(sequence.y):
+            raise ValueError(
+                f'{sequence.name}, line {sequence.first}: expected "predicted", a list of '
+                f"{len(sequence.y)} labels."
+            )
+        y_pred.append(found)
+    return y_true, y_pred
+
+
+def _report_reranker(model, sequences, as_json):
+    X, y = inputs_of(model, sequences), [sequence.y for sequence in sequences]
+    with errors_name_lines(sequences):
+        score = model.estimator.score(X, y, baseline_score=baselines_of(sequences))
+    name, value = ("accuracy", score) if isinstance(y[0], int) else ("mean_cost", -score)
+    if as_json:
+        return json.dumps({"groups": len(X), name: value})
+    return f"groups: {len(X):,}\n{name.replace('_', ' ')}: {value:.4f}"

@@ -1,0 +1,166 @@
+"""Model files: read in any format, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import click
+
+from skstruct.utils.files import write_whole
+
+__all__ = ["Model", "check_storable", "load_model", "store_model"]
+
+# Attribute of a stored estimator: the layout of the files that it was trained on.
+LAYOUT = "file_layout_"
+
+
+class Model(NamedTuple):
+    """A fitted tagger or reranker, and what its input goes through before."""
+
+    estimator: object
+    vectorizer: object = None  # None: it takes feature dicts or attributes itself
+    layout: dict | None = None  # of the files that it was trained on
+
+    @property
+    def is_reranker(self):
+        """True for a model that chooses among candidates."""
+        return hasattr(self.estimator, "rank")
+
+    def as_estimator(self):
+        """Return a single estimator, a pipeline if there is a vectoriser."""
+        found = self.estimator
+        if self.vectorizer is not None:
+            # Imported here: it takes longer than to tag a text.
+            from sklearn.pipeline import Pipeline
+
+            found = Pipeline([("features", self.vectorizer), ("tagger", found)])
+        if self.layout is not None:
+            setattr(found, LAYOUT, self.layout)
+        return found
+
+
+def _as_model(estimator):
+    layout = getattr(estimator, LAYOUT, None)
+    if not hasattr(estimator, "steps"):
+        return Model(estimator, None, layout)
+    steps = estimator.steps
+    return Model(steps[-1][1], steps[0][1] if len(steps) == 2 else estimator[:-1], layout)
+
+
+FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
+
+
+def model_format(path):
+    """Return the format of a model file: "skops", "crfsuite" or "crfpp"."""
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head in FORMATS:
+        return FORMATS[head]
+    hint = ""
+    if head == b"\x64\x00\x00\x00":
+        hint = " Binary models of CRF++ cannot be read; `crfpp learn -t` writes them as text, too."
+    raise ValueError(f"{path}: this is not a model of skops, CRFsuite or CRF++.{hint}")
+
+
+def load_model(path):
+    """Load a model.
+
+    Parameters
+    ----------
+    path : str
+        A model as `store_model` writes it, a model of CRFsuite, or a text model of CRF++.
+
+    Returns
+    -------
+    model : Model
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or has types that are not skstruct's or scikit-learn's.
+    """
+    readers = {"skops": _read_skops, "crfsuite": _read_crfsuite, "crfpp": _read_crfpp}
+    read = readers[model_format(path)]
+    try:
+        model = _as_model(read(path))
+    except (ValueError, KeyError, OSError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not hasattr(model.estimator, "predict"):
+        kind = type(model.estimator).__name__
+        raise ValueError(f"{path}: {kind} is not a tagger and not a reranker.")
+    return model
+
+
+def _read_skops(path):
+    from skstruct.cli.work.stored import UnknownContentError, read_skops
+
+    try:
+        return read_skops(path)
+    except UnknownContentError:
+        pass
+    # Imported here: it takes longer than to tag a text.
+    import skops.io
+
+    types = skops.io.get_untrusted_types(file=path)
+    foreign = [name for name in types if name.partition(".")[0] != "skstruct"]
+    if foreign:
+        raise ValueError(
+            f"the model has types that are not skstruct's: {', '.join(foreign)}. If you trust "
+            "them, load it in Python with skops.io.load."
+        )
+    return skops.io.load(path, trusted=types)
+
+
+def _read_crfsuite(path):
+    from skstruct.crfsuite.model import read_model
+
+    return read_model(path)
+
+
+def _read_crfpp(path):
+    from skstruct.crfpp import read_model
+
+    return read_model(path)
+
+
+def store_model(model, path):
+    """Store a model in the format of skops.
+
+    Parameters
+    ----------
+    model : Model
+    path : str
+
+    Returns
+    -------
+    size : int
+        Bytes of the file.
+    """
+    import zipfile
+
+    import skops.io
+
+    content = skops.io.dumps(
+        model.as_estimator(), compression=zipfile.ZIP_DEFLATED, compresslevel=1
+    )
+    write_whole(path, content)
+    return len(content)
+
+
+def check_storable(path):
+    """Raise an error before the work begins, if the result cannot be stored.
+
+    Parameters
+    ----------
+    path : str
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("skops") is None:
+        raise click.ClickException(
+            'Models are stored by skops, which is missing: pip install "skops>=0.13".'
+        )
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise click.ClickException(f"{path}: the folder does not exist, or cannot be written.")

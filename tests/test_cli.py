@@ -1,0 +1,721 @@
+"""The command: same labels as in Python, formats, errors with file and line, exit codes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import skops.io
+from click.testing import CliRunner
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import skstruct
+from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, VRDAReranker, WordVectorizer
+from skstruct.cli import main as cli
+from skstruct.cli.work.stored import UnknownContentError, read_skops
+from skstruct.crfsuite import read_model
+from skstruct.datasets import load_addresses
+from skstruct.metrics import chunk_f1_scorer, chunk_report
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X, Y = load_addresses(return_X_y=True)
+X, Y = [list(x) for x in X[:240]], [list(y) for y in Y[:240]]
+TRAIN, TEST = (X[:160], Y[:160]), (X[160:], Y[160:])
+TYPES = ["skstruct.CRFTagger", "skstruct.WordVectorizer"]
+QUICK = ["-p", "max_iter=15"]
+
+
+def columns(sequences, labels=None):
+    """Text of a column file."""
+    blocks = []
+    for i, tokens in enumerate(sequences):
+        rows = [[t] if isinstance(t, str) else list(t) for t in tokens]
+        if labels is not None:
+            rows = [[*row, label] for row, label in zip(rows, labels[i], strict=True)]
+        blocks.append("".join("\t".join(row) + "\n" for row in rows))
+    return "\n".join(blocks)
+
+
+def run(*arguments, text=None, code=0):
+    """Output of a command in this process."""
+    result = CliRunner().invoke(
+        cli.skstruct, [str(a) for a in arguments], input=text, catch_exceptions=True
+    )
+    if code == 0:
+        assert result.exit_code == 0, (result.output, result.stderr, result.exception)
+    return result
+
+
+def exit_code(*arguments, capsys):
+    """Exit code and standard error of the whole program."""
+    code = cli.main([str(a) for a in arguments])
+    return code, capsys.readouterr().err
+
+
+def predicted(text):
+    """Last columns of an output, sequence by sequence."""
+    blocks = [block.splitlines() for block in text.strip().split("\n\n")]
+    return [
+        [re.split("[\t ]", line)[-1] for line in block if not line.startswith("# ")]
+        for block in blocks
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of text, and a model trained on them from the command line."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "train.txt").write_text(columns(*TRAIN))
+    (folder / "test.txt").write_text(columns(*TEST))
+    (folder / "plain.txt").write_text(columns(TEST[0]))
+    run("train", folder / "train.txt", "-m", folder / "model.skops", *QUICK, "-q")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    """The same model, trained in Python."""
+    return make_pipeline(WordVectorizer(), CRFTagger(max_iter=15)).fit(*TRAIN)
+
+
+# Help and usage. ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [None, *cli.COMMANDS])
+def test_help_teaches(command):
+    text = run(*filter(None, [command]), "--help").output
+    assert text.startswith("Usage: ")
+    if command != "versions":
+        assert "Examples:\n" in text
+        assert f"skstruct {command or ''}" in text
+
+
+def test_help_loads_nothing_that_is_slow():
+    code = "import sys; from skstruct.cli.main import main; main(['train', '--help']); " + (
+        "print([m for m in ('numpy', 'sklearn', 'numba', 'skops') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+def test_every_estimator_has_its_name_in_the_command():
+    from skstruct.cli.work.estimators import estimator_names
+
+    public = {
+        name
+        for name in skstruct.__all__
+        if hasattr(getattr(skstruct, name), "predict") and name != "NBestReranker"
+    }
+    assert set(estimator_names()) == public
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Pass -m FILE"),
+        (["-m", "x", "-p", "l3=1"], "CRFTagger has no parameter 'l3'; its parameters are solver,"),
+        (["-m", "x", "-p", "l2=-1"], "The 'l2' parameter of CRFTagger must be a float"),
+        (["-m", "x", "-p", "l2"], "'l2' is not NAME=VALUE"),
+        (["-m", "x", "-f", "windows=1"], "WordVectorizer has no parameter 'windows'"),
+        (["-m", "x", "-e", "CRF"], "'CRF' is not one of"),
+        (["-m", "x", "--columns", "word"], "'word' is neither a number nor one of id, form,"),
+        (["-m", "x", "--encoding", "utf-9"], "'utf-9' is unknown"),
+        (["-m", "x", "--features", "none", "--gazetteer", "a=b"], "are for --features words"),
+    ],
+)
+def test_wrong_usage(arguments, message, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, error = exit_code("train", "train.txt", *arguments, capsys=capsys)
+    assert code == 2
+    assert message in " ".join(error.split())
+    assert not (folder / "x").exists()
+
+
+def test_a_file_that_is_missing(folder, capsys):
+    code, error = exit_code("tag", "-m", folder / "model.skops", folder / "no", capsys=capsys)
+    assert code == 2
+    assert "does not exist" in error
+
+
+# Training and tagging. ----------------------------------------------------------------------------
+
+
+def test_same_labels_as_in_python(folder, pipeline):
+    expected = [list(labels) for labels in pipeline.predict(TEST[0])]
+    for name in ("plain.txt", "test.txt"):
+        output = run("tag", "-m", folder / "model.skops", folder / name).output
+        assert predicted(output) == expected
+    text = (folder / "plain.txt").read_text()
+    assert predicted(run("tag", "-m", folder / "model.skops", text=text).output) == expected
+    assert predicted(run("tag", "-m", folder / "model.skops", "-", text=text).output) == expected
+
+
+def test_lines_are_kept_as_they_are(folder):
+    first = (folder / "plain.txt").read_text().split("\n\n")[0]
+    text = f"-DOCSTART-\n\n{first}\n\n\n{first}\n"
+    for size in ("1", "9"):
+        output = run("tag", "-m", folder / "model.skops", "--batch-size", size, text=text).output
+        assert re.sub(r" \S+$", "", output, flags=re.MULTILINE) == text
+
+
+def test_stored_models_are_estimators_for_python(folder, pipeline):
+    types = skops.io.get_untrusted_types(file=folder / "model.skops")
+    assert types == TYPES
+    model = skops.io.load(folder / "model.skops", trusted=types)
+    assert model.predict(TEST[0]).tolist() == pipeline.predict(TEST[0]).tolist()
+    np.testing.assert_array_equal(model[1].coef_, pipeline[1].coef_)
+
+
+@pytest.mark.parametrize(
+    "name", ["AROWTagger", "MIRATagger", "PerceptronTagger", "SAPOTagger", "SDCACRF"]
+)
+def test_every_tagger(name, folder, tmp_path):
+    parameters = {"max_iter": 3, "random_state": 0}
+    options = [f"-p{key}={value}" for key, value in parameters.items()]
+    model = tmp_path / "model.skops"
+    run("train", folder / "train.txt", "-m", model, "-e", name.lower(), "-q", *options)
+    tagger = make_pipeline(WordVectorizer(), getattr(skstruct, name)(**parameters)).fit(*TRAIN)
+    output = run("tag", "-m", model, folder / "plain.txt").output
+    assert predicted(output) == [list(labels) for labels in tagger.predict(TEST[0])]
+
+
+def test_templates_and_parameters(folder, tmp_path):
+    (tmp_path / "template").write_text("U0:%x[0,0|lower]\nU1:%x[-1,0]/%x[0,0]\n# more\nB\n")
+    options = ["-t", tmp_path / "template", "-f", "min_freq=2", "-p", "l2=0.5", *QUICK]
+    run("train", folder / "train.txt", "-m", tmp_path / "model", *options, "-q")
+    vectorizer = TemplateVectorizer((tmp_path / "template").read_text(), min_freq=2)
+    model = make_pipeline(vectorizer, CRFTagger(l2=0.5, max_iter=15)).fit(*TRAIN)
+    output = run("tag", "-m", tmp_path / "model", folder / "plain.txt").output
+    assert predicted(output) == [list(labels) for labels in model.predict(TEST[0])]
+
+
+def test_gazetteers_and_clusters(folder, tmp_path):
+    (tmp_path / "cities").write_text("Wellington\nNew York\n\n")
+    (tmp_path / "paths").write_text("0010\troad\t7\n0011\tstreet\t9\n")
+    lists = ["--gazetteer", f"city={tmp_path / 'cities'}", "--clusters", tmp_path / "paths"]
+    run("train", folder / "train.txt", "-m", tmp_path / "model", *lists, *QUICK, "-q")
+    vectorizer = WordVectorizer(
+        gazetteers={"city": ["Wellington", "New York"]},
+        clusters={"road": "0010", "street": "0011"},
+    )
+    model = make_pipeline(vectorizer, CRFTagger(max_iter=15)).fit(*TRAIN)
+    output = run("tag", "-m", tmp_path / "model", folder / "plain.txt").output
+    assert predicted(output) == [list(labels) for labels in model.predict(TEST[0])]
+    (tmp_path / "paths").write_text("0010 road\n")
+    result = run("train", folder / "train.txt", "-m", tmp_path / "model", *lists, code=1)
+    assert "paths, line 1: expected a path" in str(result.exception)
+
+
+def test_progress_and_validation_set(folder, tmp_path):
+    options = ["--dev", folder / "test.txt", "--early-stopping", "-p", "max_iter=30"]
+    result = run("train", folder / "train.txt", "-m", tmp_path / "model", *options)
+    assert result.stdout == ""
+    n_tokens = sum(map(len, TRAIN[0]))
+    assert f"Read 160 sequences, {n_tokens:,} tokens from" in result.stderr
+    assert "features by WordVectorizer" in result.stderr
+    assert "Validation set: token accuracy 0." in result.stderr
+    model = skops.io.load(
+        tmp_path / "model", trusted=["skstruct.CRFTagger", "skstruct.WordVectorizer"]
+    )
+    assert model[1].early_stopping
+    assert model[1].verbose == 0
+    assert "validation_score" in model[1].history_
+    expected = model.score(*TEST)
+    assert f"token accuracy {expected:.4f}" in result.stderr
+    quiet = run("train", folder / "train.txt", "-m", tmp_path / "model", *options, "-q")
+    assert quiet.stderr == ""
+
+
+def test_cross_validation_as_in_scikit_learn(folder):
+    result = run("train", folder / "train.txt", "--cv", "3", *QUICK)
+    model = make_pipeline(WordVectorizer(), CRFTagger(max_iter=15))
+    expected = cross_val_score(model, *TRAIN, cv=KFold(3), scoring=chunk_f1_scorer)
+    lines = [f"fold {i}: chunk_f1 {score:.4f}" for i, score in enumerate(expected, start=1)]
+    mean = f"mean: chunk_f1 {expected.mean():.4f} (standard deviation {expected.std():.4f})"
+    assert result.stdout.splitlines() == [*lines, mean]
+
+
+# Output. ------------------------------------------------------------------------------------------
+
+
+def test_n_best(folder, pipeline):
+    output = run("tag", "-m", folder / "model.skops", "--n-best", "3", folder / "plain.txt").output
+    batch = pipeline[0].transform(TEST[0])
+    found = [one for found in pipeline[1].predict_nbest(batch, n_best=3) for one in found]
+    assert predicted(output) == [one.labels for one in found]
+    headers = [line.split() for line in output.splitlines() if line.startswith("# ")]
+    assert [int(rank) for _, rank, _ in headers] == [0, 1, 2] * len(TEST[0])
+    probabilities = [float(p) for *_, p in headers]
+    assert probabilities == pytest.approx([one.probability for one in found], abs=1e-6)
+
+
+def test_marginals(folder, pipeline):
+    proba = np.concatenate(list(pipeline.predict_proba(TEST[0])))
+    output = run("tag", "-m", folder / "model.skops", "--marginals", folder / "plain.txt").output
+    rows = [line.split("\t" if "\t" in line else " ") for line in output.splitlines() if line]
+    classes = pipeline[1].classes_.tolist()
+    codes = [classes.index(row[-2]) for row in rows]
+    expected = proba[np.arange(len(proba)), codes]
+    np.testing.assert_allclose([float(row[-1]) for row in rows], expected, atol=1e-6)
+    model = folder / "model.skops"
+    output = run("tag", "-m", model, "--all-marginals", folder / "plain.txt").output
+    rows = [re.split("[\t ]", line) for line in output.splitlines() if line]
+    fields = [[field.rpartition("/") for field in row[-len(classes) :]] for row in rows]
+    assert [name for name, _, _ in fields[0]] == classes
+    np.testing.assert_allclose([[float(p) for *_, p in row] for row in fields], proba, atol=1e-6)
+
+
+def test_files_in_parallel_are_those_in_turn(folder, tmp_path):
+    paths = []
+    for i in range(4):
+        paths.append(tmp_path / f"part-{i}.txt")
+        paths[-1].write_text(columns(TEST[0][20 * i : 20 * i + 20]) + "\n")
+    serial = run("tag", "-m", folder / "model.skops", *paths).output
+    parallel = run("tag", "-m", folder / "model.skops", "-j", "2", *paths).output
+    assert serial == parallel
+    out = tmp_path / "out"
+    run("tag", "-m", folder / "model.skops", "-j", "2", "--output-dir", out, *paths)
+    assert "".join((out / path.name).read_text() for path in paths) == serial
+    run("tag", "-m", folder / "model.skops", "-o", tmp_path / "all.txt", *paths)
+    assert (tmp_path / "all.txt").read_text() == serial
+
+
+def test_scores(folder, pipeline):
+    report = run("evaluate", "-m", folder / "model.skops", folder / "test.txt").output
+    y_pred = pipeline.predict(TEST[0])
+    assert chunk_report(TEST[1], y_pred, digits=4).rstrip() in report
+    assert f"token accuracy: {pipeline.score(*TEST):.4f}" in report
+    tagged = run("tag", "-m", folder / "model.skops", folder / "test.txt").output
+    assert run("evaluate", text=tagged).output == report
+    scores = run("evaluate", "-m", folder / "model.skops", "--json", folder / "test.txt").output
+    assert json.loads(scores)["token_accuracy"] == pipeline.score(*TEST)
+
+
+def test_weights(folder, pipeline):
+    model = folder / "model.skops"
+    text = run("show", model, "--label", "B-CITY", "-n", "3").output
+    assert text.startswith("CRFTagger\nparameters: max_iter=15\n")
+    names = pipeline[0].get_feature_names_out()
+    weights = pipeline[1].coef_[pipeline[1].classes_.tolist().index("B-CITY")]
+    best = np.argsort(-weights, kind="stable")[0]
+    assert f"{weights[best]:+9.4f}  {names[best]}" in text
+    rows = [line.split("\t") for line in run("show", model, "--dump").output.splitlines()]
+    table = {(a, b): float(weight) for a, b, weight in rows}
+    n_weights = np.count_nonzero(pipeline[1].coef_) + np.count_nonzero(pipeline[1].transition_)
+    assert len(table) == len(rows) == n_weights
+    assert table[names[best], "B-CITY"] == weights[best]
+    assert run("show", model, "--label", "B-TOWN", code=2).exit_code == 2
+
+
+# Formats of files. --------------------------------------------------------------------------------
+
+CONLLU = """\
+# sent_id = 1
+# text = Don't go home.
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
+3\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\t_
+3.1\tthere\tthere\tADV\t_\t_\t_\t_\t_\t_
+4\thome\thome\tADV\tRB\t_\t3\tadvmod\t_\tSpaceAfter=No
+5\t.\t.\tPUNCT\t.\t_\t3\tpunct\t_\t_
+
+# sent_id = 2
+1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_
+2\t!\t!\tPUNCT\t.\t_\t1\tpunct\t_\t_
+
+"""
+
+
+def test_conllu(tmp_path):
+    (tmp_path / "a.conllu").write_text(CONLLU)
+    run("train", tmp_path / "a.conllu", "-m", tmp_path / "model", "-p", "l2=0.01", "-q")
+    unlabelled = re.sub(r"\t(AUX|PART|VERB|ADV|PUNCT)\t", "\t_\t", CONLLU)
+    unlabelled = unlabelled.replace("3.1\tthere\tthere\t_", "3.1\tthere\tthere\tADV")
+    (tmp_path / "b.conllu").write_text(unlabelled)
+    assert run("tag", "-m", tmp_path / "model", tmp_path / "b.conllu").output == CONLLU
+    # From standard input, the format is that of the training files.
+    assert run("tag", "-m", tmp_path / "model", text=unlabelled).output == CONLLU
+    output = run("tag", "-m", tmp_path / "model", "--marginals", text=unlabelled).output
+    assert re.search(r"^4\thome.*\tSpaceAfter=No\|Prob=0\.\d{6}$", output, re.MULTILINE)
+    options = ["--columns", "form,xpos", "--label", "deprel", "-p", "l2=0.01", "-q"]
+    run("train", tmp_path / "a.conllu", "-m", tmp_path / "model", *options)
+    assert run("tag", "-m", tmp_path / "model", tmp_path / "a.conllu").output == CONLLU
+    scores = run("evaluate", "-m", tmp_path / "model", "--json", tmp_path / "a.conllu").output
+    assert json.loads(scores) == {
+        "sequences": 2,
+        "tokens": 7,
+        "token_accuracy": 1.0,
+        "sequence_accuracy": 1.0,
+    }
+
+
+def json_lines(objects):
+    return "".join(json.dumps(one) + "\n" for one in objects)
+
+
+def test_json_lines_of_words_and_of_dicts(folder, pipeline, tmp_path):
+    pairs = [
+        {"tokens": x, "labels": y, "id": i} for i, (x, y) in enumerate(zip(*TRAIN, strict=True))
+    ]
+    (tmp_path / "words.jsonl").write_text(json_lines(pairs))
+    run("train", tmp_path / "words.jsonl", "-m", tmp_path / "model", *QUICK, "-q")
+    new = json_lines({"tokens": x, "id": i} for i, x in enumerate(TEST[0]))
+    found = [
+        json.loads(line)
+        for line in run("tag", "-m", tmp_path / "model", text=new).output.splitlines()
+    ]
+    assert [one["labels"] for one in found] == [list(y) for y in pipeline.predict(TEST[0])]
+    assert [one["id"] for one in found] == list(range(len(TEST[0])))
+    options = ["--n-best", "2", "--marginals", "--all-marginals"]
+    output = run("tag", "-m", tmp_path / "model", *options, text=new).output
+    one = json.loads(output.splitlines()[0])
+    assert one["n_best"][0]["labels"] == one["labels"]
+    assert one["n_best"][0]["probability"] >= one["n_best"][1]["probability"]
+    assert one["probabilities"] == [
+        at[label] for at, label in zip(one["marginals"], one["labels"], strict=True)
+    ]
+    dicts = [[{"word": t, "end": t[-2:], "n": len(t)} for t in x] for x in TRAIN[0]]
+    (tmp_path / "dicts.jsonl").write_text(
+        json_lines({"tokens": x, "labels": y} for x, y in zip(dicts, TRAIN[1], strict=True))
+    )
+    run("train", tmp_path / "dicts.jsonl", "-m", tmp_path / "model", *QUICK, "-q")
+    tagger = CRFTagger(max_iter=15).fit(dicts, TRAIN[1])
+    output = run("tag", "-m", tmp_path / "model", tmp_path / "dicts.jsonl").output
+    labels = [json.loads(line)["labels"] for line in output.splitlines()]
+    assert labels == [list(y) for y in tagger.predict(dicts)]
+
+
+def test_rerankers(tmp_path):
+    rng = np.random.default_rng(0)
+    groups = [
+        {
+            "candidates": [{"a": float(rng.random()), f"b{rng.integers(5)}": 1} for _ in range(4)],
+            "costs": rng.random(4).round(2).tolist(),
+            "baseline_score": rng.random(4).tolist(),
+        }
+        for _ in range(40)
+    ]
+    (tmp_path / "groups.jsonl").write_text(json_lines(groups))
+    options = ["-e", "VRDAReranker", "-p", "random_state=0", "-q"]
+    result = run(
+        "train", tmp_path / "groups.jsonl", "-m", tmp_path / "model", "--cv", "4", *options
+    )
+    X, y, scores = ([g[k] for g in groups] for k in ("candidates", "costs", "baseline_score"))
+    reranker = VRDAReranker(random_state=0).fit(X, y, baseline_score=scores)
+    output = run("tag", "-m", tmp_path / "model", "--n-best", "2", tmp_path / "groups.jsonl").output
+    found = [json.loads(line) for line in output.splitlines()]
+    assert [one["chosen"] for one in found] == reranker.predict(X, scores).tolist()
+    assert [one["ranking"] for one in found] == [r[:2].tolist() for r in reranker.rank(X, scores)]
+    output = run("evaluate", "-m", tmp_path / "model", tmp_path / "groups.jsonl").output
+    assert f"mean cost: {-reranker.score(X, y, baseline_score=scores):.4f}" in output
+    folds = []
+    for train, test in KFold(4).split(X):
+        fitted = VRDAReranker(random_state=0).fit(
+            *([values[i] for i in train] for values in (X, y)),
+            baseline_score=[scores[i] for i in train],
+        )
+        part = [[values[i] for i in test] for values in (X, y, scores)]
+        folds.append(fitted.score(*part[:2], baseline_score=part[2]))
+    assert f"mean: negative mean cost {np.mean(folds):.4f}" in result.output
+    assert "VRDAReranker\n" in run("show", tmp_path / "model").output
+    bad = json_lines([groups[0], {**groups[1], "costs": [1.0]}])
+    result = run(
+        "train", "-", "-m", tmp_path / "m", "--format", "jsonl", *options, text=bad, code=1
+    )
+    assert str(result.exception).endswith(", line 2: there are 4 candidates, but 1 costs")
+
+
+# Models of others. --------------------------------------------------------------------------------
+
+
+def test_models_of_crfsuite(folder, tmp_path):
+    options = ["-p", "fit_intercept=false", *QUICK, "-q"]
+    run("train", folder / "train.txt", "-m", tmp_path / "a.skops", *options)
+    run("convert", tmp_path / "a.skops", tmp_path / "a.crfsuite")
+    output = run("tag", "-m", tmp_path / "a.skops", folder / "plain.txt").output
+    pipeline = make_pipeline(WordVectorizer(), CRFTagger(fit_intercept=False, max_iter=15))
+    vectorizer = pipeline.fit(*TRAIN)[0]
+    dicts = vectorizer.inverse_transform(vectorizer.transform(TEST[0]))
+    attributes = [[list(features) for features in x] for x in dicts]
+    other = read_model(tmp_path / "a.crfsuite")
+    assert predicted(output) == [list(labels) for labels in other.predict(attributes)]
+    run("convert", tmp_path / "a.crfsuite", tmp_path / "b.skops")
+    text = json_lines({"tokens": x} for x in attributes)
+    for name in ("a.crfsuite", "b.skops"):
+        lines = run(
+            "tag", "-m", tmp_path / name, "--format", "jsonl", text=text
+        ).output.splitlines()
+        assert [json.loads(line)["labels"] for line in lines] == predicted(output)
+    run("convert", "--to", "crfsuite", tmp_path / "b.skops", tmp_path / "c")
+    assert (tmp_path / "c").read_bytes()[:4] == b"lCRF"
+
+
+CRFPP = """version: 100
+cost-factor: 1
+maxid: 8
+xsize: 1
+
+DET
+NOUN
+
+U0:%x[0,0]
+B
+
+4 B
+2 U0:cat
+0 U0:the
+
+1.5
+-1.5
+-1.0
+1.0
+-0.5
+0.5
+0.25
+0.0
+"""
+
+
+def test_models_of_crfpp(tmp_path):
+    (tmp_path / "model.txt").write_text(CRFPP)
+    text = "the\ncat\n"
+    output = "the DET\ncat NOUN\n"
+    assert run("tag", "-m", tmp_path / "model.txt", text=text).output.strip() == output.strip()
+    run("convert", tmp_path / "model.txt", tmp_path / "model.skops")
+    assert run("tag", "-m", tmp_path / "model.skops", text=text).output.strip() == output.strip()
+
+
+# Errors. ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "this is not a model"),
+        (b"PK\x03\x04 and then nothing", "the file is damaged"),
+        (b"\x64\x00\x00\x00", "Binary models of CRF++ cannot be read"),
+        (b"lCRF", "too short for the header"),
+        (b"version: 100\n", "This is not an intact text model of CRF++"),
+    ],
+)
+def test_models_that_are_damaged(content, message, folder, tmp_path, capsys):
+    (tmp_path / "model").write_bytes(content)
+    code, error = exit_code("tag", "-m", tmp_path / "model", folder / "plain.txt", capsys=capsys)
+    assert code == 1
+    assert f"Error: {tmp_path / 'model'}: " in error
+    assert message in error
+
+
+def test_a_model_that_is_cut_short_or_changed(folder, tmp_path, capsys):
+    content = (folder / "model.skops").read_bytes()
+    middle = len(content) // 2
+    changed = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+    for damaged in (content[:middle], changed):
+        (tmp_path / "model").write_bytes(damaged)
+        code, error = exit_code("show", tmp_path / "model", capsys=capsys)
+        assert code == 1
+        assert error.startswith(f"Error: {tmp_path / 'model'}: ")
+
+
+def test_models_with_types_of_others(tmp_path, folder, capsys):
+    from collections import Counter
+
+    pipeline = make_pipeline(
+        TemplateVectorizer("U:%x[0,0|same]", functions={"same": len}), CRFTagger()
+    )
+    pipeline.fit(*TRAIN)
+    pipeline.steps[0][1].functions = {"same": subprocess.Popen}
+    skops.io.dump(pipeline, tmp_path / "model")
+    code, error = exit_code("show", tmp_path / "model", capsys=capsys)
+    assert code == 1
+    assert "types that are not skstruct's: subprocess.Popen" in error
+    skops.io.dump(Counter("ab"), tmp_path / "model")
+    assert exit_code("show", tmp_path / "model", capsys=capsys)[0] == 1
+
+
+def test_the_fast_reader_makes_public_classes_only(folder, tmp_path):
+    reference = skops.io.load(folder / "model.skops", trusted=TYPES)
+    model = read_skops(folder / "model.skops")
+    np.testing.assert_array_equal(model.steps[1][1].coef_, reference[1].coef_)
+    with zipfile.ZipFile(folder / "model.skops") as archive:
+        schema = archive.read("schema.json").decode()
+    for module, name in (
+        ("os", "system"),
+        ("skstruct", "warm"),
+        ("skstruct.utils.files", "replaced"),
+    ):
+        changed = schema.replace('"__class__": "CRFTagger"', f'"__class__": "{name}"')
+        changed = changed.replace('"__module__": "skstruct"', f'"__module__": "{module}"')
+        with zipfile.ZipFile(tmp_path / "model", "w") as archive:
+            archive.writestr("schema.json", changed)
+        with pytest.raises((UnknownContentError, KeyError)):
+            read_skops(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a B-X\nb c I-X\n", "line 2: 3 columns, but line 1 has 2"),
+        ("a B-X\n\na\n", "line 3: 1 column, but line 1 has 2"),
+        ("a\n", "line 1: 1 column, so either the token or the label is missing"),
+        ("a B-X\n\xe9 O\n", "line 2: not utf-8 text"),
+        ("\n\n", "the file has no tokens"),
+    ],
+)
+def test_bad_columns_are_named_with_file_and_line(text, place, tmp_path, capsys):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(text.encode("latin-1"))
+    code, error = exit_code("train", path, "-m", tmp_path / "m", "-q", capsys=capsys)
+    assert code == 1
+    assert f"Error: {path}" in error
+    assert place in error
+    assert not (tmp_path / "m").exists()
+
+
+def test_labels_that_a_constraint_rules_out_are_named_with_the_line(tmp_path, capsys):
+    path = tmp_path / "bad.txt"
+    path.write_text("# first\na O\nb O\n\nc B-X\n# second\nd I-Y\n")
+    options = ["--comment", "#", "-p", "constraint=IOB2", "-q"]
+    code, error = exit_code("train", path, "-m", tmp_path / "m", *options, capsys=capsys)
+    assert code == 1
+    assert re.match(rf"Error: {path}, line [57]: Sequence 1, token", error)
+
+
+def test_a_column_that_is_missing(folder, tmp_path, capsys):
+    (tmp_path / "train.txt").write_text("the DT B-NP\ncat NN I-NP\n")
+    run("train", tmp_path / "train.txt", "-m", tmp_path / "model", *QUICK, "-q")
+    (tmp_path / "new.txt").write_text("the\n")
+    code, error = exit_code("tag", "-m", tmp_path / "model", tmp_path / "new.txt", capsys=capsys)
+    assert code == 1
+    assert f"{tmp_path / 'new.txt'}, line 1: 1 column, so columns=1 does not exist" in error
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "this is not JSON"),
+        ("[]", 'expected an object with "tokens" or "candidates"'),
+        ('{"tokens": ["a"]}', '"labels" are missing'),
+        ('{"tokens": ["a"], "labels": []}', "there are 1 tokens, but 0 labels"),
+        ('{"tokens": "a", "labels": []}', '"tokens" is not a list'),
+        ('{"candidates": [{}], "costs": [1]}', "CRFTagger needs tokens"),
+    ],
+)
+def test_bad_json_lines_are_named_with_file_and_line(line, message, tmp_path, capsys):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json_lines([{"tokens": ["a"], "labels": ["X"]}]) + "\n" + line + "\n")
+    code, error = exit_code("train", path, "-m", tmp_path / "m", "-q", capsys=capsys)
+    assert code == 1
+    assert f"Error: {path}, line 3: " in error
+    assert message in error
+
+
+# Processes. ---------------------------------------------------------------------------------------
+
+
+def process(*arguments, **options):
+    command = [sys.executable, "-m", "skstruct", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def test_standard_input_and_output(folder, pipeline):
+    child = process("tag", "-m", folder / "model.skops", stdin=subprocess.PIPE)
+    output, error = child.communicate((folder / "plain.txt").read_text())
+    assert (child.returncode, error) == (0, "")
+    assert predicted(output) == [list(labels) for labels in pipeline.predict(TEST[0])]
+
+
+def test_a_broken_pipe_is_quiet(folder, tmp_path):
+    (tmp_path / "long.txt").write_text((folder / "plain.txt").read_text() + "\n", "utf-8")
+    paths = [tmp_path / "long.txt"] * 60
+    child = process("tag", "-m", folder / "model.skops", "--batch-size", "5", *paths)
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.stderr.read() == ""
+    assert child.wait() == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_interrupts_leave_no_file(folder, tmp_path):
+    (tmp_path / "old").write_bytes(b"as it was")
+    options = ["-p", "max_iter=100000", "-p", "tol=0", "-e", "PerceptronTagger"]
+    path = tmp_path / "old"
+    child = process("train", folder / "train.txt", "-m", path, *options)
+    for line in child.stderr:
+        if "features by" in line:
+            break
+    time.sleep(1.0)
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert error.endswith("Interrupted.\n")
+    assert path.read_bytes() == b"as it was"
+    assert [p.name for p in tmp_path.iterdir()] == ["old"]
+
+
+def test_tagging_loads_little(folder):
+    """What takes most of the time elsewhere: skops and what scikit-learn imports by the way."""
+    code = (
+        "import sys; from skstruct.cli.main import main\n"
+        f"main(['tag', '-m', {str(folder / 'model.skops')!r}, {str(folder / 'plain.txt')!r}])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    slow = {"skops", "scipy.stats._stats_py", "pandas.core", "sklearn.pipeline", "sklearn.metrics"}
+    assert not slow & loaded
+    assert "skstruct.taggers.crf" in loaded
+    assert predicted(done.stdout)
+
+
+def test_models_are_written_whole(folder, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_bytes(b"as it was")
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+    result = run("train", folder / "train.txt", "-m", path, *QUICK, "-q", code=1)
+    assert "no space left" in str(result.exception)
+    assert path.read_bytes() == b"as it was"
+    assert Path(tmp_path).joinpath("model").read_bytes() == b"as it was"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_is_missing_is_noticed_first(folder, tmp_path, capsys):
+    begin = time.perf_counter()
+    path = tmp_path / "no" / "model"
+    code, error = exit_code("train", folder / "train.txt", "-m", path, capsys=capsys)
+    assert code == 1
+    assert "the folder does not exist" in error
+    assert time.perf_counter() - begin < 5
+
+
+def test_perceptron_from_json_lines_on_standard_input(tmp_path):
+    pairs = [{"tokens": x, "labels": y} for x, y in zip(*TRAIN, strict=True)]
+    options = ["-e", "PerceptronTagger", "-p", "random_state=0", "-p", "max_iter=3", "-q"]
+    run(
+        "train",
+        "-",
+        "-m",
+        tmp_path / "model",
+        "--format",
+        "jsonl",
+        *options,
+        text=json_lines(pairs),
+    )
+    tagger = make_pipeline(WordVectorizer(), PerceptronTagger(random_state=0, max_iter=3))
+    tagger.fit(*TRAIN)
+    output = run(
+        "tag", "-m", tmp_path / "model", "--format", "columns", text=columns(TEST[0])
+    ).output
+    assert predicted(output) == [list(labels) for labels in tagger.predict(TEST[0])]
