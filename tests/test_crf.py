@@ -383,13 +383,6 @@ def test_empty_sequences_do_not_matter(small):
     assert_same_weights(tagger, CRFTagger(tol=1e-10).fit(X, y), rtol=0, atol=0)
 
 
-def test_verbose_prints_every_iteration(small, capsys):
-    tagger = CRFTagger(verbose=1).fit(*small)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == tagger.n_iter_ + 1
-    assert all("objective" in line for line in lines)
-
-
 # ------------------------------------------------------------------------- stochastic descent
 
 

@@ -12,7 +12,8 @@ from importlib import import_module
 import pytest
 from _pytest.doctest import _get_checker, get_optionflags
 
-PACKAGES = ("", ".crfpp", ".crfsuite", ".datasets", ".features", ".metrics", ".templates")
+ROOMS = ("crfpp", "crfsuite", "datasets", "features", "inspection", "metrics", "templates")
+PACKAGES = ("", *(f".{room}" for room in ROOMS))
 
 
 def public_examples():

@@ -28,10 +28,13 @@ def test_arrays_do_not_change_afterwards():
     assert arrays["epoch"].tolist() == [1]
 
 
-def test_prints_only_when_verbose(capsys):
-    History().add(epoch=1, mistakes=0.25)
-    assert capsys.readouterr().out == ""
-    History(verbose=1).add(epoch=1, mistakes=0.25)
-    line = capsys.readouterr().out
-    assert line.startswith("epoch 1  time ")
-    assert line.endswith("mistakes 0.25\n")
+def test_the_last_entry():
+    history = History()
+    history.add(epoch=1, objective=3.0)
+    history.add(epoch=2, objective=2.0)
+    history.amend(validation_score=0.5)
+    last = history.last()
+    assert last.pop("time") == history["time"][-1]
+    assert last == {"epoch": 2, "objective": 2.0, "validation_score": 0.5}
+    assert "objective" in history
+    assert "gap" not in history

@@ -106,13 +106,6 @@ def test_without_tol_max_iter_is_what_was_asked_for(noisy):
         assert PerceptronTagger(max_iter=30, tol=None).fit(*noisy).n_iter_ == 30
 
 
-def test_verbose_prints_every_epoch(noisy, capsys):
-    PerceptronTagger(max_iter=4, tol=None, verbose=1).fit(*noisy)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    assert all("mistakes" in line for line in lines)
-
-
 # ------------------------------------------------------------------------------------ holding out
 
 

@@ -549,12 +549,10 @@ def test_warns_when_max_iter_is_too_small(small):
         SDCACRF(l2=0.2, tol=1e-9, random_state=0).fit(*small)
 
 
-def test_verbose_prints_the_memory_and_every_epoch(small, capsys):
-    tagger = SDCACRF(verbose=1, random_state=0).fit(*small)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"marginals: {SDCACRF().memory_needed(small[1]):,} bytes"
-    assert len(lines) == tagger.n_iter_ + 1
-    assert all("gap" in line for line in lines[1:])
+def test_verbose_prints_the_memory(small, capsys):
+    SDCACRF(verbose=1, random_state=0).fit(*small)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line == f"Marginals: {SDCACRF().memory_needed(small[1]):,} bytes"
 
 
 # ------------------------------------------------------------------------------------ the memory

@@ -321,11 +321,3 @@ def test_solvers_may_take_turns(small):
         assert hasattr(tagger, "n_weights_") == (solver != "sgd")
         assert ("_state" in vars(tagger)) == (solver == "sgd")
         assert ("dual" in tagger.history_) == (solver == "oeg")
-
-
-@every_solver
-def test_verbose_prints_every_epoch(small, solver, capsys):
-    tagger = CRFTagger(solver=solver, random_state=0, verbose=1).fit(*small)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == tagger.n_iter_
-    assert all("objective" in line for line in lines)

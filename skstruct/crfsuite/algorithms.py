@@ -168,7 +168,8 @@ def make_estimator(params):
     for name, parameter in own.items():
         if params.get(name) is not None:
             values[name] = read_value(parameter, params[name])
-    values["verbose"] = int(bool(params.get("verbose")))
+    # CRFsuite prints numbers.
+    values["verbose"] = 2 * bool(params.get("verbose"))
     if values["max_iterations"] < 0:
         raise ValueError(f"max_iterations={values['max_iterations']} is negative.")
     if algorithm == "lbfgs":

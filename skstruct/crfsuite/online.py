@@ -69,7 +69,7 @@ class OnlineCRF(OnlineTagger):
     warm_start : bool, default=False
         As of `AROWTagger`.
     verbose : int, default=0
-        Print the history of every epoch.
+        1 prints a line for each epoch with the time left, 2 the numbers of ``history_``.
 
     See Also
     --------

@@ -32,7 +32,6 @@ class Settings(NamedTuple):
     shuffle: bool = True
     random_state: object = None
     n_jobs: int | None = None
-    verbose: int = 0
     learning_rate: float = 1.0
     decay: float = 1.0
     l2: float = 0.0
@@ -129,7 +128,7 @@ class OnlineLearner:
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
-        history, complaint, epoch = History(settings.verbose), None, 0
+        history, complaint, epoch = History(), None, 0
         for epoch in range(1, settings.max_iter + 1):
             self.run_epoch(training_set, state, random_state, history, epoch, mixture)
             stop = watcher.visit(lambda: averaged(state), history, self._rule.merit(history))

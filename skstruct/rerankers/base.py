@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
 from itertools import pairwise
 from numbers import Integral, Real
 
@@ -22,7 +23,7 @@ from skstruct.rerankers.groups import (
     split_groups,
     take_out,
 )
-from skstruct.utils.history import History
+from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent, check_array_shape
 from skstruct.utils.sparse import read_only
@@ -34,7 +35,7 @@ __all__ = ["LOSS_OPTIONS", "BaseReranker"]
 LOSS_OPTIONS = StrOptions({"bayes_risk", "hinge", "log", "logistic"})
 
 
-class BaseReranker(Persistent, FeatureInput, BaseEstimator):
+class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     """Base of the rerankers: one weight vector that scores candidates.
 
     A subclass defines three methods, which `fit` calls in this order:
@@ -149,9 +150,15 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
             If X, y or a parameter is invalid, or if a group is empty or has a single candidate.
             The message names the group. The estimator is left unchanged.
         """
+        # Imported where it is needed: a stored reranker that predicts does not learn.
+        from skstruct.utils.progress import Progress
+
+        metadata = {"sample_weight": sample_weight, "baseline_score": baseline_score}
+        progress = Progress.of_fit(self, X, y, **metadata)
         with unchanged_on_error(self), compiling_announced(self.verbose):
             groups, by_cost = self._read_training_set(X, y, sample_weight, baseline_score)
-            self._fit(groups, by_cost)
+            self._fit(groups, by_cost, progress)
+            progress.close()
         return self
 
     def predict(self, X, baseline_score=None):
@@ -263,9 +270,11 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
         if hasattr(self, "coef_"):
             check_array_shape(self.coef_, (self.n_features_in_,), "coef_")
 
-    def _fit(self, groups, by_cost):
+    def _fit(self, groups, by_cost, progress):
+        from skstruct.utils.history import History
+
         random_state = check_random_state(self.random_state)
-        history = History(self.verbose)
+        history = History()
         state = self._start(self.n_features_in_, len(groups.sample_weight))
         order = np.flatnonzero(groups.sample_weight)
         for epoch in range(1, self.max_iter + 1):
@@ -280,9 +289,17 @@ class BaseReranker(Persistent, FeatureInput, BaseEstimator):
                 loss=tally.loss / total,
                 **({"cost": tally.cost / total} if by_cost else {}),
             )
+            if progress.tell(history, lambda: self._finished_now(groups, state)):
+                break
         self.n_iter_ = epoch
         self.history_ = history.arrays()
         self._finish(groups, state)
+
+    def _finished_now(self, groups, state):
+        """Attributes that ``_finish`` would set, with the learning still to go on."""
+        finished = copy(self)
+        finished._finish(groups, deepcopy(state))
+        return vars(finished)
 
     def _decide(self, batch, base):
         """Scores of all candidates, from which the best is chosen."""

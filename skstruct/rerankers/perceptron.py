@@ -33,7 +33,7 @@ class PerceptronReranker(DescentReranker):
     random_state : int, RandomState instance or None, default=None
         Seed of the order.
     verbose : int, default=0
-        If positive, print the mistakes of every epoch.
+        1 prints a line for each epoch with the time left, 2 the numbers of ``history_``.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ from skstruct.input.formats import read_format, shape_predictions
 from skstruct.metrics.accuracy import token_accuracy_score
 from skstruct.metrics.scores import extract_chunks
 from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.utils.callbacks import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import unchanged_on_error
@@ -27,7 +28,7 @@ __all__ = ["NBestReranker"]
 
 
 @set_module("skstruct")
-class NBestReranker(Persistent, BaseEstimator):
+class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
     """Tagger whose n best label sequences are reranked.
 
     A chain scores labels and transitions. A reranker scores whole label sequences, and so can use
@@ -134,11 +135,12 @@ class NBestReranker(Persistent, BaseEstimator):
             If X, y or a parameter is invalid, or if no n-best list has label sequences that
             differ in cost.
         """
+        X = list(X) if isinstance(X, Iterator) else X
+        tasks = FitTasks.of(self, X, y, 3)
         with unchanged_on_error(self):
-            X = list(X) if isinstance(X, Iterator) else X
-            self.tagger_ = clone(self.tagger).fit(X, y)
+            self.tagger_ = self._fit_part(tasks, "fit-tagger", clone(self.tagger), X, y)
             self.classes_ = self.tagger_.classes_
-            groups, costs = self._cross_fitted(X, y)
+            groups, costs = self._cross_fitted(X, y, tasks)
             informative = [max(c) > min(c) for c in costs]
             self.n_groups_ = sum(informative)
             if self.n_groups_ == 0:
@@ -148,7 +150,9 @@ class NBestReranker(Persistent, BaseEstimator):
                 )
             reranker = VRDAReranker(random_state=0) if self.reranker is None else self.reranker
             groups, costs = (list(compress(values, informative)) for values in (groups, costs))
-            self.reranker_ = clone(reranker).fit(groups, costs)
+            self.reranker_ = self._fit_part(tasks, "fit-reranker", clone(reranker), groups, costs)
+            if tasks is not None:
+                tasks.close()
         return self
 
     def predict(self, X):
@@ -192,13 +196,21 @@ class NBestReranker(Persistent, BaseEstimator):
         """
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
-    def _cross_fitted(self, X, y):
+    def _fit_part(self, tasks, name, estimator, X, y):
+        with part_of_fit(tasks and tasks.part(name), estimator, self):
+            return estimator.fit(X, y)
+
+    def _cross_fitted(self, X, y, tasks):
         """Candidates of all sequences and their costs, by taggers not trained on them."""
         folds = list(check_cv(self.cv).split(np.empty((_count(X), 0))))
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_lists_of_fold)(self.tagger, X, y, train, held, self.n_best)
-            for train, held in folds
-        )
+        task = tasks and tasks.part("cross-fit", len(folds))
+        contexts = [task and task.subcontext("fold", task_id=k) for k in range(len(folds))]
+        model = self.tagger, self.n_best, self if task else None
+        with part_of_fit(task, None, self):
+            parts = Parallel(n_jobs=self.n_jobs)(
+                delayed(_lists_of_fold)(*model, X, y, train, held, context)
+                for (train, held), context in zip(folds, contexts, strict=True)
+            )
         groups, costs = [], []
         for (_, held), lists in zip(folds, parts, strict=True):
             groups += self._groups(_safe_indexing(X, held), lists)
@@ -252,9 +264,11 @@ def chunk_cost(y_true, y_pred):
     return 1.0 - 2.0 * len(true & found) / (len(true) + len(found))
 
 
-def _lists_of_fold(tagger, X, y, train, held, n_best):
-    fitted = clone(tagger).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-    return fitted.predict_nbest(_safe_indexing(X, held), n_best=n_best)
+def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
+    tagger = clone(tagger)
+    with part_of_fit(context, tagger, reranker):
+        tagger.fit(_safe_indexing(X, train), _safe_indexing(y, train))
+    return tagger.predict_nbest(_safe_indexing(X, held), n_best=n_best)
 
 
 def _count(X):

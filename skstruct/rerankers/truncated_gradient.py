@@ -45,7 +45,7 @@ class TruncatedGradientReranker(DescentReranker):
     random_state : int, RandomState instance or None, default=None
         Seed of the order.
     verbose : int, default=0
-        If positive, print the mistakes of every epoch.
+        1 prints a line for each epoch with the time left, 2 the numbers of ``history_``.
 
     Attributes
     ----------

@@ -56,7 +56,7 @@ class VRDAReranker(BaseReranker):
         Number of threads for voting. None means 1 unless in a `joblib.parallel_config` context;
         -1 means all processors.
     verbose : int, default=0
-        If positive, print the mistakes of every epoch.
+        1 prints a line for each epoch with the time left, 2 the numbers of ``history_``.
 
     Attributes
     ----------

@@ -48,7 +48,6 @@ class Settings(NamedTuple):
     tol: float
     random_state: object
     n_jobs: int | None
-    verbose: int
 
 
 def solve(training_set, model, settings, start, watcher):
@@ -82,7 +81,7 @@ def solve(training_set, model, settings, start, watcher):
 
 
 def _minimize(objective, settings, start, watcher):
-    history = History(settings.verbose)
+    history = History()
     work = chain_work(objective.n_labels)
     with range_runner(objective.offsets, settings.n_jobs, work) as run:
         iterates = _iterates(objective, settings.l1, start, run)

@@ -137,7 +137,7 @@ class ExponentiatedGradient:
 
 
 def solve(training_set, model, settings, start, watcher):
-    """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
+    """Learn as `skstruct.solvers.base` says."""
     training_set = training_set.effective()
     n_sequences = len(training_set.sample_weight)
     # Each sequence keeps a matrix of transitions.
@@ -149,4 +149,4 @@ def solve(training_set, model, settings, start, watcher):
         l2=settings.l2,
         fit_intercept=settings.fit_intercept,
     )
-    return run_epochs(learner, training_set, model, settings)
+    return run_epochs(learner, training_set, model, settings, watcher)

@@ -99,9 +99,9 @@ SOLVERS = {
     "sag": _solver(
         "solvers.sag",
         "stochastic average gradient",
-        *("no_l2", "constraint", "warm_start", "bound"),
+        *("no_l2", "constraint", "validation_set", "warm_start", "bound"),
     ),
-    "oeg": _solver("solvers.oeg", "online exponentiated gradient", "bound"),
+    "oeg": _solver("solvers.oeg", "online exponentiated gradient", "validation_set", "bound"),
     "sgd": _solver(
         "online.sgd",
         "stochastic gradient descent",

@@ -150,7 +150,7 @@ class StochasticAverageGradient:
 
 
 def solve(training_set, model, settings, start, watcher):
-    """Learn as `skstruct.solvers.base` says; the watcher is not asked."""
+    """Learn as `skstruct.solvers.base` says."""
     training_set = training_set.effective()
     n_sequences = len(training_set.sample_weight)
     # Each sequence keeps a matrix of transitions.
@@ -164,4 +164,4 @@ def solve(training_set, model, settings, start, watcher):
         start=start,
         possible=model.possible,
     )
-    return run_epochs(learner, training_set, model, settings)
+    return run_epochs(learner, training_set, model, settings, watcher)

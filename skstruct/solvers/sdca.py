@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from skstruct.solvers.base import Solution
 from skstruct.solvers.dual import CRFDual, marginals_nbytes
 from skstruct.utils.history import History
+from skstruct.utils.messages import say
 from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["Settings", "relative_gap", "solve", "storage_dtype"]
@@ -63,7 +64,7 @@ def solve(training_set, model, settings, start, watcher):
     offsets = training_set.offsets
     # The dual has renumbered it.
     del training_set
-    history = History(settings.verbose)
+    history = History()
     work = chain_work(model.n_labels)
     with range_runner(offsets, settings.n_jobs, work) as run:
         dual.start(run, start)
@@ -84,8 +85,7 @@ def _check_memory(training_set, model, settings):
     n_sequences, n_rows = len(training_set.sample_weight), len(training_set.labels)
     dtype = storage_dtype(settings.tol)
     needed = marginals_nbytes(n_sequences, n_rows, model.n_labels, dtype)
-    if settings.verbose:
-        print(f"marginals: {needed:,} bytes")
+    say(settings.verbose, "Marginals: %s bytes", f"{needed:,}")
     if needed > settings.max_memory:
         raise MemoryError(
             f"The marginals of {n_rows:,} tokens with {model.n_labels} labels need {needed:,} "
@@ -125,8 +125,10 @@ def _maximize(dual, settings, run, watcher, history):
             oracle_calls=dual.n_oracle_calls,
             weight_norm=dual.weight_norm(),
         )
-        watcher.visit(dual.chain, history)
-        if verify and relative_gap(certificate) <= settings.tol:
+        stopped = watcher.visit(dual.chain, history)
+        if stopped and not verify:
+            certificate = dual.certify(run)
+        if stopped or (verify and relative_gap(certificate) <= settings.tol):
             break
     else:
         complaint = (

@@ -33,10 +33,9 @@ class Settings(NamedTuple):
     tol: float
     random_state: object
     n_jobs: int | None
-    verbose: int
 
 
-def run_epochs(learner, training_set, model, settings):
+def run_epochs(learner, training_set, model, settings, watcher):
     """Run epochs until the objective is within `tol` of its minimum, or hardly changes.
 
     Parameters
@@ -49,6 +48,8 @@ def run_epochs(learner, training_set, model, settings):
         Size of the model.
     settings : Settings
         Parameters of the estimator.
+    watcher : Watcher
+        Asked once an epoch whether to stop.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def run_epochs(learner, training_set, model, settings):
     """
     random_state, tol = check_random_state(settings.random_state), settings.tol
     evaluation = _Evaluation(training_set, model, settings)
-    history, value, last = History(settings.verbose), math.inf, -_WAIT_AT_LEAST
+    history, value, last = History(), math.inf, -_WAIT_AT_LEAST
     work = chain_work(model.n_labels)
     with range_runner(training_set.offsets, settings.n_jobs, work) as run:
         for epoch in range(1, settings.max_iter + 1):
@@ -77,10 +78,13 @@ def run_epochs(learner, training_set, model, settings):
             )
             settled = regular and evaluation.settled(value, 0.01 * tol)
             converged = evaluate and (bound <= tol * value or settled)
-            if converged:
+            stopped = watcher.visit(learner.chain, history)
+            if stopped and not evaluate:
+                value, bound = evaluation.evaluate(learner, run)
+            if converged or stopped:
                 break
     complaint = None
-    if not converged:
+    if not (converged or stopped):
         complaint = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
     return Solution(
         learner.chain(),

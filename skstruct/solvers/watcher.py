@@ -1,4 +1,4 @@
-"""Watch a held-out set while a solver runs: its accuracy, and when to stop because of it."""
+"""Watch a solver while it runs: the accuracy on a held-out set, and when to stop."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ class Watcher:
     on_prediction : callable, default=None
         Called at every epoch with the labels predicted for the held-out set, an ndarray of codes
         of shape (n_rows,).
+    on_epoch : callable, default=None
+        ``on_epoch(history, chain)`` is called after every epoch, where ``chain()`` returns the
+        weights, and returns True to stop.
 
     Attributes
     ----------
@@ -48,10 +51,11 @@ class Watcher:
         Entry of the history that belongs to them.
     """
 
-    def __init__(self, stopping=None, validation_set=None, on_prediction=None):
+    def __init__(self, stopping=None, validation_set=None, on_prediction=None, on_epoch=None):
         self._stopping = Stopping() if stopping is None else stopping
         self._patience = Patience(self._stopping.tol, self._stopping.n_iter_no_change)
-        self._on_prediction = on_prediction
+        self._on_prediction, self._on_epoch = on_prediction, on_epoch
+        self._rank = None
         self.validation_set = validation_set
         self.best, self.best_entry = None, -1
 
@@ -91,7 +95,8 @@ class Watcher:
         return training_set.take(kept)
 
     def renumber_features(self, rank):
-        """Give feature ``f`` of the held-out set the number ``rank[f]``."""
+        """Take note that the solver gives feature ``f`` the number ``rank[f]``."""
+        self._rank = rank
         data = self.validation_set
         if data is not None:
             rows = read_only(data.rows._replace(indices=rank[data.rows.indices]))
@@ -115,6 +120,18 @@ class Watcher:
         stop : bool
             True if learning is to stop after this epoch.
         """
+        stop = self._judge(chain, history, merit)
+        if self._on_epoch is None:
+            return stop
+        return self._on_epoch(history, lambda: self._in_order(chain())) or stop
+
+    def _in_order(self, chain):
+        """Weights in the order of the features of the estimator."""
+        if self._rank is None:
+            return chain
+        return chain._replace(weights=chain.weights[self._rank])
+
+    def _judge(self, chain, history, merit):
         weights = None
         if self.validation_set is not None:
             weights = chain()

@@ -74,7 +74,7 @@ class AROWTagger(OnlineTagger):
         Start `fit` from the weights of the previous call, and keep its classes and features. The
         variances start anew.
     verbose : int, default=0
-        Print the history of every epoch.
+        1 prints a line for each epoch with the time left, 2 the numbers of ``history_``.
 
     Attributes
     ----------

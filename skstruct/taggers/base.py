@@ -20,7 +20,8 @@ from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
-from skstruct.taggers.prediction import LinearChainMixin
+from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
+from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.sparse import read_only
@@ -29,7 +30,7 @@ from skstruct.utils.transaction import unchanged_on_error
 __all__ = ["BaseTagger"]
 
 
-class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
+class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
     A subclass has the parameters `constraint`, `class_weight`, `n_jobs` and `warm_start`.
@@ -116,6 +117,10 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_watched(self, X, y, sample_weight, validation, on_prediction):
         """Learn as `fit`, and call a function with each prediction for the validation set."""
+        # Imported where it is needed: a stored tagger that predicts does not learn.
+        from skstruct.utils.progress import Progress
+
+        progress = Progress.of_fit(self, X, y, sample_weight=sample_weight)
         with unchanged_on_error(self), compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
             solve = self._solver()
@@ -127,9 +132,10 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
                 ),
                 self._model(),
                 start=self._chain() if warm else None,
-                watcher=self._watcher(validation, on_prediction),
+                watcher=self._watcher(validation, on_prediction, progress),
             )
             self._keep(solution)
+            progress.close()
             if solution.complaint:
                 warnings.warn(solution.complaint, ConvergenceWarning, stacklevel=4)
         return self
@@ -143,15 +149,19 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
         size = self.n_features_in_, len(self.classes_), n_transition_features
         return Model(*size, read_constraint(self.constraint, self.classes_))
 
-    def _watcher(self, validation, on_prediction):
-        """Watch the validation set given to `fit`, if there is one."""
+    def _watcher(self, validation, on_prediction, progress):
+        """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
         validation_set = None
         if any(part is not None for part in validation):
             # Imported where it is needed: most fits have no validation set.
             from skstruct.input.validation_set import read_validation_set
 
             validation_set = read_validation_set(self._read_X, self.classes_, *validation)
-        return Watcher(settings_of(Stopping, self), validation_set, on_prediction)
+
+        def on_epoch(history, chain):
+            return progress.tell(history, lambda: weights_of(chain()))
+
+        return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch)
 
     def _keep(self, solution):
         """Keep what was learned."""
@@ -165,6 +175,9 @@ class BaseTagger(Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
         without it they must be those of the earlier call.
         """
         format, batch = self._read_X(X, reset=reset)
+        if reset:
+            # They belong to other features and classes.
+            self._forget("_state", *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         self._check_labels(labels, batch.offsets)
         if len(self.classes_) >= 1 << 15:

@@ -132,7 +132,8 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Start `fit` from the weights of the previous call, and keep its classes and features. Not
         supported by "oeg".
     verbose : int, default=0
-        Print the history of every iteration or epoch.
+        1 prints a line for each iteration or epoch with the time left, 2 the
+        numbers of ``history_``.
 
     Attributes
     ----------
@@ -303,10 +304,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
             require(self.solver, "transition_features", "X with transition features (transition_X)")
         return model
 
-    def _watcher(self, validation, on_prediction):
+    def _watcher(self, validation, on_prediction, progress):
         if any(part is not None for part in validation):
             require(self.solver, "validation_set", "X_val and y_val")
-        return super()._watcher(validation, on_prediction)
+        return super()._watcher(validation, on_prediction, progress)
 
     def _keep(self, solution):
         self._forget(*_OF_SOLVERS)

@@ -10,7 +10,6 @@ from skstruct import kernels
 from skstruct.input.constraints import forbid
 from skstruct.online.state import averaged, check_finite
 from skstruct.taggers.prediction import LEARNT
-from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.transaction import unchanged_on_error
 
@@ -108,13 +107,18 @@ class PartialFitMixin:
             state = state._replace(chain=forbid(state.chain, model.possible))
             state = learner.protect(state, training_set, undo)
             n_epochs = 1 if first_call else self.n_iter_ + 1
-            history = History(learner.settings.verbose)
+            # Imported where they are needed: a stored tagger that predicts does not learn.
+            from skstruct.utils.history import History
+            from skstruct.utils.progress import Progress
+
+            history = History()
             random_state = check_random_state(learner.settings.random_state)
             learner.run_epoch(training_set, state, random_state, history, n_epochs)
             # The norm has shown that the weights of features are finite.
             no_features = np.empty((0, len(self.classes_)))
             others = kernels.Chain(no_features, *state.chain[1 : len(kernels.Chain._fields)])
             check_finite(others, model.possible, n_epochs)
+            Progress(self).tell(history)
             self._forget(*self._learnt)
             self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
         return self
@@ -143,6 +147,11 @@ class PartialFitMixin:
         # A tagger that this one is a copy of may change the arrays in place.
         if self._state is not None:
             self._state = self._state.copy()
+
+    def __copy__(self):
+        copied = super().__copy__()
+        copied._restore_state()
+        return copied
 
     def _check_classes(self, classes, first_call):
         """Return the classes known before y is read, None if there are none."""

@@ -65,7 +65,7 @@ class PerceptronTagger(OnlineTagger):
     warm_start : bool, default=False
         Start `fit` from the weights of the previous call, and keep its classes and features.
     verbose : int, default=0
-        Print the history of every epoch.
+        1 prints a line for each epoch with the time left, 2 the numbers of ``history_``.
 
     Attributes
     ----------

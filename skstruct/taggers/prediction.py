@@ -16,7 +16,7 @@ from skstruct.input.training_set import batch_rows
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
-__all__ = ["LEARNT", "Labelling", "LinearChainMixin"]
+__all__ = ["LEARNT", "Labelling", "LinearChainMixin", "weights_of"]
 
 # Attributes that hold the weights; the last one only where transitions have features.
 LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
@@ -231,16 +231,9 @@ class LinearChainMixin:
         return shape_predictions(classes[codes], batch.offsets, format)
 
     def _set_chain(self, chain):
-        """Set the attributes of the weights; those of a feature stay contiguous."""
-        self.coef_ = chain.weights.T
-        self.transition_ = chain.transition
-        self.intercept_ = chain.intercept
-        self.start_ = chain.start
-        self.end_ = chain.end
+        """Set the attributes of the weights."""
         self._forget("transition_coef_")
-        if isinstance(chain, kernels.TransitionChain):
-            k = len(chain.intercept)
-            self.transition_coef_ = chain.transition_weights.reshape(-1, k, k).transpose(1, 2, 0)
+        vars(self).update(weights_of(chain))
 
     def _chain(self):
         def kernel_array(a):
@@ -265,6 +258,22 @@ class LinearChainMixin:
         """Remove attributes of an earlier fit."""
         for name in names:
             vars(self).pop(name, None)
+
+
+def weights_of(chain):
+    """Attributes of the weights of a chain; those of a feature stay contiguous."""
+    weights = {
+        "coef_": chain.weights.T,
+        "transition_": chain.transition,
+        "intercept_": chain.intercept,
+        "start_": chain.start,
+        "end_": chain.end,
+    }
+    if isinstance(chain, kernels.TransitionChain):
+        k = len(chain.intercept)
+        of_pairs = chain.transition_weights.reshape(-1, k, k)
+        weights["transition_coef_"] = of_pairs.transpose(1, 2, 0)
+    return weights
 
 
 def _no_labelling(sequence, known, possible):

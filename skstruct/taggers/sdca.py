@@ -75,7 +75,8 @@ class SDCACRF(BaseTagger):
         Start `fit` from the marginals of the weights of the previous call, and keep its classes and
         features.
     verbose : int, default=0
-        Print the memory needed, and the history of every epoch.
+        1 prints the memory needed, and a line for each epoch with the time left; 2 the numbers of
+        ``history_``.
 
     Attributes
     ----------

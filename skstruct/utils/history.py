@@ -10,16 +10,9 @@ __all__ = ["History"]
 
 
 class History:
-    """Equally long lists of numbers, one entry an epoch, with the seconds since the start.
+    """Equally long lists of numbers, one entry an epoch, with the seconds since the start."""
 
-    Parameters
-    ----------
-    verbose : int
-        Print each entry as it is added, unless 0.
-    """
-
-    def __init__(self, verbose=0):
-        self._verbose = verbose
+    def __init__(self):
         self._start = perf_counter()
         self._columns = {}
 
@@ -28,17 +21,18 @@ class History:
         entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
         for name, value in entry.items():
             self._columns.setdefault(name, []).append(value)
-        self._print(entry)
 
     def amend(self, **values):
         """Add more values to the entry of the last epoch."""
         for name, value in values.items():
             self._columns.setdefault(name, []).append(value)
-        self._print(values)
 
-    def _print(self, entry):
-        if self._verbose:
-            print("  ".join(f"{name} {value:.6g}" for name, value in entry.items()))
+    def last(self):
+        """Return the last entry, a dict."""
+        return {name: values[-1] for name, values in self._columns.items()}
+
+    def __contains__(self, name):
+        return name in self._columns
 
     def __getitem__(self, name):
         return self._columns[name]

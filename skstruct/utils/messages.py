@@ -1,4 +1,4 @@
-"""Messages: values in those of errors, and the one that kernels are compiled."""
+"""Messages: values in those of errors, and those of fits, which are printed and logged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reprlib import Repr
 
 import numpy as np
 
-__all__ = ["compiling_announced", "short_repr", "tell_compiling", "tell_once"]
+__all__ = ["compiling_announced", "logger", "say", "short_repr", "tell_compiling", "tell_once"]
 
 logger = logging.getLogger("skstruct")
 
@@ -20,6 +20,13 @@ COMPILING = (
 _told = set()
 # For each fit that is under way, whether it is verbose.
 _verbose = []
+
+
+def say(verbose, message, *values, level=logging.INFO):
+    """Log a message, and print it if `verbose`."""
+    logger.log(level, message, *values)
+    if verbose:
+        print(message % values)
 
 
 def tell_once(level, message, *values):

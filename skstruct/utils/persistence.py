@@ -80,6 +80,12 @@ class Persistent:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This stored {what} is damaged: {error}") from error
 
+    def __copy__(self):
+        # The attributes of a copy in memory need neither packing nor checks.
+        copied = type(self).__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
     def _pack(self, value):
         if isinstance(value, self._records):
             return {_RECORD: {name: self._pack(v) for name, v in value._asdict().items()}}

@@ -24,7 +24,6 @@ class Settings(NamedTuple):
     max_iter: int
     tol: float
     n_jobs: int | None
-    verbose: int
 
 
 def solve(training_set, model, settings, start, watcher):
@@ -34,7 +33,7 @@ def solve(training_set, model, settings, start, watcher):
         training_set.effective(), *size, l2=settings.l2, possible=model.possible
     )
     theta = np.zeros(objective.size) if start is None else objective.pack(start)
-    history, numbers = History(settings.verbose), count(1)
+    history, numbers = History(), count(1)
     with range_runner(objective.offsets, settings.n_jobs) as run:
 
         def value_and_gradient(theta):

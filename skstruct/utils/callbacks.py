@@ -1,0 +1,165 @@
+"""Callbacks of scikit-learn, whose releases have them from 1.9 on."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from importlib.util import find_spec
+
+from sklearn.utils.metaestimators import available_if
+
+__all__ = ["CallbackSupport", "FitTasks", "has_callbacks", "part_of_fit"]
+
+
+@cache
+def has_callbacks():
+    """True if the installed release of scikit-learn has callbacks."""
+    return find_spec("sklearn.callback") is not None
+
+
+class CallbackSupport:
+    """Mixin of estimators whose `fit` calls the callbacks of scikit-learn.
+
+    It stands for `sklearn.callback.CallbackSupportMixin`, which is imported once callbacks are set:
+    most fits have none, and older releases do not have it. Of a fit that fails, the decorator
+    ``_fit_context`` tears down the callbacks.
+    """
+
+    @available_if(lambda estimator: has_callbacks())
+    def set_callbacks(self, *callbacks):
+        """Set callbacks that `fit` calls, in place of those set before.
+
+        Needs scikit-learn 1.9 or later.
+
+        Parameters
+        ----------
+        *callbacks : callback instances
+            Such as :class:`sklearn.callback.ProgressBar` and
+            :class:`sklearn.callback.ScoringMonitor`. None removes all.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        TypeError
+            If one of them is not a callback.
+        """
+        from sklearn.callback import CallbackSupportMixin
+
+        return CallbackSupportMixin.set_callbacks(self, *callbacks)
+
+
+class FitTasks:
+    """Tasks of a fit that callbacks are told of: the fit itself, and its epochs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With callbacks.
+    X, y : object
+        Training data, as the estimator was given them.
+    n_tasks : int
+        Largest number of epochs or other parts of the fit.
+    **metadata : object
+        What else `fit` was given, such as sample weights.
+    """
+
+    def __init__(self, estimator, X, y, n_tasks, **metadata):
+        from sklearn.callback import CallbackSupportMixin
+
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self._data = {"X": X, "y": y, "metadata": given or None}
+        self._estimator, self._n_left = estimator, n_tasks
+        self.root = CallbackSupportMixin._init_callback_context(estimator, max_subtasks=n_tasks)
+        self.root.call_on_fit_task_begin(estimator=estimator, **self._data)
+        self._epoch = None
+
+    @classmethod
+    def of(cls, estimator, X, y, n_tasks, **metadata):
+        """Tasks of an estimator, None if it has no callbacks."""
+        if not getattr(estimator, "_skl_callbacks", None):
+            return None
+        return cls(estimator, X, y, n_tasks, **metadata)
+
+    def begin_epoch(self):
+        """Begin the next epoch, if there can be one."""
+        if self._n_left:
+            self._n_left -= 1
+            self._epoch = self.root.subcontext(task_name="epoch")
+            self._epoch.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+
+    def end_epoch(self, attributes):
+        """End an epoch, and begin the next.
+
+        Parameters
+        ----------
+        attributes : callable
+            Returns a dict of the attributes that were learnt; called if a callback asks for the
+            fitted estimator.
+
+        Returns
+        -------
+        stop : bool
+            True if a callback asks to stop.
+        """
+        if self._epoch is None:
+            return False
+        stop = self._epoch.call_on_fit_task_end(
+            estimator=self._estimator, **self._data, reconstruction_attributes=attributes
+        )
+        self._epoch = None
+        if not stop:
+            self.begin_epoch()
+        return stop
+
+    def part(self, name, n_parts=0):
+        """Context of a part of the fit, None if there are no callbacks.
+
+        Parameters
+        ----------
+        name : str
+            Name of the part, in the way of ``fit-tagger``.
+        n_parts : int, default=0
+            Number of its own parts, which can be done in any order.
+
+        Returns
+        -------
+        context : CallbackContext
+        """
+        return self.root.subcontext(name, max_subtasks=n_parts, sequential_subtasks=not n_parts)
+
+    def close(self):
+        """End the fit of an estimator that has its attributes."""
+        if self._epoch is not None:
+            # It was begun, but the fit was over.
+            self._epoch.call_on_fit_task_end(estimator=self._estimator)
+        self.root.call_on_fit_task_end(
+            estimator=self._estimator, **self._data, reconstruction_attributes={}
+        )
+
+
+def part_of_fit(context, estimator, of=None):
+    """Context manager in which an estimator does a part of the fit of another.
+
+    Parameters
+    ----------
+    context : CallbackContext or None
+        Context of the part; with None, there are no callbacks.
+    estimator : estimator or None
+        The one that does it, which inherits the callbacks that are passed on; None where the other
+        one does it itself.
+    of : estimator
+        The other one.
+    """
+    return nullcontext() if context is None else _told(context, estimator, of)
+
+
+@contextmanager
+def _told(context, estimator, of):
+    inherit = nullcontext if estimator is None else context.propagate_callback_context
+    with inherit(estimator):
+        context.call_on_fit_task_begin(estimator=of)
+        yield
+    context.call_on_fit_task_end(estimator=of)

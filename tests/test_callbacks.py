@@ -1,0 +1,269 @@
+"""scikit-learn's callbacks: its own on every tagger and reranker, wherever that is fitted."""
+
+import pickle
+from copy import copy
+
+import numpy as np
+import pytest
+from helpers.learners import RERANKERS, STACKED, TAGGERS, groups_of_candidates, labelled_sequences
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+
+from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer, VRDAReranker
+from skstruct.metrics import token_accuracy_score, token_accuracy_scorer
+from skstruct.utils import callbacks
+from skstruct.utils.callbacks import has_callbacks
+
+LEARNERS = {**TAGGERS, **RERANKERS}
+needs_callbacks = pytest.mark.skipif(not has_callbacks(), reason="scikit-learn before 1.9")
+needs_rich = pytest.mark.usefixtures("rich")
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture
+def rich():
+    return pytest.importorskip("rich")
+
+
+@pytest.fixture(params=LEARNERS)
+def learner(request):
+    return LEARNERS[request.param]
+
+
+@pytest.fixture(params=[*LEARNERS, "NBestReranker"])
+def any_learner(request):
+    return {**LEARNERS, "NBestReranker": STACKED}[request.param]
+
+
+def data_of(estimator):
+    return groups_of_candidates() if hasattr(estimator, "rank") else labelled_sequences()
+
+
+def scorer(estimator, X, y, **params):
+    return {"score": estimator.score(X, y, **params)}
+
+
+def monitor():
+    from sklearn.callback import ScoringMonitor
+
+    return ScoringMonitor(scoring=scorer)
+
+
+def epochs_of(log):
+    return [row["score"] for row in log.data if row["task_name"] == "epoch"]
+
+
+class Recorder:
+    """A callback that takes notes, and may stop."""
+
+    def __init__(self, stop_after=None):
+        self.notes, self.stop_after = [], stop_after
+
+    def setup(self, estimator, context):
+        self.notes.append("setup")
+
+    def teardown(self, estimator, context):
+        self.notes.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.notes.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context):
+        self.notes.append(f"end {context.task_name}")
+        return self.notes.count("end epoch") == self.stop_after
+
+
+def weights_of(estimator):
+    return [
+        np.asarray(value).tobytes() for name, value in vars(estimator).items() if "coef" in name
+    ]
+
+
+# ------------------------------------------------------------------------------- scikit-learn's
+
+
+@needs_callbacks
+def test_scores_are_those_of_shorter_fits(learner):
+    """What a callback gets after k epochs is what a fit of k epochs returns."""
+    watched, log = learner(), monitor()
+    X, y = data_of(watched)
+    watched.set_callbacks(log).fit(X, y)
+    scores = epochs_of(log.get_logs())
+    assert len(scores) == watched.n_iter_
+    for k, score in enumerate(scores, start=1):
+        assert score == learner(max_iter=k).fit(X, y).score(X, y)
+    fits = [row["score"] for row in log.get_logs().data if row["task_name"] == "fit"]
+    assert fits == [watched.score(X, y)]
+
+
+@needs_callbacks
+def test_the_same_bits_with_callbacks(any_learner):
+    plain, watched = any_learner(), any_learner()
+    X, y = data_of(plain)
+    plain.fit(X, y)
+    watched.set_callbacks(monitor(), Recorder()).fit(X, y)
+    assert weights_of(getattr(plain, "tagger_", plain)) == weights_of(
+        getattr(watched, "tagger_", watched)
+    )
+    assert [str(p) for p in plain.predict(X)] == [str(p) for p in watched.predict(X)]
+
+
+@needs_callbacks
+@needs_rich
+def test_progress_bar(any_learner, capsys):
+    from sklearn.callback import ProgressBar
+
+    estimator = any_learner()
+    estimator.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*data_of(estimator))
+    out = capsys.readouterr().out
+    assert f"{type(estimator).__name__} - fit" in out
+    assert "100%" in out
+
+
+@needs_callbacks
+@needs_rich
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_inside_a_pipeline_and_a_search(any_learner, n_jobs, capsys):
+    from sklearn.callback import ProgressBar
+
+    estimator, log = any_learner(), monitor()
+    X, y = data_of(estimator)
+    if n_jobs == 2 and not isinstance(estimator, (CRFTagger, VRDAReranker)):
+        pytest.skip("processes are the same for all")
+    estimator.set_callbacks(log)
+    model = estimator
+    if not hasattr(estimator, "tagger"):
+        model = Pipeline([("features", SequenceVectorizer()), ("learner", estimator)])
+    grid = {"learner__verbose": [0]} if model is not estimator else {"n_best": [2, 3]}
+    search = GridSearchCV(model, grid, cv=2, n_jobs=n_jobs)
+    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, y)
+    assert type(estimator).__name__ in capsys.readouterr().out
+    rows = [row for row in log.get_logs().data if row["estimator_name"] == type(estimator).__name__]
+    runs = {row["parent_task_id_path"] for row in rows if row["task_name"] == "epoch"}
+    n_fits = 2 * len(next(iter(grid.values()))) + 1
+    if hasattr(estimator, "tagger"):
+        assert len([row for row in rows if row["task_name"] == "fit"]) == n_fits
+    else:
+        assert len(runs) == n_fits
+        last = [row["score"] for row in rows if row["task_name"] == "fit"]
+        assert search.score(X, y) in last
+
+
+@needs_callbacks
+def test_a_scorer_of_ours():
+    from sklearn.callback import ScoringMonitor
+
+    X, y = labelled_sequences()
+    log = ScoringMonitor(scoring=token_accuracy_scorer)
+    tagger = PerceptronTagger(max_iter=3, tol=None, random_state=0).set_callbacks(log)
+    predicted = tagger.fit(X, y, sample_weight=np.arange(len(X))).predict(X)
+    expected = token_accuracy_score(y, predicted, sample_weight=np.arange(len(X)))
+    assert epochs_of(log.get_logs())[-1] == expected
+
+
+# ------------------------------------------------------------------------------------ the tasks
+
+
+@needs_callbacks
+def test_order_of_the_tasks():
+    record = Recorder()
+    X, y = labelled_sequences()
+    PerceptronTagger(max_iter=2, tol=None).set_callbacks(record).fit(X, y)
+    epoch = ["begin epoch", "end epoch"]
+    assert record.notes == ["setup", "begin fit", *epoch, *epoch, "end fit", "teardown"]
+
+
+@needs_callbacks
+def test_parts_of_a_reranked_tagger():
+    record = Recorder()
+    STACKED().set_callbacks(record).fit(*labelled_sequences())
+    ends = [note.removeprefix("end ") for note in record.notes if note.startswith("end")]
+    assert ends == ["fit-tagger", "fold", "fold", "cross-fit", "fit-reranker", "fit"]
+
+
+@needs_callbacks
+def test_a_callback_stops_the_fit(learner):
+    estimator, short = learner(), learner(max_iter=2)
+    X, y = data_of(estimator)
+    estimator.set_callbacks(Recorder(stop_after=2)).fit(X, y)
+    assert estimator.n_iter_ == 2
+    assert weights_of(estimator) == weights_of(short.fit(X, y))
+
+
+@needs_callbacks
+def test_teardown_after_an_error(learner):
+    """A progress bar that is not torn down would leave its thread running."""
+    record = Recorder()
+    estimator = learner().set_callbacks(record)
+    with pytest.raises(ValueError, match=r"label|single candidate"):
+        estimator.fit([[{"a": 1.0}]], [["b", "c"]])
+    assert record.notes[-1] == "teardown"
+    assert set(vars(estimator)) - set(vars(learner())) == {"_skl_callbacks"}
+
+
+@needs_callbacks
+def test_an_error_in_a_callback_leaves_the_estimator():
+    class Failing(Recorder):
+        def on_fit_task_end(self, estimator, context):
+            raise RuntimeError("no more")
+
+    X, y = labelled_sequences()
+    tagger = PerceptronTagger(max_iter=2, tol=None).fit(X, y)
+    before = tagger.coef_.copy()
+    with pytest.raises(RuntimeError, match="no more"):
+        tagger.set_callbacks(Failing()).fit(X[:20], y[:20])
+    assert np.array_equal(tagger.coef_, before)
+
+
+@needs_callbacks
+def test_a_second_fit_on_other_data():
+    X, y = labelled_sequences()
+    log = monitor()
+    tagger = CRFTagger(max_iter=3, tol=0).fit(X, y).set_callbacks(log)
+    X, y = X[:10], [[f"{label}{t % 2}" for t, label in enumerate(labels)] for labels in y[:10]]
+    score = tagger.fit(X, y).score(X, y)
+    assert epochs_of(log.get_logs())[-1] == score
+
+
+@needs_callbacks
+def test_baseline_scores_reach_the_scorer():
+    X, y = groups_of_candidates()
+    base = [np.arange(len(x), dtype=float) for x in X]
+    log = monitor()
+    reranker = VRDAReranker(max_iter=3, random_state=0).set_callbacks(log)
+    reranker.fit(X, y, baseline_score=base)
+    assert epochs_of(log.get_logs())[-1] == reranker.score(X, y, baseline_score=base)
+
+
+@needs_callbacks
+def test_copies_and_clones_keep_callbacks_and_storage_can_drop_them():
+    record = Recorder()
+    tagger = PerceptronTagger(max_iter=1, tol=None).set_callbacks(record)
+    assert clone(tagger)._skl_callbacks == [record]
+    assert copy(tagger)._skl_callbacks == [record]
+    tagger.fit(*labelled_sequences())
+    assert "_skl_callbacks" not in pickle.dumps(tagger.set_callbacks()).decode("latin-1")
+
+
+@needs_callbacks
+def test_only_callbacks_are_taken():
+    with pytest.raises(TypeError, match="callbacks must be instances"):
+        CRFTagger().set_callbacks(print)
+
+
+# ---------------------------------------------------------------------------------- older releases
+
+
+def test_older_releases_have_no_method(monkeypatch):
+    monkeypatch.setattr(callbacks, "has_callbacks", lambda: False)
+    for estimator in (CRFTagger(), VRDAReranker(), STACKED()):
+        assert not hasattr(estimator, "set_callbacks")
+        estimator.fit(*data_of(estimator))
+
+
+@needs_callbacks
+def test_newer_releases_have_it():
+    for estimator in (CRFTagger(), VRDAReranker(), STACKED()):
+        assert hasattr(estimator, "set_callbacks")
