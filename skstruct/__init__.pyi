@@ -1,4 +1,4 @@
-from . import crfpp, crfsuite, datasets, metrics, model_selection
+from . import crfpp, crfsuite, datasets, inspection, metrics, model_selection
 from .ahead.warm import warm
 from .compiled.versions import show_versions
 from .features.dicts import SequenceVectorizer
@@ -44,6 +44,7 @@ __all__ = [
     "crfpp",
     "crfsuite",
     "datasets",
+    "inspection",
     "metrics",
     "model_selection",
     "show_versions",

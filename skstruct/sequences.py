@@ -363,14 +363,17 @@ default=None
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
 
+    def _repr_html_(self):
+        # Imported where it is needed: only notebooks ask for it.
+        from skstruct.utils.html import batch_html
+
+        return batch_html(self)
+
     def __repr__(self):
-        transitions = ""
+        counts = f"n_sequences={len(self)}, n_rows={self.n_rows}, n_features={self.n_features}"
         if self.transition_X is not None:
-            transitions = f", n_transition_features={self.n_transition_features}"
-        return (
-            f"{type(self).__name__}(n_sequences={len(self)}, n_rows={self.n_rows}, "
-            f"n_features={self.n_features}{transitions})"
-        )
+            counts += f", n_transition_features={self.n_transition_features}"
+        return f"{type(self).__name__}({counts})"
 
 
 def _same_names(a, b):

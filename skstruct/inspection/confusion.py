@@ -1,0 +1,223 @@
+"""Confusion matrices of labels and of types of chunks."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
+
+from skstruct.inspection.figures import new_axes
+from skstruct.inspection.models import order_of_labels
+from skstruct.metrics.labels import as_list
+from skstruct.metrics.scores import extract_chunks
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["ChunkConfusionDisplay", "LabelConfusionDisplay"]
+
+_NONE = "(none)"
+# Labels beyond which numbers would not be read.
+_MOST_NUMBERS = 25
+
+
+class _SequenceConfusion(ConfusionMatrixDisplay):
+    """Confusion matrix of sequences: what the two displays share."""
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, **options):
+        """Plot the confusion matrix of an estimator's predictions.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With `predict`, such as a fitted tagger or a Pipeline.
+        X, y : sequences of tokens and of labels
+            Test set, as of `predict` and `score`.
+        **options : object
+            Options of :meth:`from_predictions`.
+
+        Returns
+        -------
+        display : ConfusionMatrixDisplay
+        """
+        return cls.from_predictions(y, estimator.predict(X), **options)
+
+    @classmethod
+    def _plotted(cls, matrix, names, options):
+        size = 2.5 + 0.35 * len(names)
+        ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1, size))
+        options.setdefault("cmap", "Blues")
+        options.setdefault("include_values", len(names) <= _MOST_NUMBERS)
+        options.setdefault("xticks_rotation", "vertical" if len(names) > 5 else "horizontal")
+        display = cls(confusion_matrix=matrix, display_labels=names).plot(ax=ax, **options)
+        if display.text_ is not None:
+            # In a matrix of many zeros the rest is seen at once.
+            for cell in np.argwhere(matrix == 0):
+                display.text_[tuple(cell)].set_text("")
+        return display
+
+
+@set_module("skstruct.inspection")
+class LabelConfusionDisplay(_SequenceConfusion):
+    """Confusion matrix of the labels of tokens.
+
+    It is scikit-learn's :class:`~sklearn.metrics.ConfusionMatrixDisplay`, with its parameters,
+    attributes and ``plot``, for sequences. Use :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    confusion_matrix : ndarray of shape (n_labels, n_labels)
+        Number or share of tokens, from the true label to the predicted one.
+    display_labels : list of str
+        Names of the labels.
+
+    See Also
+    --------
+    ChunkConfusionDisplay : Confusion of chunks of labels.
+
+    Examples
+    --------
+    >>> from skstruct.inspection import LabelConfusionDisplay
+    >>> y_true, y_pred = [["DET", "NOUN"], ["VERB"]], [["DET", "VERB"], ["VERB"]]
+    >>> LabelConfusionDisplay.from_predictions(y_true, y_pred).confusion_matrix
+    array([[1, 0, 0],
+           [0, 0, 1],
+           [0, 0, 1]])
+    """
+
+    @classmethod
+    def from_predictions(cls, y_true, y_pred, *, labels=None, normalize=None, **options):
+        """Plot the confusion matrix of true and predicted labels.
+
+        Parameters
+        ----------
+        y_true, y_pred : label sequences
+            Correct and predicted labels. Tokens whose true label is None are left out.
+        labels : array-like, default=None
+            Labels to show, in this order. By default all, those of a chunk type side by side.
+        normalize : {"true", "pred", "all"}, default=None
+            Show shares of the rows, the columns, or of all tokens.
+        **options : object
+            Options of :meth:`sklearn.metrics.ConfusionMatrixDisplay.plot`.
+
+        Returns
+        -------
+        display : LabelConfusionDisplay
+
+        Raises
+        ------
+        ValueError
+            If a sequence has another number of labels in `y_pred`.
+        """
+        true, pred = _tokens(y_true, y_pred)
+        if labels is None:
+            known = sorted({*true, *pred})
+            labels = [known[k] for k in order_of_labels(known)]
+        matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
+        if normalize is not None:
+            options.setdefault("values_format", ".2f")
+        return cls._plotted(matrix, [str(label) for label in labels], options)
+
+
+@set_module("skstruct.inspection")
+class ChunkConfusionDisplay(_SequenceConfusion):
+    """Confusion matrix of the types of chunks.
+
+    A true and a predicted chunk are compared if they have the same tokens. Chunks without a
+    counterpart are in the row or column "(none)". It is scikit-learn's
+    :class:`~sklearn.metrics.ConfusionMatrixDisplay`, with its parameters, attributes and ``plot``.
+    Use :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    confusion_matrix : ndarray of shape (n_types + 1, n_types + 1)
+        Number or share of chunks, from the true type to the predicted one; the last row has
+        predicted chunks that are none, the last column true ones that were missed.
+    display_labels : list of str
+        Types, and ``"(none)"``.
+
+    See Also
+    --------
+    LabelConfusionDisplay : Confusion of single labels.
+    skstruct.metrics.chunk_report : Precision, recall and F1 of each type.
+
+    Examples
+    --------
+    >>> from skstruct.inspection import ChunkConfusionDisplay
+    >>> y_true, y_pred = [["B-NP", "I-NP", "B-VP"]], [["B-NP", "I-NP", "B-NP"]]
+    >>> display = ChunkConfusionDisplay.from_predictions(y_true, y_pred)
+    >>> display.display_labels
+    ['NP', 'VP', '(none)']
+    >>> display.confusion_matrix
+    array([[1, 0, 0],
+           [1, 0, 0],
+           [0, 0, 0]])
+    """
+
+    @classmethod
+    def from_predictions(
+        cls, y_true, y_pred, *, labels=None, scheme="conlleval", normalize=None, **options
+    ):
+        """Plot the confusion matrix of true and predicted chunks.
+
+        Parameters
+        ----------
+        y_true, y_pred : label sequences
+            Correct and predicted labels of chunks.
+        labels : array-like of str, default=None
+            Types of chunks to show. By default all, sorted.
+        scheme : str, default="conlleval"
+            Scheme of the labels, as of :func:`skstruct.metrics.extract_chunks`.
+        normalize : {"true", "pred", "all"}, default=None
+            Show shares of the rows, the columns, or of all chunks.
+        **options : object
+            Options of :meth:`sklearn.metrics.ConfusionMatrixDisplay.plot`.
+
+        Returns
+        -------
+        display : ChunkConfusionDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is no chunk, or a sequence has another number of labels in `y_pred`.
+        """
+        true, pred = [], []
+        for true_labels, labels_found in _pairs(y_true, y_pred):
+            expected = {(a, b): kind for a, b, kind in extract_chunks(true_labels, scheme=scheme)}
+            found = {(a, b): kind for a, b, kind in extract_chunks(labels_found, scheme=scheme)}
+            for span in {**expected, **found}:
+                true.append(expected.get(span, _NONE))
+                pred.append(found.get(span, _NONE))
+        if not true:
+            raise ValueError("There are no chunks, neither in y_true nor in y_pred.")
+        types = sorted({*true, *pred} - {_NONE}) if labels is None else list(labels)
+        names = [*types, _NONE]
+        matrix = confusion_matrix(true, pred, labels=names, normalize=normalize)
+        if normalize is not None:
+            options.setdefault("values_format", ".2f")
+        return cls._plotted(matrix, names, options)
+
+
+def _tokens(y_true, y_pred):
+    """Labels of all tokens whose true label is known."""
+    pairs = chain.from_iterable(zip(*pair, strict=True) for pair in _pairs(y_true, y_pred))
+    true, pred = zip(*((a, b) for a, b in pairs if a is not None), strict=True)
+    return list(true), list(pred)
+
+
+def _pairs(y_true, y_pred):
+    """Lists of the true and the predicted labels of each sequence."""
+    y_true, y_pred = as_list(y_true), as_list(y_pred)
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} sequences, y_pred has {len(y_pred)}.")
+    for i, pair in enumerate(zip(y_true, y_pred, strict=True)):
+        true, pred = (
+            as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
+            for labels in pair
+        )
+        if len(true) != len(pred):
+            raise ValueError(
+                f"Sequence {i} has {len(true)} labels in y_true and {len(pred)} in y_pred."
+            )
+        yield true, pred

@@ -1,0 +1,119 @@
+"""Axes and heat maps that displays have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.inspection.models import require
+
+__all__ = ["heat_map", "new_axes", "panels", "plain_spines"]
+
+# Cells of a heat map beyond which numbers would not be read.
+MOST_NUMBERS = 12
+
+
+def new_axes(ax, what, **figure):
+    """Return the axes given, or those of a new figure.
+
+    Parameters
+    ----------
+    ax : Axes or None
+    what : str
+        Name of the display, for the error if matplotlib is missing.
+    **figure : object
+        Keyword arguments of ``plt.subplots``.
+    """
+    require("matplotlib", what)
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(layout="constrained", **figure)[1]
+
+
+def panels(ax, what, n_panels, size):
+    """Return the axes of several panels, and the axes that they are in.
+
+    Parameters
+    ----------
+    ax : Axes, array-like of Axes, or None
+        One for each panel; or one that is divided; by default, a new figure.
+    what : str
+        Name of the display.
+    n_panels : int
+        Number of panels.
+    size : tuple of float
+        Width and height of a panel in inches.
+
+    Returns
+    -------
+    axes : list of Axes
+    bounding : Axes
+
+    Raises
+    ------
+    ValueError
+        If `ax` has another number of axes.
+    """
+    if isinstance(ax, (list, tuple, np.ndarray)):
+        axes = np.ravel(np.asarray(ax, dtype=object)).tolist()
+        if len(axes) != n_panels:
+            raise ValueError(f"ax has {len(axes)} axes, but there are {n_panels} panels.")
+        return axes, axes[0]
+    n_columns = min(n_panels, 3)
+    n_rows = -(-n_panels // n_columns)
+    bounding = new_axes(ax, what, figsize=(size[0] * n_columns, size[1] * n_rows))
+    if n_panels == 1:
+        return [bounding], bounding
+    grid = bounding.get_subplotspec().subgridspec(n_rows, n_columns)
+    bounding.set_axis_off()
+    cells = [divmod(k, n_columns) for k in range(n_panels)]
+    return [bounding.figure.add_subplot(grid[cell]) for cell in cells], bounding
+
+
+def heat_map(ax, values, rows, columns, *, values_format=None, **image):
+    """Draw a matrix with the names of its rows and columns.
+
+    Parameters
+    ----------
+    ax : Axes
+    values : ndarray of shape (n_rows, n_columns)
+        What is not finite is left out, on a hatched background.
+    rows, columns : list of str
+        Names.
+    values_format : str, default=None
+        Format of the numbers in the cells; with None, there are none.
+    **image : object
+        Keyword arguments of ``imshow``.
+
+    Returns
+    -------
+    image : AxesImage
+    text : ndarray of Text of the shape of `values`, or None
+    """
+    shown = np.ma.masked_invalid(values)
+    if shown.mask.any():
+        ax.patch.set(facecolor="0.92", edgecolor="0.75", hatch="///")
+    drawn = ax.imshow(shown, aspect="auto", **image)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    if max(map(len, columns), default=0) * len(columns) > 40:
+        ax.tick_params(axis="x", rotation=90 if len(columns) > MOST_NUMBERS else 30)
+        for name in ax.get_xticklabels():
+            name.set_horizontalalignment("center" if len(columns) > MOST_NUMBERS else "right")
+    if values_format is None:
+        return drawn, None
+    text = np.full(values.shape, None, dtype=object)
+    for cell in np.ndindex(values.shape):
+        if not shown.mask.any() or not np.ma.getmaskarray(shown)[cell]:
+            red, green, blue, _ = drawn.cmap(drawn.norm(values[cell]))
+            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
+            number = format(values[cell], values_format)
+            place = {"ha": "center", "va": "center", "size": "small"}
+            text[cell] = ax.text(cell[1], cell[0], number, color="w" if dark else "k", **place)
+    return drawn, text
+
+
+def plain_spines(ax, *hidden):
+    """Hide the frame of the axes, on the right and at the top by default."""
+    ax.spines[list(hidden or ("top", "right"))].set_visible(False)

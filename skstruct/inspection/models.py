@@ -1,0 +1,123 @@
+"""The tagger in an estimator, and what it is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["FittedTagger", "are_chunk_labels", "find_tagger", "order_of_labels", "require"]
+
+# A letter alone, such as the tag "S", says nothing about chunks.
+_CHUNK_LABEL = re.compile("O|[BIESLU]-.+", re.DOTALL)
+_WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
+
+
+class FittedTagger(NamedTuple):
+    """A fitted tagger, and the steps before it.
+
+    Attributes
+    ----------
+    tagger : estimator
+        With the weights of a linear chain.
+    transform : callable
+        Turns the X of the estimator into that of the tagger.
+    name : str
+        Name of its class.
+    """
+
+    tagger: object
+    transform: Callable
+    name: str
+
+    def coef(self):
+        """Weights of features, a dense array (n_classes, n_features)."""
+        coef = self.tagger.coef_
+        return coef.toarray() if issparse(coef) else coef
+
+    def feature_names(self):
+        """Names of the features, ``x0``, ``x1`` and so on where they have none."""
+        names = getattr(self.tagger, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{column}" for column in range(self.tagger.n_features_in_)]
+        return np.asarray(names, dtype=object)
+
+    def codes(self, labels):
+        """Positions of labels in ``classes_``; of all in a clear order with None.
+
+        Raises
+        ------
+        ValueError
+            If the tagger does not know one of them.
+        """
+        classes = self.tagger.classes_.tolist()
+        if labels is None:
+            return order_of_labels(classes)
+        position = {label: code for code, label in enumerate(classes)}
+        unknown = [label for label in labels if label not in position]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not one of the labels of {self.name}: {classes}.")
+        return np.array([position[label] for label in labels], dtype=np.int64)
+
+
+def find_tagger(estimator):
+    """Find the tagger in an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+
+    Returns
+    -------
+    fitted : FittedTagger
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    NotFittedError
+        If it is not fitted.
+    """
+    if hasattr(estimator, "best_estimator_"):
+        return find_tagger(estimator.best_estimator_)
+    if hasattr(estimator, "steps"):
+        fitted = find_tagger(estimator.steps[-1][1])
+        if len(estimator.steps) == 1:
+            return fitted
+        return fitted._replace(transform=estimator[:-1].transform)
+    if not hasattr(estimator, "predict_nbest") and hasattr(estimator, "estimator_"):
+        # The drop-in for sklearn-crfsuite.
+        return find_tagger(estimator.estimator_)
+    if hasattr(estimator, "predict_nbest"):
+        check_is_fitted(estimator)
+    if not all(hasattr(estimator, name) for name in _WEIGHTS):
+        raise TypeError(
+            f"Expected a fitted tagger, or a Pipeline or search that ends in one, got "
+            f"{type(estimator).__name__}."
+        )
+    return FittedTagger(estimator, lambda X: X, type(estimator).__name__)
+
+
+def order_of_labels(labels):
+    """Positions of labels, those of a chunk type side by side."""
+    if not are_chunk_labels(labels):
+        return np.arange(len(labels))
+    return np.array(sorted(range(len(labels)), key=lambda k: (labels[k][2:], labels[k])))
+
+
+def are_chunk_labels(labels):
+    """True if labels are O, B-NP and the like."""
+    return all(isinstance(label, str) and _CHUNK_LABEL.fullmatch(label) for label in labels)
+
+
+def require(package, what):
+    """Raise an ImportError that says how to get an optional package, unless it is installed."""
+    try:
+        __import__(package)
+    except ImportError:
+        raise ImportError(f'{what} needs {package}: pip install "skstruct[plot]".') from None

@@ -1,0 +1,247 @@
+"""Probabilities of the labels of one sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.inspection.figures import heat_map, new_axes
+from skstruct.inspection.models import find_tagger, order_of_labels
+from skstruct.metrics.labels import as_list
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["SequenceProbabilityDisplay", "token_texts"]
+
+
+@set_module("skstruct.inspection")
+class SequenceProbabilityDisplay:
+    """Heat map of the probabilities of the labels at each token of a sequence.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (length, n_labels)
+        Probabilities.
+    labels : list
+        Labels of the columns.
+    tokens : list of str
+        Texts of the tokens.
+    y_true, y_pred : list of shape (length,), default=None
+        Correct and predicted labels.
+
+    Attributes
+    ----------
+    im_ : matplotlib AxesImage
+        The heat map, tokens from left to right.
+    text_ : ndarray of matplotlib Text, or None
+        Numbers in the cells.
+    true_ : matplotlib PathCollection, or None
+        Circles around the correct labels.
+    pred_ : matplotlib Line2D, or None
+        Dots on the predicted labels.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import SequenceProbabilityDisplay
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> y = [["NOUN", "VERB"], ["NOUN", "NOUN"]]
+    >>> tagger = CRFTagger().fit(X, y)
+    >>> display = SequenceProbabilityDisplay.from_estimator(tagger, X, y, tokens=["time", "flies"])
+    >>> display.im_.get_array().shape
+    (2, 2)
+    """
+
+    def __init__(self, proba, *, labels, tokens, y_true=None, y_pred=None):
+        self.proba = proba
+        self.labels = labels
+        self.tokens = tokens
+        self.y_true = y_true
+        self.y_pred = y_pred
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        y=None,
+        *,
+        index=0,
+        tokens=None,
+        labels=None,
+        min_probability=0.05,
+        ax=None,
+        **options,
+    ):
+        """Plot the probabilities that an estimator predicts.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted tagger, or a Pipeline or search that ends in one.
+        X : sequences of tokens
+            As the estimator takes them.
+        y : sequences of labels, default=None
+            Correct labels.
+        index : int, default=0
+            Number of the sequence to show.
+        tokens : array-like of str of shape (length,), default=None
+            Texts of its tokens. By default those of `X`, if its tokens are str or begin with one;
+            otherwise their numbers.
+        labels : array-like, default=None
+            Labels to show. By default those that are likely somewhere, predicted or correct.
+        min_probability : float, default=0.05
+            Labels whose probability is nowhere larger are left out, unless `labels` are given.
+        ax : matplotlib Axes, default=None
+            Where to plot; by default a new figure.
+        **options : object
+            Options of :meth:`plot`.
+
+        Returns
+        -------
+        display : SequenceProbabilityDisplay
+        """
+        fitted = find_tagger(estimator)
+        X_tagger = fitted.transform(X)
+        proba = np.atleast_2d(fitted.tagger.predict_proba(X_tagger)[index])
+        predicted = _sequence(fitted.tagger.predict(X_tagger), index)
+        return cls.from_predictions(
+            proba,
+            classes=fitted.tagger.classes_,
+            y_true=None if y is None else _sequence(y, index),
+            y_pred=predicted,
+            tokens=token_texts(X, index, len(proba)) if tokens is None else tokens,
+            labels=labels,
+            min_probability=min_probability,
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba,
+        *,
+        classes,
+        y_true=None,
+        y_pred=None,
+        tokens=None,
+        labels=None,
+        min_probability=0.05,
+        ax=None,
+        **options,
+    ):
+        """Plot probabilities of one sequence.
+
+        Parameters
+        ----------
+        proba : ndarray of shape (length, n_classes)
+            As `predict_proba` returns for a sequence.
+        classes : array-like of shape (n_classes,)
+            Labels of its columns.
+        y_true, y_pred : array-like of shape (length,), default=None
+            Correct and predicted labels.
+        tokens, labels, min_probability, ax, **options
+            As in :meth:`from_estimator`.
+
+        Returns
+        -------
+        display : SequenceProbabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            If the lengths differ, or a label is not one of `classes`.
+        """
+        proba, classes = np.asarray(proba), as_list(classes)
+        lengths = {"tokens": tokens, "y_true": y_true, "y_pred": y_pred}
+        for name, values in lengths.items():
+            if values is not None and len(values) != len(proba):
+                raise ValueError(f"{name} has {len(values)} entries for {len(proba)} tokens.")
+        if labels is None:
+            named = {*(y_true if y_true is not None else ()), *(y_pred or ())}
+            shown = [
+                k
+                for k in order_of_labels(classes)
+                if proba[:, k].max() > min_probability or classes[k] in named
+            ]
+        else:
+            unknown = [label for label in labels if label not in classes]
+            if unknown:
+                raise ValueError(f"{unknown[0]!r} is not one of the classes: {classes}.")
+            shown = [classes.index(label) for label in labels]
+        display = cls(
+            proba[:, shown],
+            labels=[classes[k] for k in shown],
+            tokens=[str(k) for k in range(len(proba))] if tokens is None else list(tokens),
+            y_true=None if y_true is None else list(y_true),
+            y_pred=None if y_pred is None else list(y_pred),
+        )
+        return display.plot(ax=ax, **options)
+
+    def plot(self, ax=None, *, cmap="Blues", include_values=False, colorbar=True, legend=True):
+        """Plot the heat map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to plot; by default a new figure.
+        cmap : str or matplotlib Colormap, default="Blues"
+            Colours, from 0 to 1.
+        include_values : bool, default=False
+            Write the numbers into the cells.
+        colorbar : bool, default=True
+            Add a colour bar.
+        legend : bool, default=True
+            Say what circles and dots are.
+
+        Returns
+        -------
+        self : SequenceProbabilityDisplay
+        """
+        size = (3 + 0.6 * len(self.tokens), 1.8 + 0.32 * len(self.labels))
+        self.ax_ = new_axes(ax, "SequenceProbabilityDisplay", figsize=size)
+        self.figure_ = self.ax_.figure
+        self.im_, self.text_ = heat_map(
+            self.ax_,
+            np.asarray(self.proba).T,
+            [str(label) for label in self.labels],
+            [str(token) for token in self.tokens],
+            values_format=".2f" if include_values else None,
+            **{"cmap": cmap, "vmin": 0, "vmax": 1},
+        )
+        self.pred_ = self.true_ = None
+        if self.y_pred is not None:
+            style = {"color": "C1", "marker": "o", "linestyle": "", "label": "predicted"}
+            (self.pred_,) = self.ax_.plot(*self._places(self.y_pred), **style)
+        if self.y_true is not None:
+            style = {"s": 130, "facecolors": "none", "edgecolors": "C3", "linewidths": 1.8}
+            self.true_ = self.ax_.scatter(*self._places(self.y_true), label="correct", **style)
+        self.ax_.set_ylabel("label")
+        if legend and (self.y_pred is not None or self.y_true is not None):
+            self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
+        if colorbar:
+            self.figure_.colorbar(self.im_, ax=self.ax_, label="probability")
+        return self
+
+    def _places(self, labels):
+        """Positions of the labels that are shown."""
+        rows = {label: row for row, label in enumerate(self.labels)}
+        return range(len(labels)), [rows.get(label, np.nan) for label in labels]
+
+
+def token_texts(X, index, length):
+    """Texts of the tokens of a sequence, their numbers where they have none."""
+    sequence = X[index] if isinstance(X, (list, tuple)) or np.ndim(X) == 1 else None
+    texts = []
+    for token in sequence if isinstance(sequence, (list, tuple, np.ndarray)) else ():
+        first = token[0] if isinstance(token, (list, tuple)) and token else token
+        texts.append(first if isinstance(first, str) else None)
+    return texts if texts and None not in texts else [str(t) for t in range(length)]
+
+
+def _sequence(y, index):
+    labels = y.iloc[index] if hasattr(y, "iloc") else y[index]
+    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]

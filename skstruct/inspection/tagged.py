@@ -1,0 +1,232 @@
+"""HTML view of texts with their labels."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import count
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from skstruct.inspection.models import are_chunk_labels, find_tagger
+from skstruct.inspection.probabilities import token_texts
+from skstruct.metrics.labels import as_list
+from skstruct.metrics.scores import extract_chunks
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["TaggedText"]
+
+_STYLE = """
+.skstruct-text { --ink: #1c1c1e; --paper: #fff; --line: #8884; --light: 90%; --rich: 65%;
+  font: 1em/2.1 system-ui, sans-serif; color: var(--ink); max-width: 60em; }
+@media (prefers-color-scheme: dark) {
+  .skstruct-text { --ink: #eee; --paper: #222; --light: 26%; --rich: 40%; } }
+.skstruct-text p { margin: .4em 0; }
+.skstruct-text mark, .skstruct-text .token { position: relative; color: inherit;
+  padding: .1em .15em; background: none; border-radius: .25em; }
+.skstruct-text mark { background: hsl(var(--hue) var(--rich) var(--light)); padding: .15em .35em; }
+.skstruct-text small { font-size: .65em; font-weight: 600; margin-left: .4em; opacity: .75; }
+.skstruct-text .tip { display: none; position: absolute; left: 0; top: 100%; z-index: 9;
+  background: var(--paper); border: 1px solid var(--line); border-radius: .3em;
+  padding: .3em .6em; font-size: .8rem; line-height: 1.4; white-space: pre;
+  box-shadow: 0 2px 8px #0004; }
+.skstruct-text .token:hover > .tip, .skstruct-text .token:focus > .tip { display: block; }
+
+.skstruct-text details { font-size: .8em; line-height: 1.5; opacity: .85; }
+""".strip()
+
+
+@set_module("skstruct.inspection")
+class TaggedText:
+    """Texts with their labels, as HTML for notebooks and pages.
+
+    Chunks are marked with their type, other labels token by token. Over a token, the probabilities
+    of its labels appear; below a text, its n best labellings can be opened. The HTML needs nothing
+    else, follows the reader's choice of light or dark, and shows texts as they are: markup in them
+    is escaped.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`. A notebook shows
+    the result.
+
+    Parameters
+    ----------
+    tokens : list of list of str
+        Texts of the tokens of each sequence.
+    labels : list of list
+        Their labels.
+    alternatives : list of list of list of tuple (label, probability), default=None
+        For each token its most probable labels.
+    nbest : list of list of Labelling, default=None
+        For each sequence its best labellings.
+
+    Examples
+    --------
+    >>> from skstruct.inspection import TaggedText
+    >>> text = TaggedText([["Call", "Ann", "Lee"]], [["O", "B-PER", "I-PER"]])
+    >>> html = text.to_html()
+    >>> "<mark" in html and "PER" in html
+    True
+    """
+
+    def __init__(self, tokens, labels, *, alternatives=None, nbest=None):
+        self.tokens = tokens
+        self.labels = labels
+        self.alternatives = alternatives
+        self.nbest = nbest
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, tokens=None, n_best=3, n_labels=3):
+        """Label texts.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted tagger, or a Pipeline or search that ends in one.
+        X : sequences of tokens
+            As the estimator takes them.
+        tokens : list of list of str, default=None
+            Texts of the tokens. By default those of `X`, if its tokens are str or begin with one;
+            otherwise their numbers.
+        n_best : int, default=3
+            Labellings to list; with 1 only the best is shown.
+        n_labels : int, default=3
+            Labels to list for each token.
+
+        Returns
+        -------
+        text : TaggedText
+
+        Raises
+        ------
+        ValueError
+            If `tokens` do not fit `X`.
+        """
+        fitted = find_tagger(estimator)
+        tagger, X_tagger = fitted.tagger, fitted.transform(X)
+        proba = [np.atleast_2d(rows) for rows in tagger.predict_proba(X_tagger)]
+        nbest = tagger.predict_nbest(X_tagger, n_best=n_best).tolist()
+        labels = [found[0].labels for found in nbest]
+        if tokens is None:
+            tokens = [token_texts(X, i, len(rows)) for i, rows in enumerate(proba)]
+        alternatives = [_most_probable(rows, tagger.classes_, n_labels) for rows in proba]
+        nbest = nbest if n_best > 1 else None
+        return cls.from_predictions(tokens, labels, alternatives=alternatives, nbest=nbest)
+
+    @classmethod
+    def from_predictions(cls, tokens, y_pred, *, alternatives=None, nbest=None):
+        """Show labels that have been predicted, or any others.
+
+        Parameters
+        ----------
+        tokens : sequences of str
+            Texts of the tokens of each sequence.
+        y_pred : sequences of labels
+            Their labels.
+        alternatives, nbest : list, default=None
+            As of the class.
+
+        Returns
+        -------
+        text : TaggedText
+
+        Raises
+        ------
+        ValueError
+            If the numbers of sequences, tokens and labels differ.
+        """
+        tokens = [as_list(sequence) for sequence in tokens]
+        labels = [as_list(sequence) for sequence in y_pred]
+        if len(tokens) != len(labels):
+            raise ValueError(f"There are {len(tokens)} texts, but labels of {len(labels)}.")
+        for i, (texts, names) in enumerate(zip(tokens, labels, strict=True)):
+            if len(texts) != len(names):
+                raise ValueError(f"Sequence {i} has {len(texts)} tokens, but {len(names)} labels.")
+        return cls(tokens, labels, alternatives=alternatives, nbest=nbest)
+
+    def to_html(self):
+        """Return the HTML, an element that can stand in any page.
+
+        Returns
+        -------
+        html : str
+        """
+        body = "\n".join(self._sequence(i) for i in range(len(self.tokens)))
+        return f'<div class="skstruct-text">\n<style>{_STYLE}</style>\n{body}\n</div>'
+
+    def save(self, path, *, title="Tagged text"):
+        """Write a page of its own.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        title : str, default="Tagged text"
+            Title of the page.
+        """
+        page = f"""<!DOCTYPE html>
+<html><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title></head>
+<body>
+{self.to_html()}
+</body></html>
+"""
+        Path(path).write_text(page, encoding="utf-8", errors="replace")
+
+    def _repr_html_(self):
+        return self.to_html()
+
+    def _sequence(self, i):
+        labels = self.labels[i]
+        tokens = [self._token(i, t) for t in range(len(labels))]
+        if are_chunk_labels(labels):
+            marks = extract_chunks(labels) if labels else []
+        else:
+            marks = [(t, t + 1, label) for t, label in enumerate(labels)]
+        parts, end = [], 0
+        for start, stop, kind in marks:
+            parts += tokens[end:start]
+            inside = " ".join(tokens[start:stop])
+            name = f"<small>{escape(str(kind))}</small>"
+            parts.append(f'<mark style="--hue: {_hue(kind)}">{inside}{name}</mark>')
+            end = stop
+        parts += tokens[end:]
+        return f"<p>{' '.join(parts)}</p>{self._labellings(i)}"
+
+    def _token(self, i, t):
+        text = escape(str(self.tokens[i][t]))
+        if self.alternatives is None:
+            return f'<span class="token">{text}</span>'
+        lines = [f"{100 * p:5.1f} %  {label}" for label, p in self.alternatives[i][t]]
+        tip = escape("\n".join(lines))
+        return f'<span class="token" tabindex="0">{text}<span class="tip">{tip}</span></span>'
+
+    def _labellings(self, i):
+        if self.nbest is None or not self.nbest[i]:
+            return ""
+        best, items = self.nbest[i][0].labels, []
+        for number, found in zip(count(1), self.nbest[i], strict=False):
+            changed = [
+                f"{self.tokens[i][t]} {label}"
+                for t, label in enumerate(found.labels)
+                if number > 1 and label != best[t]
+            ]
+            text = escape(", ".join(changed) or "as shown")
+            items.append(f"<li>{100 * found.probability:.1f} %: {text}</li>")
+        share = f"{100 * self.nbest[i][0].probability:.1f} %"
+        return f"<details><summary>{share}</summary><ol>{''.join(items)}</ol></details>"
+
+
+def _most_probable(proba, classes, n_labels):
+    """For each token its most probable labels, with their probabilities."""
+    order = np.argsort(-proba, axis=1, kind="stable")[:, :n_labels]
+    names = classes.tolist()
+    return [
+        [(names[code], float(row[code])) for code in codes]
+        for row, codes in zip(proba, order, strict=True)
+    ]
+
+
+def _hue(kind):
+    """Hue of a type, the same wherever it occurs."""
+    return crc32(str(kind).encode("utf-8", "replace")) * 137 % 360

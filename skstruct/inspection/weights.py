@@ -1,0 +1,188 @@
+"""Features with the largest weights of each label, as a picture and as a table."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+
+from skstruct.inspection.figures import panels, plain_spines
+from skstruct.inspection.models import find_tagger, require
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["FeatureWeightsDisplay", "feature_weights"]
+
+
+@set_module("skstruct.inspection")
+class FeatureWeightsDisplay:
+    """Bars of the features that speak most for each label, and most against it.
+
+    It is recommended to use :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    features : list of ndarray of str
+        For each label the names of features, from the largest weight to the smallest.
+    weights : list of ndarray of float
+        Their weights.
+    labels : list
+        The labels.
+
+    Attributes
+    ----------
+    bars_ : list of matplotlib BarContainer
+        For each label a bar for each feature.
+    axes_ : list of matplotlib Axes
+        A panel for each label.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the panels are.
+
+    See Also
+    --------
+    feature_weights : The same numbers as a data frame.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import FeatureWeightsDisplay
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> tagger = CRFTagger().fit(X, [["NOUN", "VERB"], ["NOUN", "NOUN"]])
+    >>> display = FeatureWeightsDisplay.from_estimator(tagger, n_features=1)
+    >>> [names.tolist() for names in display.features]
+    [['word:juice'], ['word:flies']]
+    """
+
+    def __init__(self, features, weights, *, labels):
+        self.features = features
+        self.weights = weights
+        self.labels = labels
+
+    @classmethod
+    def from_estimator(cls, estimator, *, labels=None, n_features=10, ax=None, **options):
+        """Plot the largest weights of a fitted tagger.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted tagger, or a Pipeline or search that ends in one.
+        labels : array-like, default=None
+            Labels to show. By default all.
+        n_features : int, default=10
+            Most features for each label, and most against it.
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One for each label, or one that is divided; by default a new figure.
+        **options : object
+            Options of :meth:`plot`.
+
+        Returns
+        -------
+        display : FeatureWeightsDisplay
+
+        Raises
+        ------
+        ValueError
+            If the tagger does not know a label.
+        """
+        found = _strongest(estimator, labels, n_features)
+        display = cls(
+            [names for _, names, _ in found],
+            [weights for _, _, weights in found],
+            labels=[label for label, _, _ in found],
+        )
+        return display.plot(ax=ax, **options)
+
+    def plot(self, ax=None, *, colors=("C0", "C3")):
+        """Plot the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One for each label, or one that is divided; by default a new figure.
+        colors : tuple of colors, default=("C0", "C3")
+            Of weights for the label, and of those against it.
+
+        Returns
+        -------
+        self : FeatureWeightsDisplay
+        """
+        height = 1 + 0.22 * max(map(len, self.weights), default=0)
+        size = (3.8, height)
+        self.axes_, self.ax_ = panels(ax, "FeatureWeightsDisplay", len(self.labels), size)
+        self.figure_ = self.ax_.figure
+        self.bars_ = []
+        for panel, label, names, weights in zip(
+            self.axes_, self.labels, self.features, self.weights, strict=True
+        ):
+            color = [colors[int(weight < 0)] for weight in weights]
+            self.bars_.append(panel.barh(range(len(weights)), weights, color=color, height=0.7))
+            panel.set_yticks(range(len(names)), names)
+            panel.invert_yaxis()
+            panel.tick_params(axis="y", length=0)
+            panel.axvline(0, color="0.5", linewidth=0.8)
+            panel.set(title=str(label), xlabel="weight")
+            plain_spines(panel, "top", "right", "left")
+        return self
+
+
+@set_module("skstruct.inspection")
+def feature_weights(estimator, *, labels=None, n_features=None):
+    """Table of the weights of features.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+    labels : array-like, default=None
+        Labels to list. By default all.
+    n_features : int, default=None
+        Most features for each label, and most against it. By default all whose weight is not zero.
+
+    Returns
+    -------
+    weights : pandas DataFrame
+        A row for each label and feature, with the columns ``"label"``, ``"feature"`` and
+        ``"weight"``; for each label from the largest weight to the smallest.
+
+    Raises
+    ------
+    ValueError
+        If the tagger does not know a label, or `n_features` is not positive.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import feature_weights
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> tagger = CRFTagger().fit(X, [["NOUN", "VERB"], ["NOUN", "NOUN"]])
+    >>> feature_weights(tagger, labels=["VERB"])[["label", "feature"]]
+      label     feature
+    0  VERB  word:flies
+    """
+    require("pandas", "feature_weights")
+    import pandas as pd
+
+    found = _strongest(estimator, labels, n_features)
+    tables = [
+        pd.DataFrame({"label": [label] * len(names), "feature": names, "weight": weights})
+        for label, names, weights in found
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _strongest(estimator, labels, n_features):
+    """Label, names and weights of its strongest features."""
+    if n_features is not None and (not isinstance(n_features, Integral) or n_features < 1):
+        raise ValueError(f"n_features must be a positive integer or None, got {n_features!r}.")
+    fitted = find_tagger(estimator)
+    coef, names, found = fitted.coef(), fitted.feature_names(), []
+    for code in fitted.codes(labels):
+        weights = coef[code]
+        present = np.flatnonzero(weights)
+        # Of equal weights, the feature that comes first in the vectoriser does here.
+        order = present[np.argsort(-weights[present], kind="stable")]
+        if n_features is not None:
+            n_for = min(np.count_nonzero(weights > 0), n_features)
+            n_against = min(np.count_nonzero(weights < 0), n_features)
+            order = np.concatenate([order[:n_for], order[len(order) - n_against :]])
+        found.append((fitted.tagger.classes_.tolist()[code], names[order], weights[order]))
+    return found
