@@ -27,6 +27,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer
 from skstruct.datasets import load_addresses
+from skstruct.inspection import (
+    FeatureWeightsDisplay,
+    SequenceProbabilityDisplay,
+    TransitionDisplay,
+)
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report
 
 addresses = load_addresses()
@@ -173,55 +178,28 @@ ax.spines[["top", "right"]].set_visible(False)
 
 # %%
 # So confident predictions can be accepted, and the others can be reviewed. Here is one with a low
-# probability. Each column shows the label probabilities of one token; circles mark the gold labels.
+# probability. Each column shows the label probabilities of one token.
 
 length = np.array([len(tokens) for tokens in X_test])
 uncertain = np.argmin(np.where((length >= 7) & (length <= 12), confidence, np.inf))
-proba = model.predict_proba(X_test)[uncertain]
-truth = np.searchsorted(tagger.classes_, y_test[uncertain])
-shown = np.union1d(np.flatnonzero(proba.max(axis=0) > 0.05), truth)
-
-fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
-image = ax.imshow(proba[:, shown].T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-rows = np.searchsorted(shown, truth)
-ax.scatter(range(len(truth)), rows, s=130, facecolors="none", edgecolors="C1", linewidths=2)
-ax.set_xticks(range(len(proba)), X_test[uncertain], rotation=30, ha="right")
-ax.set_yticks(range(len(shown)), tagger.classes_[shown])
-fig.colorbar(image, ax=ax, label="probability")
-ax.set_title("Label probabilities of each token")
+SequenceProbabilityDisplay.from_estimator(model, X_test, y_test, index=uncertain)
+plt.show()
 
 # %%
 # Weights
 # -------
 # The model is linear, with a weight for each feature and label, and for each pair of neighbouring
-# labels. These are the ten features with the largest weights for three of the labels.
+# labels. These are the features with the largest weights for three of the labels, and against them.
 
-names = model["vectorizer"].get_feature_names_out()
-fig, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained", sharex=True)
-for ax, label in zip(axes, ["B-POSTCODE", "B-STREET", "B-UNIT"], strict=True):
-    weights = tagger.coef_[list(tagger.classes_).index(label)]
-    strongest = np.argsort(weights)[-10:]
-    ax.barh(range(10), weights[strongest], color="C0", height=0.7)
-    ax.set_yticks(range(10), names[strongest])
-    ax.tick_params(axis="y", length=0)
-    ax.set_title(label)
-    ax.set_xlabel("weight")
-    ax.spines[["top", "right", "left"]].set_visible(False)
+FeatureWeightsDisplay.from_estimator(
+    model, labels=["B-POSTCODE", "B-STREET", "B-UNIT"], n_features=8
+)
+plt.show()
 
 # %%
 # The transition weights show the label scheme. The largest weights continue a component by an
 # ``I-`` label of its own type. Label pairs that never occur in the training addresses have weight
 # zero.
 
-by_component = sorted(tagger.classes_, key=lambda label: (label[2:], label))
-order = [list(tagger.classes_).index(label) for label in by_component]
-transition = tagger.transition_[np.ix_(order, order)]
-limit = np.abs(transition).max()
-
-fig, ax = plt.subplots(figsize=(8, 7), layout="constrained")
-image = ax.imshow(transition, cmap="RdBu", vmin=-limit, vmax=limit)
-ax.set_xticks(range(len(order)), by_component, rotation=90)
-ax.set_yticks(range(len(order)), by_component)
-ax.set(xlabel="label", ylabel="previous label", title="Transition weights")
-fig.colorbar(image, ax=ax, label="weight", shrink=0.8)
+TransitionDisplay.from_estimator(model)
 plt.show()

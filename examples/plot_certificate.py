@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skstruct import SDCACRF, CRFTagger
 from skstruct.datasets import load_addresses
+from skstruct.inspection import TrainingCurveDisplay
 from skstruct.metrics import chunk_f1_scorer
 
 
@@ -67,15 +68,12 @@ print(f"L-BFGS       {other.fit(X, y).history_['objective'][-1]:.5f}")
 # term shows how much an update can gain. Sampling in proportion to these terms spends no time on
 # addresses that have converged.
 
-fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for sampling, marker in zip(("gap", "uniform", "importance", "max"), "os^v", strict=True):
-    settings = {"tol": 1e-5, "max_iter": 60, "verify_every": 1, "random_state": 0}
-    history = SDCACRF(l2=0.1, sampling=sampling, **settings).fit(X, y).history_
-    gap = history["gap"] / history["objective"]
-    ax.plot(history["updates"], gap, marker=marker, markersize=4, label=sampling)
-ax.set(xlabel="updates", ylabel="relative duality gap", yscale="log")
-ax.legend(frameon=False, title="sampling")
-ax.spines[["top", "right"]].set_visible(False)
+settings = {"l2": 0.1, "tol": 1e-5, "max_iter": 60, "verify_every": 1, "random_state": 0}
+taggers = {
+    sampling: SDCACRF(sampling=sampling, **settings).fit(X, y)
+    for sampling in ("gap", "uniform", "importance", "max")
+}
+TrainingCurveDisplay.from_estimator(taggers, x="updates", y="relative_gap")
 plt.show()
 
 # %%

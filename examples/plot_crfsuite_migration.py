@@ -17,10 +17,10 @@ from collections import Counter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from skstruct.crfsuite import CRF, Tagger, read_model
 from skstruct.datasets import load_addresses
+from skstruct.inspection import TransitionDisplay
 
 # %%
 # Training
@@ -68,15 +68,7 @@ for (before, after), weight in Counter(crf.transition_features_).most_common(5):
 # The transition weights of the ten most frequent labels:
 
 frequent = [label for label, _ in Counter(t for y in y_train for t in y).most_common(10)]
-weights = np.array([[crf.transition_features_[a, b] for b in frequent] for a in frequent])
-fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
-limit = np.abs(weights).max()
-image = ax.imshow(weights, cmap="RdBu", vmin=-limit, vmax=limit)
-ax.set_xticks(range(len(frequent)), frequent, rotation=90)
-ax.set_yticks(range(len(frequent)), frequent)
-ax.set_xlabel("label")
-ax.set_ylabel("previous label")
-fig.colorbar(image, label="weight")
+TransitionDisplay.from_estimator(crf, labels=frequent)
 plt.show()
 
 # %%

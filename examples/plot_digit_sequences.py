@@ -24,6 +24,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skstruct import CRFTagger
 from skstruct.datasets import load_digit_sequences
+from skstruct.inspection import TransitionDisplay
 
 train = load_digit_sequences(n_sequences=1000, subset="train", noise=5)
 test = load_digit_sequences(n_sequences=1000, subset="test", noise=5)
@@ -106,11 +107,5 @@ fig.suptitle(f"A {test.kind[chosen]}; errors are red", size=11)
 # The stripes above and below the diagonal are counts up and down. The pair 5, 5 is the middle of
 # phone numbers.
 
-transition = crf.best_estimator_.transition_
-limit = np.abs(transition).max()
-fig, ax = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
-image = ax.imshow(transition, cmap="RdBu", vmin=-limit, vmax=limit)
-ax.set(xticks=range(10), yticks=range(10), xlabel="digit", ylabel="previous digit")
-ax.set_title("Transition weights")
-fig.colorbar(image, ax=ax, label="weight")
+TransitionDisplay.from_estimator(crf)
 plt.show()

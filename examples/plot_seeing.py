@@ -104,13 +104,14 @@ plt.show()
 # %%
 # Calibration
 # -----------
-# A CRF is trained for probabilities. Those of the labels of tokens are close to the diagonal, where
-# probabilities are what they say. The scores of a perceptron are too large to be probabilities.
+# A CRF is trained for probabilities, and its curves are close to the diagonal, where probabilities
+# are what they say. The scores of a perceptron are too large to be probabilities.
 
 fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
-CalibrationDisplay.from_estimator(crf, X_test, y_test, ax=ax)
-CalibrationDisplay.from_estimator(crf, X_test, y_test, of="sequence", ax=ax, marker="^")
-CalibrationDisplay.from_estimator(perceptron, X_test, y_test, ax=ax, marker="o")
+bins = {"ax": ax, "strategy": "quantile"}
+CalibrationDisplay.from_estimator(crf, X_test, y_test, n_bins=20, **bins)
+CalibrationDisplay.from_estimator(crf, X_test, y_test, of="sequence", marker="^", **bins)
+CalibrationDisplay.from_estimator(perceptron, X_test, y_test, n_bins=20, marker="o", **bins)
 plt.show()
 
 # %%

@@ -77,7 +77,7 @@ def test_transitions_of_every_tagger(name, data):
     limit = np.abs(tagger.transition_).max()
     assert display.im_.get_clim() == (-limit, limit)
     for (i, j), text in np.ndenumerate(display.text_):
-        assert text.get_text() == f"{tagger.transition_[i, j]:.1f}"
+        assert text.get_text() == f"{tagger.transition_[i, j]:.1f}".replace("-0.0", "0.0")
         assert text.get_position() == (j, i)
 
 

@@ -109,6 +109,7 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
             red, green, blue, _ = drawn.cmap(drawn.norm(values[cell]))
             dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
             number = format(values[cell], values_format)
+            number = number.lstrip("-") if set(number) <= set("-0.") else number
             place = {"ha": "center", "va": "center", "size": "small"}
             text[cell] = ax.text(cell[1], cell[0], number, color="w" if dark else "k", **place)
     return drawn, text

@@ -19,7 +19,8 @@ __all__ = ["TaggedText"]
 
 _STYLE = """
 .skstruct-text { --ink: #1c1c1e; --paper: #fff; --line: #8884; --light: 90%; --rich: 65%;
-  font: 1em/2.1 system-ui, sans-serif; color: var(--ink); max-width: 60em; }
+  font: 1em/2.1 system-ui, sans-serif; color: var(--ink); max-width: 60em;
+  background: var(--paper); padding: .3em .8em; border-radius: .4em; }
 @media (prefers-color-scheme: dark) {
   .skstruct-text { --ink: #eee; --paper: #222; --light: 26%; --rich: 40%; } }
 .skstruct-text p { margin: .4em 0; }
