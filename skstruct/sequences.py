@@ -28,7 +28,8 @@ class SequenceBatch(FrameConversions):
     ----------
     X : {ndarray, sparse matrix, sparse array} of shape (n_rows, n_features)
         Stacked rows. Sparse input becomes a CSR matrix, dense input a C-ordered array; dtypes
-        other than float32 and float64 become float64.
+        other than float32 and float64 become float64. Sparse values that are all 1 share the
+        memory of one number, and are read-only.
     offsets : array-like of shape (n_sequences + 1,)
         Row number at which each sequence starts, and the number of rows at the end.
     feature_names : array-like of shape (n_features,), default=None

@@ -17,16 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.arrays import ArrayValues
 from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.features.lookup import FeatureLookup
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import merge_rows
+from skstruct.utils.sparse import merge_rows, shared_ones
 
 __all__ = ["SequenceVectorizer"]
 
 # Column of attributes without a column, whose entries are dropped later.
 _NO_COLUMN = -1
+# Values of features that `transform` remembers at least.
+_MOST_VALUES = 1 << 16
 
 
 # No wrapping of outputs: a batch cannot become a data frame.
@@ -160,7 +163,9 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
             As in `fit`.
         """
         first_seen = defaultdict(count().__next__)
-        stream = _Stream(self.dtype).read(X, partial(map, first_seen.__getitem__))
+        lookup = FeatureLookup(first_seen.__getitem__)
+        stream = _Stream(self.dtype).read(X, lookup)
+        del lookup
         matrix = stream.to_matrix(partial(len, first_seen))
         if matrix.shape[0] == 0:
             raise ValueError("Found no token: every sequence is empty.")
@@ -207,11 +212,21 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
             If there is no sequence, or a token or value is invalid.
         """
         check_is_fitted(self)
-        get = self.vocabulary_.get
         # A copy, because reading adds the lengths of arrays that were not in the training data.
         stream = _Stream(self.dtype, dict(self._array_lengths))
-        stream.read(X, lambda names: map(get, names, repeat(_NO_COLUMN)))
+        stream.read(X, self._lookup())
         return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
+
+    def _lookup(self):
+        """Columns of features, remembered from call to call."""
+        lookup = vars(self).get("_last_lookup")
+        if lookup is None or lookup.vocabulary is not self.vocabulary_:
+            get = self.vocabulary_.get
+            most = max(_MOST_VALUES, len(self.vocabulary_))
+            lookup = FeatureLookup(lambda name: get(name, _NO_COLUMN), most)
+            lookup.vocabulary = self.vocabulary_
+            self._last_lookup = lookup
+        return lookup
 
     def inverse_transform(self, batch):
         """Attributes and values of each token.
@@ -259,7 +274,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
     # Lengths of array-valued features. Models stored by the first versions do not have it.
     _array_lengths: ClassVar[dict] = {}
     # Made of the names.
-    _derived_state = ("vocabulary_",)
+    _derived_state = ("vocabulary_", "_last_lookup")
 
     def _restore_state(self):
         if hasattr(self, "feature_names_"):
@@ -294,21 +309,25 @@ class _Stream:
         self.sequence_lengths = array("q")
         self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
 
-    def read(self, X, find):
-        """Read all sequences of `X`; `find` maps names to an iterator over their columns."""
+    def read(self, X, lookup):
+        """Read all sequences of `X`, with the columns from a `FeatureLookup`."""
         for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
             tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
-            names, lengths, positions, values = read_tokens(tokens, self.limit, i, self._add_array)
-            if values:
+            found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
+            if found is None:
+                names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
+                found = np.fromiter(map(lookup.code, names), np.int32, len(names)), *rest
+            columns, positions, values = found
+            if len(values):
                 start = len(self.columns) // 4
                 self.positions += (np.array(positions, np.int64) + start).data
                 self.values += np.array(values, np.float64).data
-            self.columns += np.fromiter(find(names), np.int32, len(names)).data
+            self.columns += columns.data
             self.token_lengths.extend(lengths)
-            self.sequence_lengths.append(len(lengths))
+            self.sequence_lengths.append(len(tokens))
         if not self.sequence_lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
-        self._find = find
+        self._code = lookup.code
         self._check_arrays()
         return self
 
@@ -341,13 +360,16 @@ class _Stream:
         indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
-            blocks += self.arrays.blocks(len(self.token_lengths), self._find)
+            blocks += self.arrays.blocks(len(self.token_lengths), partial(map, self._code))
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         return _canonical(data, columns, indptr, count_columns(), self.dtype)
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences, with the matrix of their tokens."""
-        matrix.data = matrix.data.astype(self.dtype, copy=False)
+        if matrix.data.dtype == np.int8:
+            matrix.data = shared_ones(matrix.nnz, self.dtype)
+        else:
+            matrix.data = matrix.data.astype(self.dtype, copy=False)
         offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
         return SequenceBatch(matrix, offsets, feature_names=feature_names)
 

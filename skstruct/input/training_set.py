@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.utils.sparse import as_csr, read_only
+from skstruct.utils.sparse import are_ones, as_csr, read_only
 
 __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
 
@@ -45,7 +45,7 @@ def as_rows(X):
     Values that are all one, as those of most text features, are not stored.
     """
     X = as_csr(X)
-    data = np.empty(0) if np.all(X.data == 1) else X.data.astype(np.float64, copy=False)
+    data = np.empty(0) if are_ones(X.data) else X.data.astype(np.float64, copy=False)
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
     return read_only(kernels.Rows(indptr, indices, data))
 

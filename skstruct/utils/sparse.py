@@ -6,12 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 
 __all__ = [
+    "are_ones",
     "as_csr",
     "canonical",
     "hstack",
     "merge_rows",
     "pack_matrix",
     "read_only",
+    "shared_ones",
     "unpack_matrix",
     "vstack",
 ]
@@ -36,6 +38,18 @@ def as_csr(X):
         flat, indices = flat[places], (places % width).astype(integer)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(integer)
     return sp.csr_matrix((flat, indices, indptr), shape=X.shape)
+
+
+def shared_ones(n, dtype):
+    """Make a read-only array of ones that share the memory of one number."""
+    return np.broadcast_to(np.ones((), dtype), n)
+
+
+def are_ones(values):
+    """Return True if all values are one; at once for those of `shared_ones`."""
+    if values.strides == (0,) or len(values) == 0:
+        return bool((values[:1] == 1).all())
+    return values[0] == 1 and bool((values == 1).all())
 
 
 def hstack(matrices):
@@ -135,6 +149,8 @@ def canonical(X, name="X"):
             # A copy: the arrays may be the caller's, and summing works in place.
             X = X.copy()
             X.sum_duplicates()
+        if are_ones(X.data):
+            X.data = shared_ones(len(X.data), X.dtype)
         return X
     X = np.ascontiguousarray(X, dtype=dtype)
     # A single row is contiguous with any stride, and joblib's hash would depend on the stride.
@@ -142,17 +158,24 @@ def canonical(X, name="X"):
 
 
 def pack_matrix(X):
-    """Arrays and shape of a CSR matrix as a tuple; anything else as it is.
+    """Arrays and shape of a CSR matrix as a tuple, of ones only the first; else `X` as it is.
 
     scipy's matrices also carry flags that depend on the methods called so far, which would change
     joblib's hash of an unchanged batch.
     """
-    return (X.data, X.indices, X.indptr, X.shape) if sp.issparse(X) else X
+    if not sp.issparse(X):
+        return X
+    return X.data[:1].copy() if are_ones(X.data) else X.data, X.indices, X.indptr, X.shape
 
 
 def unpack_matrix(matrix):
     """The matrix that `pack_matrix` took apart; anything else as it is."""
-    return sp.csr_matrix(matrix[:3], shape=matrix[3]) if isinstance(matrix, tuple) else matrix
+    if not isinstance(matrix, tuple):
+        return matrix
+    data, indices, indptr, shape = matrix
+    if len(data) == 1 and data[0] == 1:
+        data = shared_ones(len(indices), data.dtype)
+    return sp.csr_matrix((data, indices, indptr), shape=shape)
 
 
 def read_only(value):

@@ -1,0 +1,160 @@
+"""Look-up of the features of dicts as they come, without a name made for each."""
+
+from __future__ import annotations
+
+from itertools import chain, compress, repeat
+from operator import getitem
+
+import numpy as np
+
+__all__ = ["FeatureLookup"]
+
+_TEXTS_AND_NUMBERS = {str, bool, int, float}
+_NUMBERS = {int, float}
+# Sequences with features of other types, after which the rest is not tried.
+_MOST_FAILURES = 10
+_NOTHING = np.empty(0, np.int64), np.empty(0)
+
+
+class FeatureLookup:
+    """Codes of features, looked up by key and value.
+
+    A name such as ``word:the`` is made for the first feature with this key and value. All later
+    ones are found by two look-ups that run without Python code.
+
+    Parameters
+    ----------
+    code : callable
+        Function from the name of an attribute to its code, at least -1.
+    most : int, default=None
+        Values to remember; when there are more, all are forgotten. By default, any number.
+    """
+
+    def __init__(self, code, most=None):
+        self.code = code
+        self._tables = _Tables(code)
+        self._most = most
+        self._failures = 0
+        self._with_numbers = False
+
+    def look_up(self, tokens, limit):
+        """Look up the features of tokens that are dicts of strings, bools and plain numbers.
+
+        Parameters
+        ----------
+        tokens : list
+        limit : float
+            Largest absolute value allowed.
+
+        Returns
+        -------
+        codes : ndarray of int32
+            Codes of the attributes of all tokens.
+        positions : ndarray of int64
+            Positions of the attributes with a value other than 1.
+        values : ndarray of float64
+            These values.
+
+        Or None if a token or feature is of another type or not allowed.
+        """
+        if set(map(type, tokens)) != {dict} or self._failures > _MOST_FAILURES:
+            return None
+        if self._most is not None and self._tables.n_values > self._most:
+            self._tables.forget()
+        try:
+            if not self._with_numbers:
+                try:
+                    return self._find_texts(tokens)
+                except _OtherType:
+                    pass
+            found = self._find_numbers(tokens, limit)
+            self._with_numbers = True
+            return found
+        except (_OtherType, OverflowError, TypeError):  # a list is not hashable
+            self._failures += 1
+            return None
+
+    def _find_texts(self, tokens):
+        keys = chain.from_iterable(tokens)
+        values = chain.from_iterable(map(dict.values, tokens))
+        codes = self._find(keys, values, sum(map(len, tokens)))
+        if codes.min(initial=0) > -2:
+            return codes, *_NOTHING
+        zeros = np.flatnonzero(codes < -1)
+        codes[zeros] = -2 - codes[zeros]
+        return codes, zeros, np.zeros(len(zeros))
+
+    def _find_numbers(self, tokens, limit):
+        keys = list(chain.from_iterable(tokens))
+        values = list(chain.from_iterable(map(dict.values, tokens)))
+        types = list(map(type, values))
+        if not set(types) <= _TEXTS_AND_NUMBERS:
+            raise _OtherType
+        is_number = list(map(_NUMBERS.__contains__, types))
+        is_text = np.logical_not(is_number)
+        codes = np.empty(len(keys), np.int32)
+        n_texts = np.count_nonzero(is_text)
+        # The code of a number is that of True: only the name counts.
+        named = compress(keys, is_number)
+        codes[~is_text] = self._find(named, repeat(True), len(keys) - n_texts)
+        texts = compress(keys, is_text), compress(values, is_text)
+        codes[is_text] = self._find(*texts, n_texts)
+        data = np.ones(len(keys))
+        data[~is_text] = np.fromiter(compress(values, is_number), float, len(keys) - n_texts)
+        zeros = codes < -1
+        codes[zeros], data[zeros] = -2 - codes[zeros], 0.0
+        if not (np.abs(data) <= limit).all():
+            raise _OtherType
+        positions = np.flatnonzero(data != 1)
+        return codes, positions, data[positions]
+
+    def _find(self, keys, values, n):
+        return np.fromiter(map(getitem, map(self._tables.__getitem__, keys), values), np.int32, n)
+
+
+class _OtherType(Exception):
+    """A feature that is neither a string nor a bool."""
+
+
+class _Tables(dict):
+    """Table of values for each key."""
+
+    def __init__(self, code):
+        super().__init__()
+        self.code = code
+        self.n_values = 0
+
+    def __missing__(self, key):
+        if type(key) is not str:
+            raise _OtherType
+        table = self[key] = _Values(key, self)
+        return table
+
+    def forget(self):
+        """Forget all values."""
+        self.clear()
+        self.n_values = 0
+
+
+class _Values(dict):
+    """Code for each value of a key; ``-2 - code`` for False.
+
+    Numbers that equal a bool are found, and mean the same.
+    """
+
+    def __init__(self, key, tables):
+        super().__init__()
+        self._key = key
+        self._tables = tables
+
+    def __missing__(self, value):
+        if type(value) is str:
+            code = self._tables.code(f"{self._key}:{value}")
+        elif type(value) is bool:
+            code = self._tables.code(self._key)
+            code = code if value else -2 - code
+        else:
+            raise _OtherType
+        self._tables.n_values += 1
+        self[value] = code
+        return code

@@ -1,0 +1,111 @@
+"""Features found by key and value: the same as by the names of their attributes."""
+
+import pickle
+from decimal import Decimal
+from enum import StrEnum
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from skstruct import CRFTagger, SequenceVectorizer
+from skstruct.features.lookup import FeatureLookup
+
+
+class Colour(StrEnum):
+    RED = "a"
+
+
+keys = st.sampled_from(["a", "b", "a:b", "b:a", ""])
+texts = st.sampled_from(["", "a", "b:a", "é"])
+numbers = st.one_of(
+    st.sampled_from([0, 1, -1, 2.5, 1e300, np.inf, np.nan, 1.0, 0.0, -0.0, 10**400]),
+    st.floats(-1e3, 1e3),
+)
+others = st.one_of(
+    st.sampled_from([None, b"a", np.str_("a"), Colour.RED, np.True_, np.float32(2), Decimal("0.5")]),
+    st.sampled_from([["a", "b"], {"a": "b"}, {"a": True}, np.array([1.0, 2.0]), 1j, (), {"a", "b"}]),
+)
+plain = st.dictionaries(keys, st.one_of(texts, st.booleans()), max_size=4)
+with_numbers = st.dictionaries(keys, st.one_of(texts, st.booleans(), numbers), max_size=4)
+strange_keys = st.dictionaries(st.one_of(keys, st.sampled_from([b"a", 3, Colour.RED])), texts)
+tokens = st.one_of(
+    plain,
+    plain,
+    with_numbers,
+    st.dictionaries(keys, st.one_of(texts, others), max_size=3),
+    strange_keys,
+    st.lists(texts),
+    others,
+)
+sequences = st.lists(st.one_of(st.lists(plain), st.lists(with_numbers), st.lists(tokens)))
+
+
+def outcome(function):
+    """Names, matrix and offsets, or the message of an error."""
+    try:
+        vectorizer, batch = function()
+    except ValueError as error:
+        return str(error)
+    names = vectorizer.get_feature_names_out().tolist()
+    return names, batch.X.toarray().tolist(), batch.X.indices.tolist(), batch.offsets.tolist()
+
+
+def by_names(function):
+    """The outcome without look-up by key and value."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FeatureLookup, "look_up", lambda self, tokens, limit: None)
+        return outcome(function)
+
+
+@given(sequences, sequences, st.sampled_from([np.float64, np.float32]))
+def test_the_same_as_by_names(X, X_new, dtype):
+    def fit():
+        vectorizer = SequenceVectorizer(dtype=dtype)
+        return vectorizer, vectorizer.fit_transform(X)
+
+    assert outcome(fit) == by_names(fit)
+    try:
+        vectorizer = SequenceVectorizer(dtype=dtype).fit(X)
+    except ValueError:
+        return
+    for _ in range(2):  # the second time from what is remembered
+        for data in (X, X_new):
+            found = outcome(lambda data=data: (vectorizer, vectorizer.transform(data)))
+            fresh = pickle.loads(pickle.dumps(vectorizer))
+            assert found == by_names(lambda data=data, v=fresh: (v, v.transform(data)))
+
+
+def test_what_is_remembered_is_bounded_and_not_stored(monkeypatch):
+    vectorizer = SequenceVectorizer().fit([[{"w": "a", "t": True}]])
+    size = len(pickle.dumps(vectorizer))
+    monkeypatch.setattr("skstruct.features.dicts._MOST_VALUES", 50)
+    for i in range(300):
+        batch = vectorizer.transform([[{"w": f"{i}", "t": bool(i % 2)}, {"w": "a"}]])
+        assert_array_equal(batch.X.toarray(), [[i % 2, 0], [0, 1]])
+        assert vectorizer._last_lookup._tables.n_values <= 60
+    assert len(pickle.dumps(vectorizer)) == size
+    vectorizer.fit([[{"w": "b"}]])
+    assert_array_equal(vectorizer.transform([[{"w": "b"}, {"w": "a"}]]).X.toarray(), [[1], [0]])
+
+
+def test_ones_take_no_memory_and_stay_ones():
+    X = [[{"w": str(t % 7), "bias": True} for t in range(50)] for _ in range(20)]
+    vectorizer = SequenceVectorizer()
+    batch = vectorizer.fit_transform(X)
+    for part in (batch, batch[3:7], batch[[5, 1]], vectorizer.transform(X[:4])):
+        assert part.X.data.strides == (0,)
+        assert not part.X.data.flags.writeable
+        assert_array_equal(part.X.data, 1.0)
+        assert part.X.data.dtype == np.float64
+    n_entries = batch.X.nnz
+    assert len(pickle.dumps(batch)) < 4 * n_entries + 4 * batch.n_rows + 4_000
+    restored = pickle.loads(pickle.dumps(batch))
+    assert restored.X.data.strides == (0,)
+    assert (restored.X != batch.X).nnz == 0
+    assert_array_equal((batch * 2).X.data, 2.0)
+    tagger = CRFTagger().fit(batch, [["A", "B"] * 25] * 20)
+    other = CRFTagger().fit(X, [["A", "B"] * 25] * 20)
+    assert_array_equal(tagger.coef_, other.coef_)
