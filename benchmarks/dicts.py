@@ -4,23 +4,19 @@
 
 The dicts of text chunking on CoNLL-2000, and of sklearn-crfsuite's tutorial on the Spanish part of
 CoNLL-2002, whose features are strings and bools as in the tutorial. Every run is a process of its
-own. Times are CPU times, so that they bear a busy machine. python-crfsuite tags the same sentences,
-with a model that it has trained on the same dicts. With `--before`, a checkout of another version of
-skstruct takes part.
+own. Times are CPU times. python-crfsuite tags the same sentences, with a model that it has trained
+on the same dicts. With `--before`, a checkout of another version of skstruct takes part.
 """
 
 import gc
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from time import process_time
 
-import numpy as np
-
-from benchmarks.common.commandline import ROOT, make_parser, open_report, parse
+from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import read_sentences, write_corpus
 from benchmarks.common.features import chunking_features, feature_dicts
 from benchmarks.common.processes import peak_memory, take_turns
@@ -87,7 +83,7 @@ def run_skstruct(X, y, X_test, folder):
     size = sum(part.nbytes if any(part.strides) else 8 for part in parts.values())
     vectorizer = SequenceVectorizer().fit(X)
     transform, _ = cpu_seconds(lambda: vectorizer.transform(X_test))
-    tagger = CRFTagger(solver="lbfgs", max_iter=N_ITERATIONS, tol=1.0).fit(X, y)
+    tagger = CRFTagger(max_iter=N_ITERATIONS, tol=100.0).fit(X, y)
     drop_in = crfsuite.CRF(max_iterations=N_ITERATIONS).fit(X, y)
     sentences = X_test[:ALONE]
     for model in (tagger, drop_in):
@@ -137,17 +133,15 @@ def run_one(task, system, folder):
 
 
 def run_child(task, folder, checkout, system):
-    """Run one system in a process of its own, with the package of a checkout."""
-    paths = [ROOT] if checkout is None else [checkout, ROOT]
+    """Run one system in a process of its own, with the package of a checkout if one is given."""
+    first = f"sys.path.insert(0, {str(checkout)!r}); import skstruct; sys.path.pop(0)"
+    arguments = f"{task!r}, {system!r}, Path({str(folder)!r})"
     code = (
-        f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}; import json\n"
-        f"from pathlib import Path; sys.modules.pop('benchmarks', None)\n"
-        f"import importlib.util\n"
-        f"from benchmarks.dicts import run_one\n"
-        f"print(json.dumps(run_one({task!r}, {system!r}, Path({str(folder)!r}))))"
+        f"import json, sys; from pathlib import Path\n{first if checkout else ''}\n"
+        f"from benchmarks.dicts import run_one; print(json.dumps(run_one({arguments})))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, env=os.environ
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -183,9 +177,8 @@ def main():
                 )
             rows = []
             for title, (key, form) in ROWS.items():
-                found = [[run.get(key) for run in runs] for runs in results.values()]
-                cells = [form.format(np.median(v)) if None not in v else "" for v in found]
-                rows.append([title, *cells])
+                values = [median(runs, key) for runs in results.values()]
+                rows.append([title, *("" if v is None else form.format(v) for v in values)])
             report.write(task, table(["", *results], rows), note_on_runs(arguments.repeat))
 
 

@@ -18,6 +18,7 @@ BENCHMARKS = {
     "online_epochs": ({"epochs"}, ("pycrfsuite",)),
     "parallel_learning": ({"shards"}, ()),
     "streams": ({"memory", "accuracy"}, ()),
+    "dicts": ({"addresses"}, ("pycrfsuite",)),
     "label_sets": ({"microseconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),

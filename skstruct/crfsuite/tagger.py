@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import closing
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header
 from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
-from skstruct.features.attributes import read_tokens
 from skstruct.input.training_set import as_rows
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -272,19 +270,9 @@ class Tagger:
         if not hasattr(estimator, "vectorizer_"):
             return as_rows(estimator._read_X([xseq])[1].X)
         # For a single sequence, building a batch would take most of the time.
-        vocabulary, limit = estimator.vectorizer_.vocabulary_, np.finfo(np.float64).max
-        xseq, arrays = list(xseq), []
-        names, lengths, positions, values = read_tokens(
-            xseq, limit, 0, lambda *array: arrays.append(array)
-        )
-        if arrays:
-            return as_rows(estimator._read_X([xseq])[1].X)
-        columns = np.fromiter(map(vocabulary.get, names, repeat(-1)), np.int32, len(names))
-        data = np.ones(len(names))
-        data[positions] = values
-        known = columns >= 0
-        indptr = np.concatenate([[0], np.cumsum(known)])[np.cumsum([0, *lengths])]
-        return read_only(kernels.Rows(indptr, columns[known], data[known]))
+        xseq = list(xseq)
+        packed = estimator.vectorizer_.pack([xseq])
+        return as_rows(estimator._read_X([xseq])[1].X) if packed is None else packed.rows
 
     def _probabilities(self):
         """Marginals and log-partition of the sequence that was set last, cached."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
 from functools import partial
 from itertools import compress, count, pairwise, repeat
@@ -15,19 +14,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.arrays import ArrayValues
-from skstruct.features.attributes import iterate_level, read_tokens
 from skstruct.features.lookup import FeatureLookup
+from skstruct.features.stream import NO_COLUMN, Stream, canonical
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import merge_rows, shared_ones
 
 __all__ = ["SequenceVectorizer"]
 
-# Column of attributes without a column, whose entries are dropped later.
-_NO_COLUMN = -1
 # Values of features that `transform` remembers at least.
 _MOST_VALUES = 1 << 16
 
@@ -164,7 +158,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         """
         first_seen = defaultdict(count().__next__)
         lookup = FeatureLookup(first_seen.__getitem__)
-        stream = _Stream(self.dtype).read(X, lookup)
+        stream = Stream(self.dtype).read(X, lookup)
         del lookup
         matrix = stream.to_matrix(partial(len, first_seen))
         if matrix.shape[0] == 0:
@@ -179,7 +173,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
             )
         vocabulary = dict(zip(names, range(len(names)), strict=True))
         new_column = np.fromiter(
-            map(vocabulary.get, first_seen, repeat(_NO_COLUMN)),
+            map(vocabulary.get, first_seen, repeat(NO_COLUMN)),
             matrix.indices.dtype,
             len(first_seen),
         )
@@ -190,7 +184,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         self.feature_names_ = np.array(names, dtype=object)
         # In place: mode "clip" does not buffer the output.
         columns = np.take(new_column, matrix.indices, out=matrix.indices, mode="clip")
-        matrix = _canonical(matrix.data, columns, matrix.indptr, len(names), stream.dtype)
+        matrix = canonical(matrix.data, columns, matrix.indptr, len(names), stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def transform(self, X):
@@ -212,18 +206,37 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
             If there is no sequence, or a token or value is invalid.
         """
         check_is_fitted(self)
-        # A copy, because reading adds the lengths of arrays that were not in the training data.
-        stream = _Stream(self.dtype, dict(self._array_lengths))
-        stream.read(X, self._lookup())
+        stream = self._read(X)
         return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
 
-    def _lookup(self):
-        """Columns of features, remembered from call to call."""
+    def _read(self, X):
+        # A copy, because reading adds the lengths of arrays that were not in the training data.
+        return Stream(self.dtype, dict(self._array_lengths)).read(X, self.lookup())
+
+    def pack(self, X):
+        """Vectorise a few sequences for kernels, without the overhead of sparse matrices.
+
+        Parameters
+        ----------
+        X : list of lists of tokens
+            Checked as in `transform`.
+
+        Returns
+        -------
+        packed : PackedBatch or None
+            The rows and offsets of the batch that `transform` makes. None if a token has an array
+            or repeats an attribute.
+        """
+        stream = self._read(X)
+        return None if stream.arrays else stream.to_packed(len(self.vocabulary_))
+
+    def lookup(self):
+        """Return the columns of features, remembered from call to call."""
         lookup = vars(self).get("_last_lookup")
         if lookup is None or lookup.vocabulary is not self.vocabulary_:
             get = self.vocabulary_.get
             most = max(_MOST_VALUES, len(self.vocabulary_))
-            lookup = FeatureLookup(lambda name: get(name, _NO_COLUMN), most)
+            lookup = FeatureLookup(lambda name: get(name, NO_COLUMN), most)
             lookup.vocabulary = self.vocabulary_
             self._last_lookup = lookup
         return lookup
@@ -290,100 +303,3 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         tags.input_tags.dict = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-class _Stream:
-    """Sequences being read into a CSR matrix.
-
-    Takes four bytes for each attribute while reading, and sixteen for each value that is not 1.
-    """
-
-    def __init__(self, dtype, array_lengths=None):
-        self.dtype = check_float_dtype(dtype)
-        self.limit = float(np.finfo(self.dtype).max)
-        # Buffers of int32, int64 and float64. A bytearray grows in place, by whole arrays.
-        self.columns = bytearray()
-        self.positions = bytearray()
-        self.values = bytearray()
-        self.token_lengths = array("q")
-        self.sequence_lengths = array("q")
-        self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
-
-    def read(self, X, lookup):
-        """Read all sequences of `X`, with the columns from a `FeatureLookup`."""
-        for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
-            tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
-            found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
-            if found is None:
-                names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
-                found = np.fromiter(map(lookup.code, names), np.int32, len(names)), *rest
-            columns, positions, values = found
-            if len(values):
-                start = len(self.columns) // 4
-                self.positions += (np.array(positions, np.int64) + start).data
-                self.values += np.array(values, np.float64).data
-            self.columns += columns.data
-            self.token_lengths.extend(lengths)
-            self.sequence_lengths.append(len(tokens))
-        if not self.sequence_lengths:
-            raise ValueError("Found an empty batch: at least one sequence is required.")
-        self._code = lookup.code
-        self._check_arrays()
-        return self
-
-    def _add_array(self, t, name, vector):
-        self.arrays.add(len(self.token_lengths) + t, name, vector)
-
-    def _check_arrays(self):
-        found = self.arrays.first_too_large()
-        if found is not None:
-            row, name, value = found
-            ends = np.cumsum(self.sequence_lengths)
-            i = int(np.searchsorted(ends, row, side="right"))
-            t = row - (ends[i] - self.sequence_lengths[i])
-            raise ValueError(
-                f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
-                f"finite and at most {self.limit:.2g}."
-            )
-
-    def to_matrix(self, count_columns):
-        """Canonical matrix of all tokens, of dtype int8 if every value is 1.
-
-        `count_columns` is called after the columns of arrays have been looked up.
-        """
-        columns = np.frombuffer(self.columns, np.int32)
-        if self.values:
-            data = np.ones(len(columns), self.dtype)
-            data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
-        else:
-            data = np.ones(len(columns), np.int8)
-        indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
-        if self.arrays:
-            blocks = [(data, columns, indptr, 0)]
-            blocks += self.arrays.blocks(len(self.token_lengths), partial(map, self._code))
-            data, columns, indptr = merge_rows(blocks, self.dtype, 0)
-        return _canonical(data, columns, indptr, count_columns(), self.dtype)
-
-    def to_batch(self, matrix, feature_names):
-        """Batch of the sequences, with the matrix of their tokens."""
-        if matrix.data.dtype == np.int8:
-            matrix.data = shared_ones(matrix.nnz, self.dtype)
-        else:
-            matrix.data = matrix.data.astype(self.dtype, copy=False)
-        offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
-        return SequenceBatch(matrix, offsets, feature_names=feature_names)
-
-
-def _canonical(data, columns, indptr, n_columns, dtype):
-    """CSR matrix without entries that have no column, duplicates summed; works in place."""
-    kept = columns != _NO_COLUMN
-    if not kept.all():
-        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
-        data, columns = data[kept], columns[kept]
-    matrix = sp.csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, n_columns))
-    matrix.sort_indices()
-    if not matrix.has_canonical_format:
-        # Sums of int8 could overflow.
-        matrix.data = matrix.data.astype(dtype, copy=False)
-        matrix.sum_duplicates()
-    return matrix

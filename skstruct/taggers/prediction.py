@@ -21,6 +21,9 @@ __all__ = ["LEARNT", "Labelling", "LinearChainMixin", "weights_of"]
 # Attributes that hold the weights; the last one only where transitions have features.
 LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
 
+# Sequences that are read without a batch.
+_FEW = 8
+
 
 @set_module("skstruct")
 class Labelling(NamedTuple):
@@ -72,7 +75,7 @@ class LinearChainMixin:
             If `X` or `known` is invalid, or a sequence has no possible labelling because of the
             `constraint` and what is known; the message names the sequence.
         """
-        format, batch = self._read_X(X)
+        format, batch = self._read_for_decoding(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
         if known is not None or possible is not None:
@@ -106,7 +109,7 @@ class LinearChainMixin:
         ValueError
             As in `predict`.
         """
-        format, batch = self._read_X(X)
+        format, batch = self._read_for_decoding(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
 
@@ -150,7 +153,7 @@ class LinearChainMixin:
         check_search(n_best, search, beam_width)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
-        format, batch = self._read_X(X)
+        format, batch = self._read_for_decoding(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         found = make_search(n_best, search, beam_width)
         codes, scores, counts = search_sequences(rows, batch.offsets, chain, found, self.n_jobs)
@@ -195,12 +198,26 @@ class LinearChainMixin:
 
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
+    def _read_for_decoding(self, X):
+        """Format of X and a batch; for a few sequences of dicts no more than decoders need of it.
+
+        For a single sentence, making matrices would take most of the time.
+        """
+        few = isinstance(X, list) and 0 < len(X) <= _FEW and "vectorizer_" in vars(self)
+        if few and all(type(tokens) is list and tokens for tokens in X):
+            dicts = all(type(tokens[0]) is dict for tokens in X)
+            packed = self.vectorizer_.pack(X) if dicts else None
+            if packed is not None:
+                return Format.TOKENS, packed
+        return self._read_X(X)
+
     def _condition(self, batch, known, format):
         """Return rows and chain to decode, codes of the known labels, and the constraint.
 
         The last two are None where no label is known, and where every labelling is possible.
         """
-        rows, chain = batch_rows(batch), read_only(self._chain())
+        rows, chain = getattr(batch, "rows", None), read_only(self._chain())
+        rows = batch_rows(batch) if rows is None else rows
         possible = minus_infinite(chain)
         if possible is not None and isinstance(self.constraint, str):
             possible = possible._replace(name=f"constraint={self.constraint!r}")

@@ -56,6 +56,10 @@ def portions(n_rows, work_per_row):
     """
     ends = np.cumsum(n_rows) * work_per_row
     n_cuts = int(ends[-1] / _WORK_AT_ONCE) if len(ends) else 0
+    if n_cuts == 0:
+        _check_cancelled()
+        yield slice(0, len(ends))
+        return
     cuts = np.searchsorted(ends, _WORK_AT_ONCE * np.arange(1, n_cuts + 1))
     inner = np.unique(cuts)
     inner = inner[(inner > 0) & (inner < len(ends))].tolist()
@@ -155,7 +159,9 @@ def range_runner(offsets, n_jobs, work_per_row=0.0):
         those of a range one after the other, and returns the results in order. ``run.n_ranges`` is
         the number of ranges.
     """
-    ranges = split_ranges(offsets, effective_n_jobs(n_jobs))
+    # A single sequence, whose time counts, needs no look at the configuration.
+    n_ranges = 1 if len(offsets) == 2 and n_jobs != 0 else effective_n_jobs(n_jobs)
+    ranges = split_ranges(offsets, n_ranges) if n_ranges > 1 else [(0, len(offsets) - 1)]
     cut = [
         [
             (first + portion.start, first + portion.stop)

@@ -25,7 +25,7 @@ _AT_A_TIME = 1 << 20
 def as_csr(X):
     """Convert a matrix to CSR, dropping the zeros of a dense one."""
     if sp.issparse(X):
-        return sp.csr_matrix(X)
+        return X if isinstance(X, sp.csr_matrix) else sp.csr_matrix(X)
     n_rows, width = X.shape
     large = max(X.size, width) > np.iinfo(np.int32).max
     integer = np.int64 if large else np.int32

@@ -1,0 +1,151 @@
+"""Sequences of tokens on their way to a batch: codes of attributes, values and lengths."""
+
+from __future__ import annotations
+
+from array import array
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+
+from skstruct import kernels
+from skstruct.features.arrays import ArrayValues
+from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.sequences import SequenceBatch
+from skstruct.utils.options import check_float_dtype
+from skstruct.utils.sparse import are_ones, merge_rows, read_only, shared_ones
+
+__all__ = ["NO_COLUMN", "PackedBatch", "Stream", "canonical"]
+
+# Column of attributes without a column, whose entries are dropped.
+NO_COLUMN = -1
+
+
+class PackedBatch:
+    """What decoders need of a batch: the rows in the layout of the kernels, and the offsets."""
+
+    def __init__(self, rows, offsets):
+        self.rows = rows
+        self.offsets = offsets
+
+    def __len__(self):
+        return len(self.offsets) - 1
+
+
+class Stream:
+    """Sequences being read into a CSR matrix.
+
+    Takes four bytes for each attribute while reading, and sixteen for each value that is not 1.
+    """
+
+    def __init__(self, dtype, array_lengths=None):
+        self.dtype = check_float_dtype(dtype)
+        self.limit = float(np.finfo(self.dtype).max)
+        # Buffers of int32, int64 and float64. A bytearray grows in place, by whole arrays.
+        self.columns = bytearray()
+        self.positions = bytearray()
+        self.values = bytearray()
+        self.token_lengths = array("q")
+        self.sequence_lengths = array("q")
+        self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
+
+    def read(self, X, lookup):
+        """Read all sequences of `X`, with the columns from a `FeatureLookup`."""
+        for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
+            tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
+            found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
+            if found is None:
+                names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
+                found = np.fromiter(map(lookup.code, names), np.int32, len(names)), *rest
+            columns, positions, values = found
+            if len(values):
+                start = len(self.columns) // 4
+                self.positions += (np.array(positions, np.int64) + start).data
+                self.values += np.array(values, np.float64).data
+            self.columns += columns.data
+            self.token_lengths.extend(lengths)
+            self.sequence_lengths.append(len(tokens))
+        if not self.sequence_lengths:
+            raise ValueError("Found an empty batch: at least one sequence is required.")
+        self._code = lookup.code
+        self._check_arrays()
+        return self
+
+    def _add_array(self, t, name, vector):
+        self.arrays.add(len(self.token_lengths) + t, name, vector)
+
+    def _check_arrays(self):
+        found = self.arrays.first_too_large()
+        if found is not None:
+            row, name, value = found
+            ends = np.cumsum(self.sequence_lengths)
+            i = int(np.searchsorted(ends, row, side="right"))
+            t = row - (ends[i] - self.sequence_lengths[i])
+            raise ValueError(
+                f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
+                f"finite and at most {self.limit:.2g}."
+            )
+
+    def to_matrix(self, count_columns):
+        """Canonical matrix of all tokens, of dtype int8 if every value is 1.
+
+        `count_columns` is called after the columns of arrays have been looked up.
+        """
+        columns = np.frombuffer(self.columns, np.int32)
+        if self.values:
+            data = np.ones(len(columns), self.dtype)
+            data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
+        else:
+            data = np.ones(len(columns), np.int8)
+        indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
+        if self.arrays:
+            blocks = [(data, columns, indptr, 0)]
+            blocks += self.arrays.blocks(len(self.token_lengths), partial(map, self._code))
+            data, columns, indptr = merge_rows(blocks, self.dtype, 0)
+        return canonical(data, columns, indptr, count_columns(), self.dtype)
+
+    def to_packed(self, n_columns):
+        """Rows of all tokens in the order of `to_matrix`; None if one repeats an attribute."""
+        columns = np.frombuffer(self.columns, np.int32)
+        n_tokens = len(self.token_lengths)
+        row = np.repeat(np.arange(n_tokens), self.token_lengths)
+        place = row * n_columns + columns
+        order = np.argsort(place)
+        order = order[columns[order] != NO_COLUMN]
+        if (np.diff(place[order]) == 0).any():
+            return None
+        data = np.empty(0)
+        if self.values:
+            data = np.ones(len(columns), self.dtype)
+            data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
+            data = data[order].astype(np.float64)
+            data = np.empty(0) if are_ones(data) else data
+        counts = np.bincount(row[order], minlength=n_tokens)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
+        rows = kernels.Rows(indptr, columns[order], data)
+        return PackedBatch(read_only(rows), read_only(offsets))
+
+    def to_batch(self, matrix, feature_names):
+        """Batch of the sequences, with the matrix of their tokens."""
+        if matrix.data.dtype == np.int8:
+            matrix.data = shared_ones(matrix.nnz, self.dtype)
+        else:
+            matrix.data = matrix.data.astype(self.dtype, copy=False)
+        offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
+        return SequenceBatch(matrix, offsets, feature_names=feature_names)
+
+
+def canonical(data, columns, indptr, n_columns, dtype):
+    """CSR matrix without entries that have no column, duplicates summed; works in place."""
+    kept = columns != NO_COLUMN
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
+        data, columns = data[kept], columns[kept]
+    matrix = sp.csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, n_columns))
+    matrix.sort_indices()
+    if not matrix.has_canonical_format:
+        # Sums of int8 could overflow.
+        matrix.data = matrix.data.astype(dtype, copy=False)
+        matrix.sum_duplicates()
+    return matrix
