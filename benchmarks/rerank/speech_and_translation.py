@@ -16,14 +16,15 @@ from skstruct import PerceptronReranker, SequenceBatch
 N_FOLDS = 5
 
 
-def edit_distance(a, b):
-    """Smallest number of insertions, deletions and substitutions."""
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        before, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-    return row[-1]
+def count_errors(reference, hypothesis):
+    """Word errors of a transcript: insertions, deletions and substitutions."""
+    # Imported here, because most tasks do without.
+    import jiwer
+
+    if not reference.split():
+        return len(hypothesis.split())
+    found = jiwer.process_words(reference, hypothesis)
+    return found.insertions + found.deletions + found.substitutions
 
 
 def speech_groups(records, builder):
@@ -31,7 +32,7 @@ def speech_groups(records, builder):
     costs, stats = [], []
     for record in records:
         reference = record["output"].split()
-        hypotheses = [h.split() for h in record["input"]]
+        hypotheses = [hypothesis.split() for hypothesis in record["input"]]
         scores = record.get("am_score", [0.0] * len(hypotheses))
         candidates = []
         for rank, (words, score) in enumerate(zip(hypotheses, scores, strict=True)):
@@ -46,7 +47,7 @@ def speech_groups(records, builder):
                 features[builder.name("acoustic")] = 10.0 * (score - scores[0])
             features[builder.name("length")] = 0.1 * len(words)
             candidates.append(features)
-            errors = edit_distance(reference, words)
+            errors = count_errors(record["output"], " ".join(words))
             costs.append(errors / max(len(reference), 1))
             stats.append((errors, len(reference)))
         builder.add_group(candidates)
