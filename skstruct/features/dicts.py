@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.lookup import FeatureLookup
+from skstruct.features.lookup import FeatureCounter, FeatureLookup
 from skstruct.features.stream import NO_COLUMN, Stream, canonical
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.persistence import Persistent
@@ -22,7 +22,7 @@ from skstruct.utils.public_paths import set_module
 
 __all__ = ["SequenceVectorizer"]
 
-# Values of features that `transform` remembers at least.
+# Values of features that `pack` remembers at least.
 _MOST_VALUES = 1 << 16
 
 
@@ -156,10 +156,11 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         ValueError
             As in `fit`.
         """
+        counter = FeatureCounter()
+        stream = Stream(self.dtype).read(X, counter)
         first_seen = defaultdict(count().__next__)
-        lookup = FeatureLookup(first_seen.__getitem__)
-        stream = Stream(self.dtype).read(X, lookup)
-        del lookup
+        stream.resolve(counter, partial(map, first_seen.__getitem__))
+        del counter
         matrix = stream.to_matrix(partial(len, first_seen))
         if matrix.shape[0] == 0:
             raise ValueError("Found no token: every sequence is empty.")
@@ -206,12 +207,15 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
             If there is no sequence, or a token or value is invalid.
         """
         check_is_fitted(self)
-        stream = self._read(X)
+        counter = FeatureCounter()
+        stream = self._read(X, counter)
+        get = self.vocabulary_.get
+        stream.resolve(counter, lambda names: map(get, names, repeat(NO_COLUMN)))
         return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
 
-    def _read(self, X):
+    def _read(self, X, lookup):
         # A copy, because reading adds the lengths of arrays that were not in the training data.
-        return Stream(self.dtype, dict(self._array_lengths)).read(X, self.lookup())
+        return Stream(self.dtype, dict(self._array_lengths)).read(X, lookup)
 
     def pack(self, X):
         """Vectorise a few sequences for kernels, without the overhead of sparse matrices.
@@ -227,11 +231,11 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
             The rows and offsets of the batch that `transform` makes. None if a token has an array
             or repeats an attribute.
         """
-        stream = self._read(X)
+        stream = self._read(X, self._lookup())
         return None if stream.arrays else stream.to_packed(len(self.vocabulary_))
 
-    def lookup(self):
-        """Return the columns of features, remembered from call to call."""
+    def _lookup(self):
+        """Columns of features, remembered from call to call."""
         lookup = vars(self).get("_last_lookup")
         if lookup is None or lookup.vocabulary is not self.vocabulary_:
             get = self.vocabulary_.get

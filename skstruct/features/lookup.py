@@ -1,19 +1,94 @@
-"""Look-up of the features of dicts as they come, without a name made for each."""
+"""Look-up of the features of dicts as they come, without a name made for each.
+
+`FeatureCounter` numbers the features of a batch, and makes their names at the end. `FeatureLookup`
+remembers the columns of features from one sentence to the next.
+"""
 
 from __future__ import annotations
 
-from itertools import chain, compress, repeat
+from collections import defaultdict
+from itertools import chain, compress, count, repeat
 from operator import getitem
 
 import numpy as np
 
-__all__ = ["FeatureLookup"]
+__all__ = ["FeatureCounter", "FeatureLookup"]
 
 _TEXTS_AND_NUMBERS = {str, bool, int, float}
+_TEXTS_AND_BOOLS = {str, bool}
 _NUMBERS = {int, float}
 # Sequences with features of other types, after which the rest is not tried.
 _MOST_FAILURES = 10
 _NOTHING = np.empty(0, np.int64), np.empty(0)
+
+
+class FeatureCounter:
+    """Numbers of features, in the order of their first occurrence."""
+
+    def __init__(self):
+        number = count().__next__
+        self._names = defaultdict(number)
+        self._tables = _Numbered(number)
+
+    def codes(self, names):
+        """Numbers of names, one by one."""
+        return map(self._names.__getitem__, names)
+
+    def look_up(self, tokens, limit):
+        """Look up the features of tokens that are dicts of strings and bools.
+
+        Parameters
+        ----------
+        tokens : list
+        limit : float
+            Ignored.
+
+        Returns
+        -------
+        numbers : ndarray of int32
+            For each feature.
+        positions, values : ndarray
+            Empty: the value of a feature follows from its number.
+
+        Or None if a token or feature is of another type.
+        """
+        if set(map(type, tokens)) != {dict}:
+            return None
+        if not set(map(type, chain.from_iterable(map(dict.values, tokens)))) <= _TEXTS_AND_BOOLS:
+            return None
+        keys, values = chain.from_iterable(tokens), chain.from_iterable(map(dict.values, tokens))
+        found = map(getitem, map(self._tables.__getitem__, keys), values)
+        try:
+            return np.fromiter(found, np.int32, sum(map(len, tokens))), *_NOTHING
+        except _OtherType:
+            return None
+
+    def names(self):
+        """Names of the attributes in the order of their numbers, and whether the value is zero."""
+        n = len(self._names) + sum(map(len, self._tables.values()))
+        names, zero = [""] * n, np.zeros(n, bool)
+        for key, table in self._tables.items():
+            for value, number in table.items():
+                names[number] = key if type(value) is bool else f"{key}:{value}"
+            if False in table:
+                zero[table[False]] = True
+        for name, number in self._names.items():
+            names[number] = name
+        return names, zero
+
+
+class _Numbered(dict):
+    """Table of the numbers of values for each key."""
+
+    def __init__(self, number):
+        super().__init__()
+        self._number = number
+
+    def __missing__(self, key):
+        if type(key) is not str:
+            raise _OtherType
+        table = self[key] = defaultdict(self._number)
+        return table
 
 
 class FeatureLookup:
@@ -31,11 +106,15 @@ class FeatureLookup:
     """
 
     def __init__(self, code, most=None):
-        self.code = code
+        self._code = code
         self._tables = _Tables(code)
         self._most = most
         self._failures = 0
         self._with_numbers = False
+
+    def codes(self, names):
+        """Codes of names, one by one."""
+        return map(self._code, names)
 
     def look_up(self, tokens, limit):
         """Look up the features of tokens that are dicts of strings, bools and plain numbers.
@@ -113,7 +192,7 @@ class FeatureLookup:
 
 
 class _OtherType(Exception):
-    """A feature that is neither a string nor a bool."""
+    """A feature that is not looked up by key and value."""
 
 
 class _Tables(dict):

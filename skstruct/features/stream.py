@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,13 +49,13 @@ class Stream:
         self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
 
     def read(self, X, lookup):
-        """Read all sequences of `X`, with the columns from a `FeatureLookup`."""
+        """Read all sequences of `X`, with the numbers of a `FeatureCounter` or `FeatureLookup`."""
         for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
             tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
             found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
             if found is None:
                 names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
-                found = np.fromiter(map(lookup.code, names), np.int32, len(names)), *rest
+                found = np.fromiter(lookup.codes(names), np.int32, len(names)), *rest
             columns, positions, values = found
             if len(values):
                 start = len(self.columns) // 4
@@ -67,7 +66,6 @@ class Stream:
             self.sequence_lengths.append(len(tokens))
         if not self.sequence_lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
-        self._code = lookup.code
         self._check_arrays()
         return self
 
@@ -86,6 +84,23 @@ class Stream:
                 f"finite and at most {self.limit:.2g}."
             )
 
+    def resolve(self, counter, find):
+        """Put columns in place of the numbers of a `FeatureCounter`.
+
+        `find` maps names to an iterator over their columns.
+        """
+        names, zero = counter.names()
+        columns = np.fromiter(find(names), np.int32, len(names))
+        numbers = np.frombuffer(self.columns, np.int32)
+        if zero.any():
+            positions = np.flatnonzero(zero[numbers])
+            self.positions += positions.data
+            self.values += np.zeros(len(positions)).data
+        if len(names):
+            # In place: mode "clip" does not buffer the output.
+            np.take(columns, numbers, out=numbers, mode="clip")
+        self._find = find
+
     def to_matrix(self, count_columns):
         """Canonical matrix of all tokens, of dtype int8 if every value is 1.
 
@@ -100,30 +115,30 @@ class Stream:
         indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
-            blocks += self.arrays.blocks(len(self.token_lengths), partial(map, self._code))
+            blocks += self.arrays.blocks(len(self.token_lengths), self._find)
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         return canonical(data, columns, indptr, count_columns(), self.dtype)
 
     def to_packed(self, n_columns):
         """Rows of all tokens in the order of `to_matrix`; None if one repeats an attribute."""
-        columns = np.frombuffer(self.columns, np.int32)
+        columns, data = np.frombuffer(self.columns, np.int32), np.empty(0)
         n_tokens = len(self.token_lengths)
         row = np.repeat(np.arange(n_tokens), self.token_lengths)
-        place = row * n_columns + columns
-        order = np.argsort(place)
-        order = order[columns[order] != NO_COLUMN]
-        if (np.diff(place[order]) == 0).any():
-            return None
-        data = np.empty(0)
+        known = np.flatnonzero(columns != NO_COLUMN)
+        row = row[known]
+        place = row * n_columns + columns[known]
         if self.values:
             data = np.ones(len(columns), self.dtype)
             data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
-            data = data[order].astype(np.float64)
+            data = data[known][np.argsort(place)].astype(np.float64)
             data = np.empty(0) if are_ones(data) else data
-        counts = np.bincount(row[order], minlength=n_tokens)
-        indptr = np.concatenate([[0], np.cumsum(counts)])
+        place.sort()
+        if (place[1:] == place[:-1]).any():
+            return None
+        indptr = np.zeros(n_tokens + 1, np.int64)
+        np.cumsum(np.bincount(row, minlength=n_tokens), out=indptr[1:])
+        rows = kernels.Rows(indptr, (place - row * n_columns).astype(np.int32), data)
         offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
-        rows = kernels.Rows(indptr, columns[order], data)
         return PackedBatch(read_only(rows), read_only(offsets))
 
     def to_batch(self, matrix, feature_names):
