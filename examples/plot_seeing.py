@@ -67,7 +67,7 @@ perceptron = PerceptronTagger(random_state=0).fit(X_train, y_train, **validation
 TrainingCurveDisplay.from_estimator(
     {"L-BFGS": crf, "dual ascent": sdca, "perceptron": perceptron},
     x="time",
-    y=["validation_score", "relative_gap", "weight_norm"],
+    y=["validation_score", "relative_gap"],
 )
 plt.show()
 

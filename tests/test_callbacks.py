@@ -248,6 +248,16 @@ def test_copies_and_clones_keep_callbacks_and_storage_can_drop_them():
 
 
 @needs_callbacks
+def test_an_iterator_is_left_to_the_fit():
+    X, y = labelled_sequences()
+    log = monitor()
+    tagger = PerceptronTagger(max_iter=2, tol=None, random_state=0).set_callbacks(log)
+    expected = clone(tagger).set_callbacks().fit(X, y)
+    assert weights_of(tagger.fit(iter(X), y)) == weights_of(expected)
+    assert all("score" not in row for row in log.get_logs().data)
+
+
+@needs_callbacks
 def test_only_callbacks_are_taken():
     with pytest.raises(TypeError, match="callbacks must be instances"):
         CRFTagger().set_callbacks(print)

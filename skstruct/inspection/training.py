@@ -115,7 +115,7 @@ class TrainingCurveDisplay:
         """
         columns = [y] if isinstance(y, str) else list(y)
         curves = [self._curves(x, column) for column in columns]
-        self.axes_, self.ax_ = panels(ax, "TrainingCurveDisplay", len(columns), (5, 3.6))
+        self.axes_, self.ax_ = panels(ax, "TrainingCurveDisplay", len(columns), (4.5, 3.4))
         self.figure_ = self.ax_.figure
         self.lines_ = []
         for panel, column, found in zip(self.axes_, columns, curves, strict=True):

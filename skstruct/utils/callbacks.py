@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
@@ -70,6 +71,8 @@ class FitTasks:
         from sklearn.callback import CallbackSupportMixin
 
         given = {name: value for name, value in metadata.items() if value is not None}
+        # The fit itself has to read an iterator.
+        X = None if isinstance(X, Iterator) else X
         self._data = {"X": X, "y": y, "metadata": given or None}
         self._estimator, self._n_left = estimator, n_tasks
         self.root = CallbackSupportMixin._init_callback_context(estimator, max_subtasks=n_tasks)
