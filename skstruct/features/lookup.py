@@ -28,6 +28,7 @@ class FeatureCounter:
     def __init__(self):
         number = count().__next__
         self._names = defaultdict(number)
+        self._failures = 0
         self._tables = _Numbered(number)
 
     def codes(self, names):
@@ -52,16 +53,18 @@ class FeatureCounter:
 
         Or None if a token or feature is of another type.
         """
-        if set(map(type, tokens)) != {dict}:
+        if self._failures > _MOST_FAILURES or set(map(type, tokens)) != {dict}:
             return None
-        if not set(map(type, chain.from_iterable(map(dict.values, tokens)))) <= _TEXTS_AND_BOOLS:
-            return None
-        keys, values = chain.from_iterable(tokens), chain.from_iterable(map(dict.values, tokens))
-        found = map(getitem, map(self._tables.__getitem__, keys), values)
         try:
-            return np.fromiter(found, np.int32, sum(map(len, tokens))), *_NOTHING
+            if set(map(type, chain.from_iterable(map(dict.values, tokens)))) <= _TEXTS_AND_BOOLS:
+                keys = chain.from_iterable(tokens)
+                values = chain.from_iterable(map(dict.values, tokens))
+                found = map(getitem, map(self._tables.__getitem__, keys), values)
+                return np.fromiter(found, np.int32, sum(map(len, tokens))), *_NOTHING
         except _OtherType:
-            return None
+            pass
+        self._failures += 1
+        return None
 
     def names(self):
         """Names of the attributes in the order of their numbers, and whether the value is zero."""
