@@ -20,6 +20,8 @@ BENCHMARKS = {
     "streams": ({"memory", "accuracy"}, ()),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
     "label_sets": ({"microseconds"}, ()),
+    "word_features": ({"scores"}, ()),
+    "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
