@@ -6,11 +6,19 @@ from copy import copy
 import numpy as np
 import pytest
 from helpers.learners import RERANKERS, STACKED, TAGGERS, groups_of_candidates, labelled_sequences
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer, VRDAReranker
+from skstruct import (
+    CRFTagger,
+    EmbeddingVectorizer,
+    PerceptronTagger,
+    SequenceVectorizer,
+    TemplateVectorizer,
+    VRDAReranker,
+)
 from skstruct.metrics import token_accuracy_score, token_accuracy_scorer
 from skstruct.utils import callbacks
 from skstruct.utils.callbacks import has_callbacks
@@ -149,6 +157,38 @@ def test_inside_a_pipeline_and_a_search(any_learner, n_jobs, capsys):
         assert len(runs) == n_fits
         last = [row["score"] for row in rows if row["task_name"] == "fit"]
         assert search.score(X, y) in last
+
+
+@needs_callbacks
+@pytest.mark.filterwarnings("error:.*does not support callbacks")
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        SequenceVectorizer(),
+        EmbeddingVectorizer({"a": [1.0], "b": [2.0]}),
+        TemplateVectorizer("U0:%x[0,0]"),
+    ],
+    ids=lambda vectorizer: type(vectorizer).__name__,
+)
+def test_vectorizers_are_one_task(vectorizer):
+    class Propagated(Recorder):
+        max_propagation_depth = None
+
+        def on_fit_task_end(self, estimator, context):
+            self.notes.append(f"end {context.task_name} of {context.estimator_name}")
+
+    record = Propagated()
+    tokens = ["a", "b"] if isinstance(vectorizer, EmbeddingVectorizer) else [["a"], ["b"]]
+    plain = clone(vectorizer).fit_transform([tokens] * 3)
+    model = Pipeline([("features", vectorizer), ("tagger", PerceptronTagger(max_iter=1, tol=None))])
+    model.set_callbacks(record).fit([tokens] * 3, [["A", "B"]] * 3)
+    assert record.notes.count(f"end fit of {type(vectorizer).__name__}") == 1
+    assert record.notes[-2:] == ["end fit of Pipeline", "teardown"]
+    assert_array_equal(as_array(model[:-1].transform([tokens] * 3)), as_array(plain))
+
+
+def as_array(batch):
+    return batch.X.toarray() if hasattr(batch.X, "toarray") else batch.X
 
 
 @needs_callbacks

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.features.lookup import FeatureCounter, FeatureLookup
 from skstruct.features.stream import NO_COLUMN, Stream, canonical
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
@@ -28,7 +29,9 @@ _MOST_VALUES = 1 << 16
 
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
-class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class SequenceVectorizer(
+    CallbackSupport, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Turn sequences of feature dicts or attribute strings into a sequence batch.
 
     Accepts the same input as sklearn-crfsuite, and names attributes like python-crfsuite, so that
@@ -136,6 +139,7 @@ class SequenceVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @as_one_task
     def fit_transform(self, X, y=None):
         """Learn the attributes and return the batch, reading `X` once.
 

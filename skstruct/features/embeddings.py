@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import TokenColumns
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
@@ -22,7 +23,9 @@ __all__ = ["EmbeddingVectorizer"]
 
 
 @set_module("skstruct")
-class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class EmbeddingVectorizer(
+    CallbackSupport, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Turn sequences of tokens into a batch of their word vectors.
 
     Each distinct word is looked up once. Words without a vector get zeros.
@@ -107,6 +110,7 @@ class EmbeddingVectorizer(Persistent, TransformerMixin, BaseEstimator, auto_wrap
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @as_one_task
     def fit_transform(self, X, y=None):
         """Learn the length of the vectors and return the batch, reading `X` once.
 

@@ -18,6 +18,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.templates.learnt import LearntFeatures, learn_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
+from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.garbage import collector_paused
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
@@ -68,7 +69,9 @@ class BaseTemplateVectorizer(
         return tags
 
 
-class LearningTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=None):
+class LearningTemplateVectorizer(
+    CallbackSupport, BaseTemplateVectorizer, auto_wrap_output_keys=None
+):
     """Base of the vectorisers that learn a column for each feature."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -102,6 +105,7 @@ class LearningTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=N
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @as_one_task
     def fit_transform(self, X, y=None):
         """Learn the features and return the batch, reading `X` once.
 

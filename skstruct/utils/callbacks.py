@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, wraps
 from importlib.util import find_spec
 
 from sklearn.utils.metaestimators import available_if
 
-__all__ = ["CallbackSupport", "FitTasks", "has_callbacks", "part_of_fit"]
+__all__ = ["CallbackSupport", "FitTasks", "as_one_task", "has_callbacks", "part_of_fit"]
 
 
 @cache
@@ -141,6 +141,20 @@ class FitTasks:
         self.root.call_on_fit_task_end(
             estimator=self._estimator, **self._data, reconstruction_attributes={}
         )
+
+
+def as_one_task(fit):
+    """Decorator, below ``_fit_context``, of a fit without epochs that callbacks are told of."""
+
+    @wraps(fit)
+    def told(estimator, X=None, y=None):
+        tasks = FitTasks.of(estimator, X, y, 0)
+        result = fit(estimator, X, y)
+        if tasks is not None:
+            tasks.close()
+        return result
+
+    return told
 
 
 def part_of_fit(context, estimator, of=None):
