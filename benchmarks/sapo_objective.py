@@ -79,7 +79,7 @@ class Problem:
 
 def draw(curves, minimum):
     """Figure with the curves of the objective and of F1."""
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     for title, values in curves.items():
         epochs, mean = 1 + np.arange(values.shape[2]), values.mean(axis=0)
@@ -92,7 +92,8 @@ def draw(curves, minimum):
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-    left.legend(fontsize="small")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 
 
