@@ -712,8 +712,9 @@ observing = st.lists(
 @settings(max_examples=100, deadline=None)
 def test_transition_features_match_the_naive_twin(lines, X_train, X_test, min_freq):
     assume(any(X_train) and any("%" in line for line in lines))
-    token_lines = ["U:%x[0,0]", *("U" + line[1:] for line in lines if line[0] == "*")]
-    lines = ["U:%x[0,0]", *lines]
+    # No other line makes features with these names.
+    token_lines = ["U-words:%x[0,0]", *("U" + line[1:] for line in lines if line[0] == "*")]
+    lines = ["U-words:%x[0,0]", *lines]
     vectorizer = TemplateVectorizer(lines, min_freq=min_freq)
     reference = SequenceVectorizer(min_freq=min_freq)
     tokens = naive_attributes(lines, X_train, "U*")

@@ -162,7 +162,8 @@ def _stack(X):
     """Stack one matrix for each sequence; an empty list is a sequence without rows."""
     names = _column_names(X)
     matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
-    nothing = next(m for m in matrices if m.ndim == 2)[:0]
+    first = next(m for m in matrices if m.ndim == 2)
+    nothing = first.tocsr()[:0] if sp.issparse(first) else first[:0]
     matrices = [nothing if m.ndim == 1 and m.shape[0] == 0 else m for m in matrices]
     return _finite(SequenceBatch.from_sequences(matrices, feature_names=names))
 
