@@ -11,9 +11,11 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, entries, folders, keys
+from skstruct.compiled.cache import KernelCache
 from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
@@ -398,3 +400,30 @@ def test_an_interrupt_waits_while_code_is_loaded():
     finally:
         signal.signal(signal.SIGINT, before)
     assert reached == ["end", "ignored"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
+def test_an_interrupt_is_not_lost_while_llvm_calls_python(monkeypatch):
+    """Without care, Python prints the KeyboardInterrupt, and the program goes on."""
+    monkeypatch.setattr(KernelCache, "load_overload", lambda *_: None)
+    engine = cpu_target.target_context.codegen()._engine._ee
+    hook, reached = engine._object_cache_notify, []
+
+    def interrupted(*given):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        hook(*given)
+        reached.append("end")
+
+    monkeypatch.setattr(engine, "_object_cache_notify", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt):
+            jit(lambda x: x + 41)(1)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert reached
+    monkeypatch.undo()
+    assert jit(lambda x: x + 42)(1) == 43
