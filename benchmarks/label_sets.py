@@ -3,25 +3,45 @@
     python -m benchmarks.label_sets
 
 Made-up sentences have entities of as many types as there is room for in the label set, in IOB2.
-`CRFTagger` lists the transitions that have a weight, or that a constraint leaves. With the list
-switched off it takes the road of small label sets, to the same result.
+`CRFTagger` lists the transitions that have a weight, or that a constraint leaves; the online
+learners those that have got a weight so far. With the list switched off they take the road of
+small label sets, to the same result. ``--part`` measures one of the two.
 """
 
 import warnings
-from time import perf_counter
+from contextlib import contextmanager
+from time import perf_counter, process_time
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.report import machine, table
-from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer, decoding
+from skstruct import (
+    AROWTagger,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceVectorizer,
+    decoding,
+)
 
 LABELS = (11, 31, 101, 301, 1001, 2001)
 QUICK = (11, 71)
 N_SENTENCES = 300
 LENGTH = 15
 ITERATIONS = 5
+# Sentences of a dense epoch of an online learner, which takes long, at most.
+N_DENSE = 60
+ONLINE = {
+    "perceptron": PerceptronTagger(random_state=0),
+    "MIRA": MIRATagger(random_state=0),
+    "MIRA, 5 best": MIRATagger(n_best=5, random_state=0),
+    "SAPO": SAPOTagger(random_state=0),
+    "AROW": AROWTagger(random_state=0),
+}
 # Larger than any number of labels.
 NEVER = 10**9
 
@@ -65,10 +85,19 @@ def seconds(function):
     return perf_counter() - start
 
 
-def measure(n_labels, constraint, fewest):
-    """Microseconds of a token: an iteration of L-BFGS, labels, marginals."""
+@contextmanager
+def listed_from(fewest):
+    """Context in which transitions are listed from a number of labels on."""
     few, decoding._FEWEST_LABELS = decoding._FEWEST_LABELS, fewest
     try:
+        yield
+    finally:
+        decoding._FEWEST_LABELS = few
+
+
+def measure(n_labels, constraint, fewest):
+    """Microseconds of a token: an iteration of L-BFGS, labels, marginals."""
+    with listed_from(fewest):
         batch, y = sentences(n_labels)
         crf = CRFTagger(constraint=constraint, tol=1e-9)
         for max_iter in (1, ITERATIONS):  # compiled before anything is measured
@@ -76,16 +105,25 @@ def measure(n_labels, constraint, fewest):
         fit = np.diff(crf.history_["time"]).mean()
         calls = [lambda: crf.predict(batch), lambda: crf.predict_proba(batch)]
         return [1e6 * s / batch.n_rows for s in (fit, *map(seconds, calls))]
-    finally:
-        decoding._FEWEST_LABELS = few
 
 
-def measure_perceptron(n_labels):
-    """Microseconds of a token in an epoch."""
+def measure_online(name, n_labels, constraint, fewest):
+    """Microseconds of a token in the third epoch, in time of the processor.
+
+    All transitions are timed on some of the sentences, after two epochs with lists.
+    """
     batch, y = sentences(n_labels)
-    perceptron = PerceptronTagger(max_iter=3, tol=None, random_state=0)
-    perceptron.fit(batch, y)
-    return 1e6 * np.diff(perceptron.history_["time"]).mean() / batch.n_rows
+    tagger = clone(ONLINE[name]).set_params(constraint=constraint)
+    classes = sorted({label for row in y for label in row})
+    for _ in range(2):
+        tagger.partial_fit(batch, y, classes=classes)
+    part = slice(0, N_DENSE if fewest == NEVER and n_labels > QUICK[0] else len(y))
+    with listed_from(fewest):
+        # Whatever is compiled is compiled before anything is measured.
+        tagger.partial_fit(batch[:1], y[:1])
+        start = process_time()
+        tagger.partial_fit(batch[part], y[part])
+        return 1e6 * (process_time() - start) / batch[part].n_rows
 
 
 def measure_all(sizes):
@@ -97,31 +135,50 @@ def measure_all(sizes):
                 measure(n_labels, constraint, fewest) for fewest in (NEVER, decoding._FEWEST_LABELS)
             ]
             print(n_labels, constraint, *results[n_labels, constraint], flush=True)
-    return results, {n_labels: measure_perceptron(n_labels) for n_labels in sizes}
+    return results
 
 
-def write_report(results, perceptron, report):
+def measure_all_online(sizes):
+    """The same for the online learners."""
+    results = {}
+    for n_labels in sizes:
+        for constraint in (None, "IOB2"):
+            by_road = [
+                [measure_online(name, n_labels, constraint, fewest) for name in ONLINE]
+                for fewest in (NEVER, decoding._FEWEST_LABELS)
+            ]
+            results[n_labels, constraint] = by_road
+            print(n_labels, constraint, *by_road, flush=True)
+    return results
+
+
+def write_report(results, names, table_name, report):
     """Write microseconds of a token, and how many times faster listed transitions are."""
     rows = []
     for (n_labels, constraint), (every, listed) in results.items():
         row = [n_labels, constraint or "none"]
         for slow, fast in zip(every, listed, strict=True):
             row += [f"{slow:.2f}", f"{fast:.2f}", f"{slow / fast:.1f}"]
-        rows.append([*row, f"{perceptron[n_labels]:.1f}" if constraint is None else ""])
+        rows.append(row)
     head = ["labels", "constraint"]
-    for name in ("iteration", "labels", "marginals"):
+    for name in names:
         head += [f"{name}, all", "listed", "times faster"]
-    head.append("epoch of the perceptron")
-    report.write("microseconds", table(head, rows), machine())
+    report.write(table_name, table(head, rows), machine())
 
 
 def main():
     """Run the benchmark."""
-    arguments = parse(make_parser(__doc__))
+    parser = make_parser(__doc__)
+    parser.add_argument("--part", choices=["crf", "online"], help="default: both")
+    arguments = parse(parser)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    results, perceptron = measure_all(QUICK if arguments.quick else LABELS)
+    sizes = QUICK if arguments.quick else LABELS
     with open_report("label_sets", arguments) as report:
-        write_report(results, perceptron, report)
+        if arguments.part in (None, "crf"):
+            names = "iteration", "labels", "marginals"
+            write_report(measure_all(sizes), names, "microseconds", report)
+        if arguments.part in (None, "online"):
+            write_report(measure_all_online(sizes), ONLINE, "online", report)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["best_labels", "list_transitions", "marginals", "tabulate"]
+__all__ = ["best_labels", "into_labels", "list_transitions", "marginals", "tabulate"]
 
 # With fewer labels, vector instructions run through all transitions faster.
 _FEWEST_LABELS = 64
@@ -39,6 +39,12 @@ def list_transitions(transition, wanted=None):
     return sparse if len(sparse.indptr) else None
 
 
+def into_labels(sparse):
+    """Listed transitions as the search for the best labels reads them."""
+    score = sparse.score[sparse.order]
+    return kernels.IntoLabels(sparse.default, sparse.indptr_t, sparse.origin, score)
+
+
 def tabulate(sparse):
     """Exponentials of the listed scores, `SparseFactors`; None if sums could underflow."""
     *tables, safe = kernels.sparse_factors(sparse)
@@ -67,12 +73,13 @@ def best_labels(rows, offsets, chain, n_jobs):
     n_labels = len(chain.transition)
     shared = len(chain) == len(kernels.Chain._fields)
     sparse = list_transitions(chain.transition) if shared else None
+    into = None if sparse is None else into_labels(sparse)
 
     def decode(_, first, last):
-        if sparse is None:
+        if into is None:
             kernels.decode_best(rows, offsets, first, last, chain, codes)
         else:
-            kernels.decode_best_sparse(rows, offsets, first, last, chain, sparse, codes)
+            kernels.decode_best_sparse(rows, offsets, first, last, chain, into, codes)
 
     with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
         run(decode)

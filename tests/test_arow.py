@@ -61,10 +61,15 @@ class Twin:
         size = len(flatten(self.parts))
         self.mean, self.variance = np.zeros(size), np.full(size, variance)
         self.loss = self.mistakes = 0
+        # After each sequence.
+        self.means = []
 
     def visit(self, tokens, gold, weight=1.0):
-        if len(tokens) == 0 or weight == 0:
-            return
+        if len(tokens) > 0 and weight > 0:
+            self.step(tokens, gold, weight)
+            self.means.append(self.mean)
+
+    def step(self, tokens, gold, weight):
         labels = max(
             naive.labellings(len(tokens), self.n_labels),
             key=lambda labels: self.mean @ self.flat(tokens, labels),
@@ -82,9 +87,12 @@ class Twin:
     def flat(self, tokens, labels):
         return flatten(flat_features(tokens, labels, self.n_labels, self.intercept))
 
-    def weights(self):
+    def average(self):
+        return self.weights(np.mean(self.means, axis=0))
+
+    def weights(self, mean=None):
         sizes = np.cumsum([part.size for part in self.parts])[:-1]
-        pieces = np.split(self.mean, sizes)
+        pieces = np.split(self.mean if mean is None else mean, sizes)
         return dict(
             zip(
                 WEIGHTS,
@@ -95,7 +103,8 @@ class Twin:
 
 
 def assert_weights(tagger, twin):
-    for name, expected in twin.weights().items():
+    expected_weights = twin.average() if tagger.average else twin.weights()
+    for name, expected in expected_weights.items():
         if name in vars(tagger) or expected.size:
             found = getattr(tagger, name)
             assert_allclose(found, expected, rtol=1e-7, atol=1e-9, err_msg=name)
@@ -129,17 +138,18 @@ def short_problem(seed, *, n_labels=3, transition_features=False):
 @given(
     online_problems(),
     st.booleans(),
+    st.booleans(),
     st.sampled_from([0.1, 1.0, 5.0]),
     st.sampled_from([0.2, 1.0, 4.0]),
     st.integers(1, 2),
 )
-def test_every_step_is_the_twins(problem, intercept, variance, gamma, n_epochs):
+def test_every_step_is_the_twins(problem, average, intercept, variance, gamma, n_epochs):
     batch, y, sample_weight = problem
     assume(max(map(len, y)) <= 5)
     batch = noisy(batch)
     tagger = AROWTagger(
-        variance=variance, gamma=gamma, fit_intercept=intercept, max_iter=n_epochs, tol=None,
-        random_state=5,
+        variance=variance, gamma=gamma, average=average, fit_intercept=intercept,
+        max_iter=n_epochs, tol=None, random_state=5,
     ).fit(batch, y, sample_weight)  # fmt: skip
     tokens = tokens_of(batch)
     first = next(sequence for sequence in tokens if sequence)

@@ -19,7 +19,7 @@ BENCHMARKS = {
     "parallel_learning": ({"shards"}, ()),
     "streams": ({"memory", "accuracy"}, ()),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
-    "label_sets": ({"microseconds"}, ()),
+    "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
     "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),

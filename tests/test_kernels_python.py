@@ -309,15 +309,18 @@ def listed_transitions():
             "listed-crf-proba": np.concatenate(crf.predict_proba(batch)),
             "listed-crf-labels": np.concatenate(crf.predict(batch)),
         }
+        for tagger in (PerceptronTagger(), MIRATagger(n_best=3), SAPOTagger(), AROWTagger()):
+            tagger.set_params(max_iter=2, tol=None, random_state=0).fit(batch, y)
+            found[f"listed-{type(tagger).__name__}"] = tagger.transition_
         rows, offsets = as_rows(np.zeros((3, 1))), np.array([0, 3])
         zero, forbidden = np.zeros(3), -np.inf
         chain = Chain(np.zeros((1, 3)), np.zeros((3, 3)), zero, zero, zero)
         # Five labels before the last one are better than the only one that is not listed for it.
         scores, transition = np.zeros((2, 6)), np.zeros((6, 6))
         scores[0], transition[:5, 5] = [5.0, 4.0, 3.0, 2.0, 1.0, 0.0], -9.0
-        sparse = decoding.list_transitions(transition)
+        into = decoding.into_labels(decoding.list_transitions(transition))
         found["listed-labels"] = path = np.empty(2, np.int32)
-        found["listed-score"] = sparse_viterbi(scores, 2, sparse, path)
+        found["listed-score"] = sparse_viterbi(scores, 2, into, path)
         # A label that is sure and hardly ever precedes the second; a way that underflows; a label
         # that nothing can precede.
         for name, start, transition in (

@@ -1,6 +1,7 @@
 """Listed transitions: labels, marginals and gradients are those of all transitions."""
 
 import warnings
+from itertools import pairwise
 
 import naive
 import numpy as np
@@ -10,15 +11,29 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from strategies import score_arrays
 
-from skstruct import CRFTagger, PerceptronTagger, SequenceBatch, decoding, kernels
+from skstruct import (
+    AROWTagger,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceBatch,
+    decoding,
+    kernels,
+)
+from skstruct.crfsuite.online import OnlineCRF
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.listed import list_transitions
 from skstruct.kernels.chain.sparse_forward_backward import sparse_forward_backward
 from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
 from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.kernels.online.listed import list_transition
+from skstruct.online import learner
+from skstruct.online.listed import with_list
 
 
 @pytest.fixture
@@ -44,6 +59,10 @@ def listed(transition, wanted):
     return kernels.SparseTransitions(*list_transitions(transition, wanted, transition.size))
 
 
+def into(transition, wanted):
+    return decoding.into_labels(listed(transition, wanted))
+
+
 @given(sparse_cases())
 def test_a_list_and_the_defaults_are_the_matrix(case):
     _, transition, wanted = case
@@ -65,7 +84,7 @@ def test_a_list_and_the_defaults_are_the_matrix(case):
 def test_best_labels_are_the_same(case):
     scores, transition, wanted = case
     expected, labels = np.empty((2, len(scores)), np.int32)
-    score = sparse_viterbi(scores.copy(), len(scores), listed(transition, wanted), labels)
+    score = sparse_viterbi(scores.copy(), len(scores), into(transition, wanted), labels)
     assert score == viterbi(scores.copy(), len(scores), transition, expected)
     assert_array_equal(labels, expected)
 
@@ -208,3 +227,120 @@ def test_many_labels_that_are_forbidden():
             for before, label in zip(["O", *row], row, strict=False):
                 assert label[0] != "I" or before[2:] == label[2:]
     assert_allclose([p.sum(axis=1) for p in crf.predict_proba(X)], 1.0, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------- online learners
+
+ONLINE = {
+    "perceptron": PerceptronTagger(),
+    "perceptron, last weights": PerceptronTagger(average=False, fit_intercept=False),
+    "perceptron, pieces": PerceptronTagger(mini_length=2.5),
+    "perceptron, shards": PerceptronTagger(n_jobs=2),
+    "mira": MIRATagger(),
+    "mira, 4 best": MIRATagger(n_best=4, C=0.1),
+    "sapo": SAPOTagger(),
+    "sapo, averaged": SAPOTagger(n_best=3, average=True, l2=5.0, decay=0.9),
+    "arow": AROWTagger(),
+    "arow, pieces in shards": AROWTagger(structure_alpha=2, n_jobs=2, gamma=3.0),
+    "crfsuite, pa": OnlineCRF(rule="pa"),
+    "crfsuite, ap": OnlineCRF(rule="ap"),
+}
+LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
+
+
+def entities(n_types, n_sequences=60, seed=0):
+    """Sequences with labels in IOB2, and features that say something about them."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n_sequences):
+        labels = []
+        while len(labels) < rng.integers(1, 9):
+            kind = rng.integers(n_types)
+            labels += [f"B-{kind}"] + [f"I-{kind}"] * rng.integers(3) + ["O"] * rng.integers(3)
+        hints = [(int(label[2:]) + 1 if label != "O" else 0) for label in labels]
+        X.append(
+            np.eye(n_types + 1)[hints] + rng.normal(scale=0.3, size=(len(labels), n_types + 1))
+        )
+        y.append(labels)
+    return SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X]), y
+
+
+def assert_same_weights(found, expected):
+    for name in LEARNT:
+        assert_array_equal(getattr(found, name), getattr(expected, name))
+    for name, column in expected.history_.items():
+        if name != "time":
+            assert_array_equal(found.history_[name], column)
+
+
+@pytest.mark.parametrize("constraint", [None, "IOB2"])
+@pytest.mark.parametrize("name", ONLINE)
+def test_online_learners_learn_the_same_bits(name, constraint, always_listed, monkeypatch):
+    batch, y = entities(4)
+    tagger = clone(ONLINE[name]).set_params(
+        constraint=constraint, max_iter=4, tol=None, random_state=0
+    )
+    lists, n_at_first = [], []
+
+    def counted(state):
+        lists.append(with_list(state))
+        if lists[-1] is not None:
+            n_at_first.append(lists[-1].into.indptr[-1])
+        return lists[-1]
+
+    monkeypatch.setattr(learner, "with_list", counted)
+    listed = clone(tagger).fit(batch, y)
+    assert all(state is not None for state in lists)
+    assert n_at_first[0] < lists[-1].into.indptr[-1] <= listed.transition_.size
+    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    dense = clone(tagger).fit(batch, y)
+    assert lists[-1] is None
+    assert_same_weights(listed, dense)
+    assert np.count_nonzero(listed.transition_) > 5
+
+
+@pytest.mark.parametrize("name", ["perceptron", "mira, 4 best", "sapo", "arow"])
+def test_portions_are_learned_to_the_same_bits(name, always_listed, monkeypatch):
+    batch, y = entities(4)
+    taggers = [clone(ONLINE[name]).set_params(random_state=0) for _ in range(2)]
+    classes = sorted({label for row in y for label in row})
+    for tagger, fewest in zip(taggers, (0, 100), strict=True):
+        monkeypatch.setattr(decoding, "_FEWEST_LABELS", fewest)
+        for part in (slice(0, 20), slice(20, 60)):
+            tagger.partial_fit(batch[part], y[part], classes=classes)
+    assert_same_weights(*taggers)
+
+
+def test_lists_hold_what_differs_from_the_defaults(always_listed):
+    """After learning, what is not listed has no weight."""
+    batch, y = entities(5)
+    tagger = PerceptronTagger(constraint="IOB2", average=False, max_iter=3, tol=None).fit(batch, y)
+    sparse = decoding.list_transitions(tagger.transition_)
+    named = tagger.classes_[sparse.origin], np.repeat(tagger.classes_, np.diff(sparse.indptr_t))
+    gold = {pair for row in y for pair in pairwise(row)}
+    allowed = [
+        (a, b)
+        for a, b in zip(*named, strict=True)
+        if b[0] != "I" or a[1:] == b[1:] or (a, b) in gold
+    ]
+    assert len(allowed) == len(sparse.origin)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30))
+def test_transitions_are_inserted_in_order(transitions):
+    into = kernels.IntoLabels(
+        np.zeros(5), np.zeros(6, np.int64), np.empty(25, np.int32), np.empty(25)
+    )
+    for i, j in transitions:
+        list_transition(into, i, j)
+    expected = sorted({(j, i) for i, j in transitions})
+    second = np.repeat(np.arange(5), np.diff(into.indptr)).tolist()
+    assert list(zip(second, into.origin[: into.indptr[-1]].tolist(), strict=True)) == expected
+
+
+def test_other_searches_read_all_transitions(always_listed):
+    batch, y = entities(3, 10)
+    for search in ("kbest", "beam"):
+        exact = MIRATagger(n_best=3, search=search, max_iter=2, tol=None, random_state=0)
+        assert exact._list is None
+        exact.fit(batch, y)

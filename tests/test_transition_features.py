@@ -30,6 +30,7 @@ from skstruct import (
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
+    kernels,
 )
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.kernels.chain.astar import astar_nbest
@@ -41,6 +42,7 @@ from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.utils import memory
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -798,13 +800,38 @@ def test_too_many_weights_are_an_error_that_says_how_many():
         assert not hasattr(tagger, "coef_")
 
 
-def test_a_crf_takes_as_many_labels_as_pairs_can_be_numbered():
-    X = np.ones((200, 1))
-    batch = SequenceBatch.from_lengths(X, [200], transition_X=X)
-    with pytest.raises(ValueError, match=r"182 classes; .* at most 181"):
-        CRFTagger().fit(batch, [[*range(182), *range(18)]])
-    tagger = CRFTagger(max_iter=2, tol=0.1).fit(batch, [[*range(181), *range(19)]])
-    assert tagger.transition_coef_[180, 0, 0] > 0
+def test_wide_numbers_of_transitions_make_no_difference(monkeypatch):
+    batch, y = random_batch()
+    expected = clone(TAGGERS["lbfgs"]).fit(batch, y)
+    monkeypatch.setattr(kernels, "MOST_LABELS", 5)
+    found = clone(TAGGERS["lbfgs"]).fit(batch, y)
+    for name in ("coef_", "transition_", "transition_coef_", "intercept_"):
+        assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_crf_with_more_transitions_than_16_bits_number():
+    """Where the second feature is 1, the labels go backwards."""
+    k = 190
+    y = [[i, (i + 1) % k, (i + 2) % k] for i in range(k)] + [[i, (i - 1) % k] for i in range(k)]
+    X, edges = np.ones((5 * k, 1)), np.zeros((5 * k, 2))
+    edges[: 3 * k, 0] = edges[3 * k :, 1] = 1
+    lengths = [len(row) for row in y]
+    batch = SequenceBatch.from_lengths(X, lengths, transition_X=edges)
+    tagger = CRFTagger(max_iter=15, tol=0.1).fit(batch, y)
+    coef, codes = tagger.transition_coef_, np.arange(k)
+    assert np.all(coef[codes, (codes + 1) % k, 0] > 0)
+    assert np.all(coef[codes, (codes - 1) % k, 1] > 0)
+    assert np.count_nonzero(coef) == 2 * k
+    known = [[row[0]] + [None] * (len(row) - 1) for row in y]
+    assert tagger.predict(batch, known=known).tolist() == y
+
+
+def test_tables_of_transitions_are_counted_before_they_are_allocated(monkeypatch):
+    batch, y = random_batch()
+    longest, k = batch.lengths.max(), 3
+    monkeypatch.setattr(memory, "usable_memory", lambda: 8 * 4 * longest * k * k)
+    with pytest.raises(MemoryError, match="fewer labels"):
+        CRFTagger().fit(batch, y)
 
 
 def test_no_transition_feature_at_all_is_none_with_weight():

@@ -63,15 +63,16 @@ def fit(name, options, *, learns_in_portions=False, **data):
     return fitted
 
 
-def use_many_labels():
-    """Fit a conditional random field with so many labels that their transitions are listed."""
+def use_many_labels(name, options):
+    """Fit a tagger with so many labels that their transitions are listed."""
     n_labels = 80
     codes = np.arange(4 * n_labels) % n_labels
     X = sparse.eye_array(len(codes), format="csr")
     batch = skstruct.SequenceBatch.from_lengths(X, [16, 304])
     labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
-    tagger = skstruct.CRFTagger(max_iter=2).fit(batch, labels)
-    return tagger, tagger.predict(batch), tagger.predict_proba(batch), tagger.predict_nbest(batch)
+    tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
+    methods = ("predict", "predict_proba", "predict_nbest")
+    return tagger, *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m))
 
 
 def fit_and_watch(name, options, **data):

@@ -156,7 +156,9 @@ def _steps_of_others():
                 title = f"transform({_title(options)}){kind}"
                 yield Step(name, title, call, not kind and not options)
     yield Step("WordVectorizer", "transform()", partial(calls.vectorize, "WordVectorizer"), True)
-    yield Step("CRFTagger", "fit() with many labels", calls.use_many_labels, False)
+    for name in ("CRFTagger", *ONLINE):
+        call = partial(calls.use_many_labels, name, {})
+        yield Step(name, "fit() with many labels", call, False)
     yield Step("CRFTagger", "crfsuite.Tagger.tag()", calls.label_like_crfsuite, False)
     yield Step("SequenceVectorizer", "transform()", calls.vectorize_dicts, True)
 

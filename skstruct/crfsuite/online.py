@@ -157,6 +157,9 @@ class OnlineCRF(OnlineTagger):
             kernels.ROOT if self.error_sensitive else kernels.ONE, slack, cap, False, *room
         )
 
+    def _list(self, settings, into):
+        return settings
+
     def _start(self, state, training_set):
         """Give the weights of the model a variance, and the others none."""
         variance = float(self.variance) if self.rule == "arow" else 1.0

@@ -1,5 +1,5 @@
 from .chain.decode import decode_best, decode_best_sparse
-from .chain.listed import SparseTransitions, list_transitions, read_scores
+from .chain.listed import IntoLabels, SparseTransitions, list_transitions, read_scores
 from .chain.marginals import decode_marginals, decode_marginals_sparse
 from .chain.nbest import n_possible
 from .chain.scores import (
@@ -11,7 +11,7 @@ from .chain.scores import (
     path_score,
     sequence_scores,
 )
-from .chain.search import SEARCHES, Search, search_range
+from .chain.search import SEARCHES, ListedSearch, Search, search_range
 from .chain.sparse_forward_backward import SparseFactors, sparse_factors
 from .chain.transitions import transition_tables
 from .dual.certificate import conjugate_sum, true_gaps
@@ -25,7 +25,9 @@ from .likelihood.dual_free import Memory, dual_free_epoch
 from .likelihood.lbfgs import add_scaled, descent_direction, dot, remember
 from .likelihood.objective import nll_gradient
 from .likelihood.parameters import (
-    LAST,
+    LABEL_TYPE,
+    MOST_LABELS,
+    TRANSITION_TYPE,
     StateFeatures,
     TransitionStateFeatures,
     copy_rows,
@@ -38,6 +40,7 @@ from .likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
 from .online.arow import HAMMING, ONE, ROOT, SHARE, Adaptive, ConfidentState, arow_epoch
 from .online.cut import cut, cut_evenly
+from .online.listed import ListedConfidentState, ListedState
 from .online.loop import (
     N_PROGRESS,
     NORM,
@@ -94,9 +97,10 @@ from .templates.gather import Sources, count_columns, gather_rows, keep_columns,
 __all__ = [
     "HAMMING",
     "HINGE",
-    "LAST",
+    "LABEL_TYPE",
     "LOSSES",
     "MAX_PASSES",
+    "MOST_LABELS",
     "NORM",
     "NOT_FOUND_YET",
     "N_PROGRESS",
@@ -111,6 +115,7 @@ __all__ = [
     "SHARE",
     "SMALLEST_SCALE",
     "TOTAL",
+    "TRANSITION_TYPE",
     "Adaptive",
     "AverageGradient",
     "Chain",
@@ -125,6 +130,10 @@ __all__ = [
     "Features",
     "Groups",
     "Histories",
+    "IntoLabels",
+    "ListedConfidentState",
+    "ListedSearch",
+    "ListedState",
     "Margin",
     "Mean",
     "Memory",

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skstruct import kernels
+from skstruct.online.listed import with_list
 from skstruct.online.pieces import cut_sequences
 from skstruct.online.state import averaged, check_finite, new_state, not_finite
 from skstruct.solvers.base import Solution
@@ -62,6 +63,9 @@ class UpdateRule(NamedTuple):
         weights and averages only.
     n_more : int
         Numbers that this state has for each weight, beyond the weight and its average.
+    listed : callable or None
+        ``listed(settings, into)`` returns the settings of a pass with listed transitions,
+        `IntoLabels`. With None the rule reads all transitions.
     is_over : callable or None
         ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
         where there are no mistakes left.
@@ -73,6 +77,7 @@ class UpdateRule(NamedTuple):
     notes: Callable = lambda settings, n_visited: {}
     start: Callable = lambda state, training_set: state
     n_more: int = 0
+    listed: Callable | None = None
     is_over: Callable | None = None
 
 
@@ -98,7 +103,6 @@ class OnlineLearner:
         self._rule = rule
         self.settings = settings
         self._model = model
-        self._work_per_row = chain_work(model.n_labels)
 
     def fit(self, training_set, start, watcher):
         """Learn for up to `max_iter` epochs.
@@ -211,6 +215,7 @@ class OnlineLearner:
         def visit(samples_, owner_, state_):
             settings = self._rule.settings()
             all_settings.append(settings)
+            settings, state_, work_per_row = self._list_transitions(settings, state_)
             weight = training_set.sample_weight[owner_]
             schedule = self._schedule(len(samples_), len(samples))
             results = [
@@ -223,7 +228,7 @@ class OnlineLearner:
                     settings,
                     state_,
                 )
-                for part in portions(samples_[:, 1] - samples_[:, 0], self._work_per_row)
+                for part in portions(samples_[:, 1] - samples_[:, 0], work_per_row)
             ]
             return tuple(sum(column) for column in zip(*results, strict=True))
 
@@ -245,6 +250,16 @@ class OnlineLearner:
             weight_norm=weight_norm,
             **self._rule.notes(all_settings, n_visited),
         )
+
+    def _list_transitions(self, settings, state):
+        """Settings and state of a pass, with listed transitions if that pays, and its work."""
+        n_labels = self._model.n_labels
+        if self._rule.listed is not None and self._model.n_transition_features is None:
+            listed = with_list(state)
+            if listed is not None:
+                work_per_row = chain_work(n_labels) - n_labels**2 + listed.into.indptr[-1]
+                return self._rule.listed(settings, listed.into), listed, work_per_row
+        return settings, state, chain_work(n_labels)
 
     def _draw_samples(self, offsets, random_state):
         """Draw the samples of an epoch in their order, and the sequence that each belongs to."""

@@ -52,8 +52,10 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says."""
-    # The result is as large as that, however few weights there are.
-    model.require_memory(1, 0)
+    # The result is as large as that, however few weights there are. With transition features, each
+    # token of a sequence has tables of all transitions.
+    plain = model.n_transition_features is None
+    model.require_memory(1, 0 if plain else 4 * np.diff(training_set.offsets).max())
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
     weighted = np.flatnonzero(training_set.sample_weight > 0)
     if len(weighted) < len(training_set.sample_weight):

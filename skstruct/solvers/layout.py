@@ -24,10 +24,13 @@ def lay_out_rows(rows, labels, weight, n_features, n_labels, min_freq, every_lab
     not weights of the model, and the number of places.
     """
     counted = rows if weight is None else _weighted_rows(rows, weight)
-    observed = kernels.group_by_feature(*_labelled(counted, labels), n_features)
+    none = np.empty(
+        0, kernels.LABEL_TYPE if n_labels <= kernels.MOST_LABELS else kernels.TRANSITION_TYPE
+    )
+    observed = kernels.group_by_feature(*_labelled(counted, labels), n_features, none)
     if np.any(labels < 0):
         # Features that no labelled token has may still have weights for all labels.
-        *_, order = kernels.group_by_feature(rows, np.zeros_like(labels), n_features)
+        *_, order = kernels.group_by_feature(rows, np.zeros_like(labels), n_features, none)
         observed = (*observed[:-1], order)
     place, width, short_labels, pinned, n_places = kernels.lay_out(
         *observed, n_labels, float(min_freq), every_label

@@ -139,10 +139,6 @@ class CRFObjective:
     def _add_transitions(self, rows, n_features, weight, min_freq, every_transition):
         """Append the weights of features of transitions to the parameter vector."""
         n_transitions = self.n_labels**2
-        if n_transitions > kernels.LAST:
-            raise ValueError(
-                f"{self.n_labels} classes; with features of transitions at most 181 are supported."
-            )
         # Fail now rather than at the end; memory that is not written to is not used.
         zero_transition_weights(n_features, self.n_labels)
         labels = self.labels

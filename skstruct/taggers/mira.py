@@ -210,5 +210,8 @@ class MIRATagger(SearchTagger):
             np.full(n_slots, -1, np.int32),
         )
 
+    def _with_list(self, settings, into):
+        return settings._replace(search=super()._with_list(settings.search, into))
+
     def _notes(self, settings, n_visited):
         return self._search_notes([margin.search for margin in settings], n_visited)

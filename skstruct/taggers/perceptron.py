@@ -155,5 +155,8 @@ class PerceptronTagger(OnlineTagger):
     def _epoch(self):
         return kernels.perceptron_epoch
 
+    def _list(self, settings, into):
+        return into
+
     def _merit(self, history):
         return -history["mistakes"][-1]

@@ -6,6 +6,7 @@ from numbers import Integral
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skstruct import kernels
 from skstruct.taggers.nbest import make_search
 from skstruct.taggers.online import OnlineTagger
 
@@ -24,6 +25,14 @@ class SearchTagger(OnlineTagger):
 
     def _search(self):
         return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
+
+    @property
+    def _list(self):
+        return self._with_list if self.search == "astar" else None
+
+    def _with_list(self, search, into):
+        """Search through listed transitions."""
+        return kernels.ListedSearch(*search, into)
 
     def _search_notes(self, searches, n_visited):
         """The share of the samples whose best labelling a beam missed."""

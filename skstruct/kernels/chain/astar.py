@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.chain.sparse_viterbi import extend_listed
 from skstruct.kernels.chain.viterbi import best_prefixes
 from skstruct.kernels.vector.rows import add_rows
 
@@ -27,10 +28,11 @@ class Workspace(NamedTuple):
     ready: np.ndarray
     alternatives: np.ndarray  # (n_labels,)
     smallest: np.ndarray  # (n_best,)
+    into: object  # `IntoLabels`, or None where transitions are not listed
 
 
 @jit
-def astar_nbest(scores, length, transition, n_best, labels, path_scores):
+def astar_nbest(scores, length, transition, n_best, labels, path_scores, into=None):
     """Write the best label sequences of one sequence, best first; return their number.
 
     Every sequence found gives rise to *deviations*, at each token before the one where it deviated
@@ -52,11 +54,17 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         Receives the label sequences.
     path_scores : ndarray of shape (n_best,)
         Receives their scores.
+    into : IntoLabels, default=None
+        The transitions as a list, which all tokens share. Without it, numba leaves out what reads
+        it.
     """
     if length == 0:
         path_scores[0] = 0.0
         return 1
-    best_prefixes(scores, length, transition)
+    if into is None:
+        best_prefixes(scores, length, transition)
+    else:
+        extend_listed(scores, length, into)
     n_labels = transition.shape[-1]
     matrices = transition.reshape((-1, n_labels, n_labels))
     n_rows = matrices.shape[0] * n_labels + 1
@@ -68,6 +76,7 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
         np.zeros(n_rows, np.bool_),
         np.empty(n_labels),
         np.empty(n_best),
+        into,
     )
     return deviate(scores, matrices, labels, path_scores, workspace)
 
@@ -75,7 +84,7 @@ def astar_nbest(scores, length, transition, n_best, labels, path_scores):
 @lean_jit
 def deviate(scores, matrices, labels, path_scores, workspace):
     """Search, given the best scores of prefixes."""
-    waiting, waiting_scores, lead, step_back, ready, alternatives, smallest = workspace
+    waiting, waiting_scores, lead, step_back, _, alternatives, smallest, _ = workspace
     n_best, length = labels.shape
     n_labels = matrices.shape[1]
     path_scores[0] = find_best(scores, matrices, labels[0], workspace)
@@ -105,7 +114,7 @@ def deviate(scores, matrices, labels, path_scores, workspace):
                 path[t], lead[found, t] = labels[parent, t], lead[parent, t]
                 if path_scores[found] - lead[found, t] < limit:
                     continue
-            step = step_after(path, t, matrices, step_back, ready)
+            step = step_after(path, t, matrices, workspace)
             highest, second, top = add_rows(scores, t, step_back, step, alternatives)
             if not met:
                 path[t], lead[found, t] = top, highest - second
@@ -134,7 +143,7 @@ def find_best(scores, matrices, path, workspace):
         step_back[step_back.shape[0] - 1, i] = 0.0
     best = 0.0
     for t in range(length - 1, -1, -1):
-        step = step_after(path, t, matrices, step_back, workspace.ready)
+        step = step_after(path, t, matrices, workspace)
         highest, second, path[t] = add_rows(scores, t, step_back, step, workspace.alternatives)
         lead[0, t] = highest - second
         if t == length - 1:
@@ -157,17 +166,30 @@ def take_first(waiting, waiting_scores, n_waiting, found, labels):
 
 
 @lean_jit
-def step_after(path, t, matrices, step_back, ready):
+def step_after(path, t, matrices, workspace):
     """Row of ``step_back`` for the step after token ``t`` of a path; filled in at first use."""
     n_labels = matrices.shape[1]
     if t == path.shape[0] - 1:
-        return step_back.shape[0] - 1
+        return workspace.step_back.shape[0] - 1
     step = path[t + 1] + ((t + 1) * n_labels if matrices.shape[0] > 1 else 0)
-    if not ready[step]:
-        ready[step] = True
-        for i in range(n_labels):
-            step_back[step, i] = matrices[step // n_labels, i, step % n_labels]
+    if not workspace.ready[step]:
+        workspace.ready[step] = True
+        fill_step(matrices, workspace.into, step, workspace.step_back[step])
     return step
+
+
+@lean_jit
+def fill_step(matrices, into, step, out):
+    """Write the scores of the transitions into a label, of the matrix of a token."""
+    n_labels = matrices.shape[1]
+    if into is None:
+        for i in range(n_labels):
+            out[i] = matrices[step // n_labels, i, step % n_labels]
+    else:
+        for i in range(n_labels):
+            out[i] = into.default[step]
+        for m in range(into.indptr[step], into.indptr[step + 1]):
+            out[into.origin[m]] = into.score[m]
 
 
 @lean_jit

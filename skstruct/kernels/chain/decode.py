@@ -32,11 +32,11 @@ def decode_best(rows, offsets, first, last, chain, labels):
 
 
 @jit
-def decode_best_sparse(rows, offsets, first, last, chain, sparse, labels):
-    """Do the same with listed transitions of the chain, which all tokens share."""
+def decode_best_sparse(rows, offsets, first, last, chain, into, labels):
+    """Do the same with listed transitions of the chain, `IntoLabels`, which all tokens share."""
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
-        sparse_viterbi(scores, b - a, sparse, labels[a:b])
+        sparse_viterbi(scores, b - a, into, labels[a:b])

@@ -25,6 +25,15 @@ class SparseTransitions(NamedTuple):
     origin: np.ndarray  # (nnz,) int32, first label, in that order
 
 
+class IntoLabels(NamedTuple):
+    """What the search for the best labels reads of them; arrays may have room for more."""
+
+    default: np.ndarray  # (n_labels,), score into each label of transitions that are not listed
+    indptr: np.ndarray  # (n_labels + 1,), first transition into each label
+    origin: np.ndarray  # (nnz,) int32, first label, in increasing order for each second label
+    score: np.ndarray  # (nnz,)
+
+
 @jit
 def list_transitions(transition, wanted, most):
     """List the transitions whose score is not the default.

@@ -7,6 +7,7 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.astar import astar_nbest
 from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
+from skstruct.kernels.chain.listed import IntoLabels
 from skstruct.kernels.chain.nbest import nbest
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
@@ -30,6 +31,19 @@ class Search(NamedTuple):
     misses: np.ndarray  # (1,), number of beams that missed the best labelling; (0,) to skip
 
 
+class ListedSearch(NamedTuple):
+    """An A* search through listed transitions."""
+
+    n_best: int
+    method: int  # ASTAR
+    beam_width: int
+    misses: np.ndarray
+    into: IntoLabels
+
+
+N_PLAIN_SEARCH = len(Search._fields)
+
+
 @jit
 def search_nbest(scores, length, transition, search, labels, path_scores):
     """Write the best labellings of a sample, best first; return their number.
@@ -38,8 +52,10 @@ def search_nbest(scores, length, transition, search, labels, path_scores):
     many labellings as ``labels`` has rows are found.
     """
     n_best = labels.shape[0]
+    if len(search) > N_PLAIN_SEARCH:
+        return astar_nbest(scores, length, transition, n_best, labels, path_scores, search.into)
     if search.method == ASTAR:
-        return astar_nbest(scores, length, transition, n_best, labels, path_scores)
+        return astar_nbest(scores, length, transition, n_best, labels, path_scores, None)
     if search.method == KBEST:
         return nbest(scores, length, transition, n_best, labels, path_scores)
     n_found = beam_nbest(scores, length, transition, search.beam_width, n_best, labels, path_scores)

@@ -14,12 +14,12 @@ MOST_TRIED = 4
 
 
 @lean_jit
-def sparse_best_prefixes(scores, length, sparse, mark, best):
+def sparse_best_prefixes(scores, length, into, mark, best):
     """Turn ``scores[t, j]`` into the score of the best prefix that ends with ``j``, in place.
 
     ``mark`` and ``best`` are workspace of ``n_labels`` integers.
     """
-    n_labels = sparse.default.shape[0]
+    n_labels = into.default.shape[0]
     for t in range(1, length):
         previous = scores[t - 1]
         n_best = 1
@@ -28,14 +28,12 @@ def sparse_best_prefixes(scores, length, sparse, mark, best):
             mark[j] = -1
         for j in range(n_labels):
             high = -np.inf
-            for m in range(sparse.indptr_t[j], sparse.indptr_t[j + 1]):
-                i = sparse.origin[m]
+            for m in range(into.indptr[j], into.indptr[j + 1]):
+                i = into.origin[m]
                 mark[i] = j
-                x = previous[i] + sparse.score[sparse.order[m]]
+                x = previous[i] + into.score[m]
                 high = x if x > high else high
-            if sparse.default[j] == 0.0 and (
-                sparse.indptr_t[j + 1] - sparse.indptr_t[j] < n_labels
-            ):
+            if into.default[j] == 0.0 and (into.indptr[j + 1] - into.indptr[j] < n_labels):
                 # The best label that is not listed for j.
                 m = 0
                 while m < MOST_TRIED and mark[best[m]] == j:
@@ -46,8 +44,8 @@ def sparse_best_prefixes(scores, length, sparse, mark, best):
                 if m < MOST_TRIED:
                     high = max(high, previous[best[m]])
                 else:
-                    first, last = sparse.indptr_t[j], sparse.indptr_t[j + 1]
-                    high = max(high, best_unlisted(previous, sparse.origin, first, last))
+                    first, last = into.indptr[j], into.indptr[j + 1]
+                    high = max(high, best_unlisted(previous, into.origin, first, last))
             scores[t, j] += high
 
 
@@ -75,36 +73,44 @@ def next_best(x, last):
 
 
 @jit
-def sparse_viterbi(scores, length, sparse, labels):
-    """Write the best label sequence of one sequence, as `viterbi` does; return its score."""
-    n_labels = sparse.default.shape[0]
+def extend_listed(scores, length, into):
+    """Do the same with workspace of its own."""
+    n_labels = into.default.shape[0]
+    mark, best = np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
+    sparse_best_prefixes(scores, length, into, mark, best)
+
+
+@jit
+def sparse_viterbi(scores, length, into, labels):
+    """Write the best label sequence of one sequence, as `viterbi` does; return its score.
+
+    Parameters are those of `viterbi`, with `IntoLabels` for the transitions.
+    """
     if length == 0:
         return 0.0
-    sparse_best_prefixes(
-        scores, length, sparse, np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
-    )
+    extend_listed(scores, length, into)
     label = argmax(scores[length - 1])
     score = scores[length - 1, label]
     labels[length - 1] = label
     for t in range(length - 2, -1, -1):
-        label = best_previous(scores[t], sparse, label)
+        label = best_previous(scores[t], into, label)
         labels[t] = label
     return score
 
 
 @lean_jit
-def best_previous(prefix, sparse, j):
+def best_previous(prefix, into, j):
     """First label from which the transition into label ``j`` gives the largest score."""
     label, top, start = 0, -np.inf, 0
-    for m in range(sparse.indptr_t[j], sparse.indptr_t[j + 1] + 1):
-        listed = m < sparse.indptr_t[j + 1]
-        end = sparse.origin[m] if listed else prefix.shape[0]
-        if sparse.default[j] == 0.0:
+    for m in range(into.indptr[j], into.indptr[j + 1] + 1):
+        listed = m < into.indptr[j + 1]
+        end = into.origin[m] if listed else prefix.shape[0]
+        if into.default[j] == 0.0:
             for i in range(start, end):
                 if prefix[i] > top:
                     top, label = prefix[i], i
         if listed:
-            x = prefix[end] + sparse.score[sparse.order[m]]
+            x = prefix[end] + into.score[m]
             if x > top:
                 top, label = x, end
         start = end + 1

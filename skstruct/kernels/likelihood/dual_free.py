@@ -42,7 +42,7 @@ from skstruct.kernels.likelihood.objective import (
     chain_transition_scores,
     subtract_gold,
 )
-from skstruct.kernels.likelihood.parameters import LAST, StateFeatures, add_state_gradient
+from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient, last_bit
 
 # Number of fields of tokens without features of transitions.
 N_STATE = len(StateFeatures._fields)
@@ -146,6 +146,7 @@ def shrink(value, threshold):
 @lean_jit
 def shrink_states(features, n_labels, first, last, vector, threshold, out):
     """Shrink the rows of all features of some tokens."""
+    final = last_bit(features.labels)
     for k in range(features.indptr[first], features.indptr[last]):
         p = features.places[k]
         if p >= features.full_from:
@@ -153,7 +154,7 @@ def shrink_states(features, n_labels, first, last, vector, threshold, out):
                 out[j] = shrink(vector[j], threshold)
         else:
             code = 0
-            while code < LAST:
+            while code < final:
                 code = np.int64(features.labels[p])
                 out[p] = shrink(vector[p], threshold)
                 p += 1

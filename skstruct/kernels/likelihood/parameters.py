@@ -17,8 +17,10 @@ from skstruct.kernels.vector.lanes import LANES, scatter_block, scatter_unit_blo
 from skstruct.kernels.vector.prefetch import AHEAD, prefetch
 from skstruct.kernels.vector.rows import sum_rows
 
-# This bit marks the last label of a short row, so there are at most 32,767 labels.
-LAST = 1 << 15
+# The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more
+# than 2e9 transitions.
+LABEL_TYPE, TRANSITION_TYPE = np.uint16, np.uint32
+MOST_LABELS = 1 << 15
 # A row with weights for at least this share of the labels is stored full.
 FULL_SHARE = 0.4
 # Tokens with more features keep them in the order of the data.
@@ -31,7 +33,8 @@ class StateFeatures(NamedTuple):
     indptr: np.ndarray  # (n_rows + 1,) int64, the occurrences of each token
     places: np.ndarray  # (n_occurrences,) int32, start of the feature's row
     data: np.ndarray  # (n_occurrences,) values, or (0,) when all are one
-    labels: np.ndarray  # (full_from,) uint16, the label of each weight of the short rows
+    # (full_from,) uint16, or uint32 where they are many, the label of each weight of the short rows
+    labels: np.ndarray
     full_from: int  # rows that start here or later are full
 
 
@@ -46,14 +49,22 @@ class TransitionStateFeatures(NamedTuple):
     transitions: StateFeatures  # first tokens have none
 
 
+@lean_jit
+def last_bit(labels):
+    """Bit that marks the last label of a short row, and a number beyond all labels."""
+    return np.int64(1) << (8 * labels.itemsize - 1)
+
+
 @jit
-def group_by_feature(rows, labels, n_features):
+def group_by_feature(rows, labels, n_features, none):
     """Sort the occurrences by feature.
+
+    ``none`` is an empty array with the type of labels.
 
     Returns
     -------
     colptr : ndarray of shape (n_features + 1,)
-    seen_labels : ndarray of shape (nnz,), uint16
+    seen_labels : ndarray of shape (nnz,)
         ``seen_labels[colptr[f]:colptr[f + 1]]`` are the labels of the tokens that have ``f``.
     seen_values : ndarray of shape (nnz,)
         The absolute values of ``f`` there; empty when all are one.
@@ -74,7 +85,7 @@ def group_by_feature(rows, labels, n_features):
     for f in range(n_features):
         fill[f] = colptr[f]
     unit = rows.data.shape[0] == 0
-    seen_labels = np.empty(rows.indices.shape[0], np.uint16)
+    seen_labels = np.empty(rows.indices.shape[0], none.dtype)
     seen_values = np.empty(rows.data.shape[0])
     for t in range(rows.indptr.shape[0] - 1):
         for k in range(rows.indptr[t], rows.indptr[t + 1]):
@@ -114,7 +125,7 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
         Start of the row of each feature, -1 if it has no weight.
     width : ndarray of shape (n_features,), int32
         Length of each row.
-    short_labels : ndarray of shape (full_from,), uint16
+    short_labels : ndarray of shape (full_from,)
         Labels of the short rows, which come first.
     pinned : ndarray, int64
         Positions in full rows that are not weights of the model.
@@ -136,8 +147,8 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
             n_pinned += n_labels - n
         else:
             short += n
-    short_labels = np.empty(short, np.uint16)
-    pinned = np.empty(n_pinned, np.int64)
+    short_labels = np.empty(short, seen_labels.dtype)
+    pinned, last = np.empty(n_pinned, np.int64), last_bit(short_labels)
     at_short, at_full, at_pinned = 0, short, 0
     for f in order:
         n = row_labels(
@@ -156,7 +167,7 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
         elif n > 0:
             place[f], width[f] = at_short, n
             for m in range(n):
-                short_labels[at_short + m] = labels[m] | (LAST if m == n - 1 else 0)
+                short_labels[at_short + m] = labels[m] | (last if m == n - 1 else 0)
             at_short += n
     return place, width, short_labels, pinned, at_full
 
@@ -203,7 +214,7 @@ def point_to_rows(rows, place, width):
 @lean_jit
 def copy_rows(theta, place, short_labels, weights, pack):
     """Copy a dense ``weights`` (n_features, n_labels) into the parameter vector, or back."""
-    n_labels = weights.shape[1]
+    n_labels, last = weights.shape[1], last_bit(short_labels)
     for f in range(place.shape[0]):
         p, label = place[f], -1
         full, finished = p >= short_labels.shape[0], p < 0
@@ -213,7 +224,7 @@ def copy_rows(theta, place, short_labels, weights, pack):
                 finished = label == n_labels - 1
             else:
                 code = np.int64(short_labels[p])
-                label, finished = code & (LAST - 1), code >= LAST
+                label, finished = code & (last - 1), code >= last
             if pack:
                 theta[p] = weights[f, label]
             else:
@@ -235,7 +246,7 @@ def state_scores(features, theta, n_labels, first, last, out):
     """Write the scores of the rows ``first:last``, without biases, into ``out``."""
     unit = features.data.shape[0] == 0
     places, data = features.places, features.data
-    zero = np.zeros(n_labels)
+    zero, final = np.zeros(n_labels), last_bit(features.labels)
     end = features.indptr[last]
     for t in range(first, last):
         score = out[t - first]
@@ -260,16 +271,16 @@ def state_scores(features, theta, n_labels, first, last, out):
                     score[j] += x * theta[p + j]
             else:
                 code = 0
-                while code < LAST:
+                while code < final:
                     code = np.int64(features.labels[p])
-                    score[code & (LAST - 1)] += x * theta[p]
+                    score[code & (final - 1)] += x * theta[p]
                     p += 1
 
 
 @lean_jit
 def add_state_gradient(features, difference, n_labels, first, last, gradient):
     """Add the ``difference`` of each token to the rows of its features."""
-    unit = features.data.shape[0] == 0
+    unit, final = features.data.shape[0] == 0, last_bit(features.labels)
     places, data = features.places, features.data
     for t in range(first, last):
         d = difference[t - first]
@@ -291,7 +302,7 @@ def add_state_gradient(features, difference, n_labels, first, last, gradient):
                     gradient[p + j] += x * d[j]
             else:
                 code = 0
-                while code < LAST:
+                while code < final:
                     code = np.int64(features.labels[p])
-                    gradient[p] += x * d[code & (LAST - 1)]
+                    gradient[p] += x * d[code & (final - 1)]
                     p += 1

@@ -22,8 +22,20 @@ from skstruct.kernels.chain.scores import (
     value_of,
     zero_transitions,
 )
+from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
 from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.kernels.online.biases import (
+    add_up_biases,
+    change_all_transitions,
+    change_biases,
+    change_listed_transitions,
+    spread_of_biases,
+    spread_of_listed,
+    take_listed,
+    take_transitions,
+)
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
+from skstruct.kernels.online.listed import MOST_DENSE, most_changed, score_buffer
 from skstruct.kernels.online.loop import NORM, TOTAL, finish_sample, sample_scores
 from skstruct.kernels.online.products import claim_slot
 
@@ -79,6 +91,7 @@ class Room(NamedTuple):
     total: Chain  # of transitions and biases; its features are empty
     features: Sums
     transitions: Sums  # of the features of transitions
+    codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
 
 
 @jit
@@ -91,11 +104,12 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     scores, difference = np.empty((length, n_labels)), np.empty((length, n_labels))
     predicted = np.empty(length, np.int32)
     transition_difference = zero_transitions(state.chain, length)
-    transition = np.empty(transition_difference.shape)
+    transition = score_buffer(state, transition_difference)
     room = Room(
         zero_chain(state.chain),
         room_for_sums(rows, samples, n_labels),
         room_for_transitions(rows, samples, state.chain),
+        np.empty(most_changed(state, transition_difference), np.int64),
     )
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
@@ -106,7 +120,7 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
         gold, found = labels[a:b], predicted[: b - a]
         # Viterbi overwrites the scores.
         excess = -path_score(scores, b - a, transition, gold)
-        excess += viterbi(scores, b - a, transition, found)
+        excess += best_labels(scores, b - a, transition, state, found)
         wrong = count_wrong(gold, found)
         if wrong > 0:
             cost = cost_of(excess, wrong, b - a, settings)
@@ -116,6 +130,7 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
             update(
                 rows,
                 samples[s],
+                gold,
                 difference,
                 transition_difference,
                 violation,
@@ -127,6 +142,14 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
             loss += sample_weight[s] * cost
         finish_sample(schedule, state)
     return mistakes, loss
+
+
+@jit
+def best_labels(scores, length, transition, state, labels):
+    """Write the best labels of a sample, and return their score."""
+    if len(state) > MOST_DENSE:
+        return sparse_viterbi(scores, length, state.into, labels)
+    return viterbi(scores, length, transition, labels)
 
 
 @lean_jit
@@ -174,7 +197,7 @@ def room_for_transitions(rows, samples, chain):
 
 
 @lean_jit
-def update(rows, sample, difference, transition_difference, violation, settings, state, room):
+def update(rows, sample, gold, difference, transition_difference, violation, settings, state, room):
     """Change the weights by the difference of a sample, and their variances.
 
     Reset the differences of transitions to zero.
@@ -187,15 +210,24 @@ def update(rows, sample, difference, transition_difference, violation, settings,
     if transition_difference.ndim == 3:
         add_up_transitions(rows, sample, transition_difference, settings, room)
         spread += spread_of_sums(room.transitions, variance.transition_weights)
-    else:
+    elif len(state) <= MOST_DENSE:
         take_transitions(transition_difference, total.transition)
-    spread += spread_of_biases(total, variance)
+    n_codes = 0
+    if len(state) > MOST_DENSE:
+        n_codes = take_listed(difference, transition_difference, gold, room.codes, total.transition)
+        spread += spread_of_listed(total, variance, room.codes[:n_codes])
+    else:
+        spread += spread_of_biases(total, variance)
     step = step_size(cost, weight, spread, settings)
     chain, lag, progress = state.chain, state.lag, state.progress
     change_sums(room.features, step, chain.weights, lag.weights, variance.weights, progress)
     if transition_difference.ndim == 3:
-        change_transitions(room.transitions, step, state)
+        change_sums_of_transitions(room.transitions, step, state)
     change_biases(total, step, state)
+    if len(state) > MOST_DENSE:
+        change_listed_transitions(total.transition, step, state, room.codes[:n_codes])
+    else:
+        change_all_transitions(total.transition, step, state)
 
 
 @lean_jit
@@ -252,31 +284,6 @@ def any_change(difference, t):
 
 
 @lean_jit
-def add_up_biases(sample, difference, fit_intercept, total):
-    """Write the differences of the biases of a sample."""
-    length = sample[1] - sample[0]
-    for j in range(difference.shape[1]):
-        total.intercept[j] = total.start[j] = total.end[j] = 0.0
-        if not fit_intercept:
-            continue
-        for t in range(length):
-            total.intercept[j] += difference[t, j]
-        if sample[2]:
-            total.start[j] = difference[0, j]
-        if sample[3]:
-            total.end[j] = difference[length - 1, j]
-
-
-@lean_jit
-def take_transitions(difference, out):
-    """Move the differences of transitions to ``out``, and leave zeros."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = difference[i, j]
-            difference[i, j] = 0.0
-
-
-@lean_jit
 def add_up_transitions(rows, sample, difference, settings, room):
     """Add up the differences of a sample's transitions and those of their features.
 
@@ -309,19 +316,6 @@ def spread_of_sums(sums, variance):
 
 
 @lean_jit
-def spread_of_biases(total, variance):
-    """Variance of the score of the differences of transitions and biases."""
-    spread = 0.0
-    for j in range(total.intercept.shape[0]):
-        for i in range(total.transition.shape[0]):
-            spread += total.transition[i, j] * total.transition[i, j] * variance.transition[i, j]
-        spread += total.intercept[j] * total.intercept[j] * variance.intercept[j]
-        spread += total.start[j] * total.start[j] * variance.start[j]
-        spread += total.end[j] * total.end[j] * variance.end[j]
-    return spread
-
-
-@lean_jit
 def change_sums(sums, step, weights, lag, variance, progress):
     """Change the weights of the features of a sample, and their variances."""
     n_columns, growth = sums.counts[1], 0.0
@@ -344,41 +338,7 @@ def change_sums(sums, step, weights, lag, variance, progress):
 
 
 @lean_jit
-def change_transitions(sums, step, state):
+def change_sums_of_transitions(sums, step, state):
     """Change the weights of the transition features of a sample, and their variances."""
     weights, lag = state.chain.transition_weights, state.lag.transition_weights
     change_sums(sums, step, weights, lag, state.variance.transition_weights, state.progress)
-
-
-@lean_jit
-def change_biases(total, step, state):
-    """Change the weights of transitions and the biases, and their variances."""
-    chain, lag, variance = state.chain, state.lag, state.variance
-    when = lag.weights.shape[0] > 0, state.progress[TOTAL]
-    for i in range(total.transition.shape[0]):
-        change_vector(
-            total.transition[i],
-            step,
-            chain.transition[i],
-            lag.transition[i],
-            variance.transition[i],
-            when,
-        )
-    change_vector(total.intercept, step, chain.intercept, lag.intercept, variance.intercept, when)
-    change_vector(total.start, step, chain.start, lag.start, variance.start, when)
-    change_vector(total.end, step, chain.end, lag.end, variance.end, when)
-
-
-@lean_jit
-def change_vector(differences, step, weights, lag, variance, when):
-    """Change a vector of weights, and their variances."""
-    multiplier, slack = step
-    average, so_far = when
-    for j in range(differences.shape[0]):
-        d, v = differences[j], variance[j]
-        if d != 0.0:
-            change = multiplier * v * d
-            weights[j] += change
-            if average:
-                lag[j] += so_far * change
-            variance[j] = v / (1.0 + v * d * d / slack)

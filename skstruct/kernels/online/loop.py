@@ -19,6 +19,13 @@ from skstruct.kernels.chain.scores import (
     value_of,
     zero_transitions,
 )
+from skstruct.kernels.online.listed import (
+    MOST_DENSE,
+    change_listed,
+    most_changed,
+    read_listed_scores,
+    score_buffer,
+)
 from skstruct.kernels.vector.prefetch import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
@@ -107,9 +114,9 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     scores = np.empty((length, n_labels))
     difference = np.empty((length, n_labels))
     transition_difference = zero_transitions(state.chain, length)
-    transition = np.empty(transition_difference.shape)
+    transition = score_buffer(state, transition_difference)
     # Workspace: labels or transitions with a difference, and a sum for each.
-    changed = np.empty(n_labels ** (transition_difference.ndim - 1), np.int64)
+    changed = np.empty(most_changed(state, transition_difference), np.int64)
     both = np.empty(changed.shape[0])
     progress = state.progress
     mistakes, loss = 0, 0.0
@@ -141,6 +148,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
                 changed,
                 both,
             )
+            change_transitions(difference, transition_difference, labels[a:b], step, state, changed)
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
@@ -164,6 +172,8 @@ def sample_scores(rows, sample, state, scores, transition):
                 scores[t, j] *= scale
     if transition.ndim == 3:
         scaled_transition_scores(rows, sample, chain, scale, transition)
+    elif len(state) > MOST_DENSE:
+        read_listed_scores(state, scale)
     else:
         for i in range(n_labels):
             for j in range(n_labels):
@@ -217,7 +227,10 @@ def shrink(chain, scale):
 def apply_change(
     rows, sample, difference, transition_difference, step, fit_intercept, state, changed, both
 ):
-    """Add ``step`` times the differences to the weights; reset those of transitions to zero."""
+    """Add ``step`` times the differences to the weights of features and biases.
+
+    With transitions of their own, also to these, and reset their differences to zero.
+    """
     chain, lag = state.chain, state.lag
     n_labels = chain.transition.shape[0]
     first, last = sample[0], sample[1]
@@ -243,17 +256,23 @@ def apply_change(
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
     if transition_difference.ndim == 3:
         change_transition_weights(rows, sample, transition_difference, step, state, changed, both)
-    else:
-        for i in range(n_labels):
-            add_lagged(
-                transition_difference[i],
-                step,
-                total,
-                chain.transition[i],
-                average,
-                lag.transition[i],
-            )
-            for j in range(n_labels):
+
+
+@lean_jit
+def change_transitions(difference, transition_difference, gold, step, state, changed):
+    """Add ``step`` times the differences of transitions that all tokens share; reset them to zero.
+
+    ``difference`` are those of the labels of the sample. Elsewhere `apply_change` does it.
+    """
+    total = state.progress[TOTAL]
+    if transition_difference.ndim == 2 and len(state) > MOST_DENSE:
+        change_listed(difference, transition_difference, gold, step, total, state, changed)
+    elif transition_difference.ndim == 2:
+        weights, lag = state.chain.transition, state.lag.transition
+        average = state.lag.weights.shape[0] > 0
+        for i in range(weights.shape[0]):
+            add_lagged(transition_difference[i], step, total, weights[i], average, lag[i])
+            for j in range(weights.shape[0]):
                 transition_difference[i, j] = 0.0
 
 

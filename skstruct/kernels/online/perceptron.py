@@ -4,6 +4,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.scores import path_score
+from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
 from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import online_epoch
@@ -13,11 +14,17 @@ from skstruct.kernels.online.loop import online_epoch
 def perceptron_rule(
     rows, sample, scores, transition, gold, settings, difference, transition_difference
 ):
-    """Gold labelling less the predicted one; the loss is the difference of their scores."""
+    """Gold labelling less the predicted one; the loss is the difference of their scores.
+
+    The settings are the listed transitions, `IntoLabels`, or empty where they are not listed.
+    """
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
     gold_score = path_score(scores, length, transition, gold)
-    best_score = viterbi(scores, length, transition, predicted)
+    if len(settings) == 0:
+        best_score = viterbi(scores, length, transition, predicted)
+    else:
+        best_score = sparse_viterbi(scores, length, settings, predicted)
     wrong = count_wrong(gold, predicted)
     if wrong == 0:
         return 0, 0.0
