@@ -331,11 +331,12 @@ def test_transitions_are_inserted_in_order(transitions):
     into = kernels.IntoLabels(
         np.zeros(5), np.zeros(6, np.int64), np.empty(25, np.int32), np.empty(25)
     )
-    for i, j in transitions:
-        list_transition(into, i, j)
-    expected = sorted({(j, i) for i, j in transitions})
+    for score, (i, j) in enumerate(transitions):
+        list_transition(into, i, j, float(score))
+    expected = sorted({(j, i): score for score, (i, j) in enumerate(transitions)}.items())
     second = np.repeat(np.arange(5), np.diff(into.indptr)).tolist()
-    assert list(zip(second, into.origin[: into.indptr[-1]].tolist(), strict=True)) == expected
+    first, scores = (part[: into.indptr[-1]].tolist() for part in (into.origin, into.score))
+    assert list(zip(zip(second, first, strict=True), scores, strict=True)) == expected
 
 
 def test_other_searches_read_all_transitions(always_listed):

@@ -33,7 +33,8 @@ def with_list(state):
     origin, score = np.empty(n_labels**2, np.int32), np.empty(n_labels**2)
     origin[:n_listed], score[:n_listed] = into.origin, into.score
     into = into._replace(origin=origin, score=score)
-    matrix = state.chain.transition * state.progress[kernels.SCALE]
+    # What is not listed is zero or minus infinity at any scale.
+    matrix = state.chain.transition.copy()
     confident = len(state) > len(kernels.OnlineState._fields)
     kind = kernels.ListedConfidentState if confident else kernels.ListedState
-    return kind(*state, into, matrix)
+    return kind(*state, into, matrix, np.full(1, np.nan))

@@ -1,7 +1,7 @@
 """Biases and transitions of `arow`: differences of a sample, their variance, and the change."""
 
 from skstruct.kernels._jit import lean_jit
-from skstruct.kernels.online.listed import find_changed_transitions, list_transition
+from skstruct.kernels.online.listed import find_changed_transitions, score_changed
 from skstruct.kernels.online.loop import TOTAL
 
 
@@ -107,7 +107,7 @@ def change_listed_transitions(total, step, state, codes):
         row, one = total[i, j : j + 1], slice(j, j + 1)
         change_vector(row, step, weights[i, one], lag[i, one], variance[i, one], when)
         total[i, j] = 0.0
-        list_transition(state.into, i, j)
+        score_changed(state, i, j)
 
 
 @lean_jit

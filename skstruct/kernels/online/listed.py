@@ -27,6 +27,7 @@ class ListedState(NamedTuple):
     # for all others; and the scores of all transitions as a matrix.
     into: IntoLabels
     matrix: np.ndarray
+    scale: np.ndarray  # (1,), scale of the weights in these scores; NaN at first
 
 
 class ListedConfidentState(NamedTuple):
@@ -38,6 +39,7 @@ class ListedConfidentState(NamedTuple):
     variance: Chain
     into: IntoLabels
     matrix: np.ndarray
+    scale: np.ndarray
 
 
 # States with more fields list their transitions.
@@ -63,8 +65,14 @@ def most_changed(state, transition_difference):
 
 @lean_jit
 def read_listed_scores(state, scale):
-    """Update the scores of the listed transitions, in the list and in the matrix."""
+    """Update the scores of the listed transitions, in the list and in the matrix.
+
+    At the same scale those that have changed are up to date (see `list_transition`).
+    """
     into, weights, matrix = state.into, state.chain.transition, state.matrix
+    if state.scale[0] == scale:
+        return
+    state.scale[0] = scale
     for j in range(into.default.shape[0]):
         for m in range(into.indptr[j], into.indptr[j + 1]):
             i = into.origin[m]
@@ -116,17 +124,24 @@ def first_at_least(code, codes, first, last):
 
 
 @lean_jit
-def list_transition(into, i, j):
-    """Add the transition from label ``i`` to label ``j`` to the list, unless it is there."""
+def list_transition(into, i, j, score):
+    """Set the score of the transition from label ``i`` to label ``j``; list it unless it is."""
     n_labels = into.default.shape[0]
     place = first_at_least(i, into.origin, into.indptr[j], into.indptr[j + 1])
-    if place < into.indptr[j + 1] and into.origin[place] == i:
-        return
-    for m in range(into.indptr[n_labels], place, -1):
-        into.origin[m] = into.origin[m - 1]
-    into.origin[place] = i
-    for k in range(j + 1, n_labels + 1):
-        into.indptr[k] += 1
+    if place == into.indptr[j + 1] or into.origin[place] != i:
+        for m in range(into.indptr[n_labels], place, -1):
+            into.origin[m], into.score[m] = into.origin[m - 1], into.score[m - 1]
+        into.origin[place] = i
+        for k in range(j + 1, n_labels + 1):
+            into.indptr[k] += 1
+    into.score[place] = score
+
+
+@lean_jit
+def score_changed(state, i, j):
+    """Update the score of a transition whose weight has changed."""
+    score = state.matrix[i, j] = state.scale[0] * state.chain.transition[i, j]
+    list_transition(state.into, i, j, score)
 
 
 @lean_jit
@@ -141,4 +156,4 @@ def change_listed(difference, transition_difference, gold, step, total, state, c
         if average:
             state.lag.transition[i, j] += total * (step * d)
         transition_difference[i, j] = 0.0
-        list_transition(state.into, i, j)
+        score_changed(state, i, j)
