@@ -15,13 +15,15 @@ from matplotlib.figure import Figure
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import CORPORA, chunking_name
 from benchmarks.common.features import crfsuite_attributes
+from benchmarks.common.problems import training_problem
 from benchmarks.common.report import table
 from skstruct import CRFTagger, SAPOTagger, SequenceVectorizer, kernels
-from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.metrics import chunk_f1_score
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 
+# All combinations of features and labels, as SAPO has them.
+EVERY = {"all_possible_states": True, "all_possible_transitions": True}
 RATE = {"learning_rate": 0.1, "decay": 0.9, "l2": 0.1}
 SYSTEMS = {
     **{f"SAPO, n = {n}": (SAPOTagger, {"n_best": n}) for n in (1, 2, 5, 10, 50)},
@@ -39,18 +41,8 @@ class Problem:
         (X, self.y), (X_test, self.y_test) = data["train"], data["test"]
         self.batch = vectorizer.fit_transform([crfsuite_attributes(x) for x in X])
         self.test = vectorizer.transform([crfsuite_attributes(x) for x in X_test])
-        labels = np.concatenate(self.y)
-        self.classes, codes = np.unique(labels, return_inverse=True)
-        weight = np.ones(len(self.batch))
-        data = batch_rows(self.batch), self.batch.offsets, codes.astype(np.int32), weight
-        self.function = CRFObjective(
-            TrainingSet(*data),
-            self.batch.n_features,
-            len(self.classes),
-            l2=RATE["l2"],
-            all_possible_states=True,
-            all_possible_transitions=True,
-        )
+        self.classes = np.unique(np.concatenate(self.y))
+        self.function = CRFObjective(*training_problem(self.batch, self.y), l2=RATE["l2"], **EVERY)
 
     def objective(self, tagger):
         """Objective of the CRF at the weights of a tagger."""
@@ -72,8 +64,7 @@ class Problem:
 
     def minimum(self):
         """Least objective, by L-BFGS."""
-        every = {"all_possible_states": True, "all_possible_transitions": True}
-        tagger = CRFTagger(l2=RATE["l2"], tol=1e-4, **every).fit(self.batch, self.y)
+        tagger = CRFTagger(l2=RATE["l2"], tol=1e-4, **EVERY).fit(self.batch, self.y)
         return self.objective(tagger)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.common.corpora import choose, load_quick, load_quick_digits, read_columns
 from benchmarks.common.features import CHUNKING, SPELLING, TAGGING, WORDS
+from benchmarks.common.problems import training_problem
 from skstruct import SequenceBatch, TemplateVectorizer
 from skstruct.datasets import fetch_ocr_letters
-from skstruct.input.training_set import TrainingSet, batch_rows
 
 
 class Task(NamedTuple):
@@ -73,25 +73,6 @@ QUICK_TASKS = {
 }
 
 
-class TrainingProblem(NamedTuple):
-    """A training set with the size of the model: the arguments of learners."""
-
-    training_set: TrainingSet
-    n_features: int
-    n_labels: int
-
-    def describe(self):
-        """The numbers of Table 1."""
-        rows, offsets, _, _ = self.training_set
-        return {
-            "sequences": len(offsets) - 1,
-            "tokens": int(offsets[-1]),
-            "labels": self.n_labels,
-            "attributes": self.n_features,
-            "at most": int(np.diff(rows.indptr).max()),
-        }
-
-
 def load_problem(name, task, data, cache):
     """The training set of a task; it is computed once and kept in the folder `cache`."""
     path = Path(cache) / f"{name}.joblib"
@@ -112,8 +93,4 @@ def make_problem(task, data):
         batch = TemplateVectorizer(task.template, min_freq=task.min_freq).fit_transform(X)
     else:
         batch = SequenceBatch.from_sequences(X)
-    labels = np.concatenate([[str(label) for label in labels] for labels in y])
-    classes, codes = np.unique(labels, return_inverse=True)
-    weight = np.ones(len(batch))
-    training_set = TrainingSet(batch_rows(batch), batch.offsets, codes.astype(np.int32), weight)
-    return TrainingProblem(training_set, batch.n_features, len(classes))
+    return training_problem(batch, y)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.inspection.chain_scores import check_token, score_sequence, take_sequence
-from skstruct.inspection.models import find_tagger, require
+from skstruct.inspection.chain_scores import score_sequence, take_sequence
+from skstruct.inspection.models import require
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["label_alternatives"]
@@ -52,9 +52,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
     require("pandas", "label_alternatives")
     import pandas as pd
 
-    fitted = find_tagger(estimator)
-    batch = take_sequence(fitted, X, index)
-    check_token(batch, token)
+    fitted, batch = take_sequence(estimator, X, index, token)
     scores = score_sequence(fitted, batch)
     through = scores.best_through()[token]
     proba, classes = fitted.tagger.predict_proba(batch)[0][token], fitted.tagger.classes_.tolist()

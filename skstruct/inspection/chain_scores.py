@@ -8,7 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
-__all__ = ["ChainScores", "check_token", "score_sequence", "take_sequence"]
+from skstruct.inspection.models import find_tagger
+
+__all__ = ["ChainScores", "score_sequence", "take_sequence"]
 
 
 class ChainScores(NamedTuple):
@@ -52,26 +54,32 @@ class ChainScores(NamedTuple):
         return np.array(codes[::-1])
 
 
-def take_sequence(fitted, X, index):
-    """Batch with one sequence, in the features of a tagger.
+def take_sequence(estimator, X, index, token=0):
+    """Find the tagger in an estimator, and take one sequence in its features.
 
     Parameters
     ----------
-    fitted : FittedTagger
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
     X : sequences of tokens
         As the estimator takes them.
     index : int
         Number of the sequence.
+    token : int, default=0
+        Number of a token that the sequence must have.
 
     Returns
     -------
+    fitted : FittedTagger
     batch : SequenceBatch
+        The sequence alone.
 
     Raises
     ------
     ValueError
-        If there is no such sequence, or it is empty.
+        If there is no such sequence or token, or the sequence is empty.
     """
+    fitted = find_tagger(estimator)
     n_sequences = X.shape[0] if hasattr(X, "shape") else len(X)
     if not 0 <= index < n_sequences:
         raise ValueError(f"index={index}, but X has the sequences 0 to {n_sequences - 1}.")
@@ -79,13 +87,9 @@ def take_sequence(fitted, X, index):
     batch = fitted.tagger._read_X(fitted.transform(alone))[1]
     if batch.n_rows == 0:
         raise ValueError(f"Sequence {index} has no tokens: there is nothing to explain.")
-    return batch
-
-
-def check_token(batch, token):
-    """Raise a ValueError unless the sequence of a batch has a token with this number."""
     if not 0 <= token < batch.n_rows:
         raise ValueError(f"token={token}, but the sequence has the tokens 0 to {batch.n_rows - 1}.")
+    return fitted, batch
 
 
 def score_sequence(fitted, batch):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.inspection.chain_scores import check_token, score_sequence, take_sequence
-from skstruct.inspection.models import find_tagger, require
+from skstruct.inspection.chain_scores import score_sequence, take_sequence
+from skstruct.inspection.models import require
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.public_paths import set_module
 
@@ -85,9 +85,7 @@ def smallest_label_change(estimator, X, *, index=0, token=0):
     require("pandas", "smallest_label_change")
     import pandas as pd
 
-    fitted = find_tagger(estimator)
-    batch = take_sequence(fitted, X, index)
-    check_token(batch, token)
+    fitted, batch = take_sequence(estimator, X, index, token)
     classes = fitted.tagger.classes_.tolist()
     label = fitted.tagger.predict(batch)[0][token]
     row = sp.csr_matrix(batch.X[token : token + 1])

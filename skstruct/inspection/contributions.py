@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.inspection.chain_scores import check_token, score_sequence, take_sequence
-from skstruct.inspection.models import find_tagger, require
+from skstruct.inspection.chain_scores import score_sequence, take_sequence
+from skstruct.inspection.models import require
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["explain_labelling", "explain_token"]
@@ -73,8 +73,7 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
     require("pandas", "explain_labelling")
     import pandas as pd
 
-    fitted = find_tagger(estimator)
-    batch = take_sequence(fitted, X, index)
+    fitted, batch = take_sequence(estimator, X, index)
     if labels is None:
         labels = list(fitted.tagger.predict(batch)[0])
     if len(labels) != batch.n_rows:
@@ -127,9 +126,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     require("pandas", "explain_token")
     import pandas as pd
 
-    fitted = find_tagger(estimator)
-    batch = take_sequence(fitted, X, index)
-    check_token(batch, token)
+    fitted, batch = take_sequence(estimator, X, index, token)
     scores = score_sequence(fitted, batch)
     best = fitted.codes(list(fitted.tagger.predict(batch)[0]))
     through = scores.best_through()[token]
