@@ -624,9 +624,15 @@ def test_bad_json_lines_are_named_with_file_and_line(line, message, tmp_path, ca
 
 
 def process(*arguments, **options):
-    command = [sys.executable, "-m", "skstruct", *map(str, arguments)]
+    # Shells let programs in the background ignore interrupts, and these the programs they start.
+    main = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    main += "from skstruct.cli.main import main; sys.exit(main())"
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, "-c", main, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
 
 

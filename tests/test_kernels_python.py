@@ -27,6 +27,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
     decoding,
+    kernels,
 )
 from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
 from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
@@ -379,7 +380,10 @@ def vector_operations():
             scores.sequence_scores(
                 as_rows(values), 0, sum(LENGTHS), chain, found[f"scores-{kind}-{n}"]
             )
-    return found
+    indptr, columns = np.array([0, 1, 1, 25]), np.array([7, *range(23, -1, -1)], np.int32)
+    values = columns + 0.5
+    kernels.sort_rows(indptr, columns, values)
+    return {**found, "sorted": columns, "sorted-values": values}
 
 
 def kernels_of(module):

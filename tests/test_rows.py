@@ -1,9 +1,14 @@
 """Kernels of rows against numpy, with and without blocks of columns."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from skstruct.kernels.vector.columns import sort_rows
 from skstruct.kernels.vector.rows import add_outer, add_rows, max_plus, vector_matrix
 
 sizes = pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 13, 16, 22, 33])
@@ -61,3 +66,16 @@ def test_add_rows_finds_the_two_largest(n, values):
         assert where == np.argmax(numbers)
         assert_array_equal(out[:n], x[1] + y[2])
         assert np.all(np.isnan(out[n:]))
+
+
+@given(st.lists(st.lists(st.integers(-1, 60), max_size=50), max_size=4), st.booleans())
+def test_sort_rows_is_sorted(lists, with_values):
+    indptr = np.cumsum([0, *map(len, lists)])
+    columns = np.array([*chain.from_iterable(lists)], np.int32)
+    values = columns / 4 if with_values else np.empty(0)
+    kept = [sorted(c for c in row if c >= 0) for row in lists]
+    n, repeats = sort_rows(indptr, columns, values)
+    assert repeats == any(len(set(row)) < len(row) for row in kept)
+    assert_array_equal(indptr, np.cumsum([0, *map(len, kept)]))
+    assert_array_equal(columns[:n], [*chain.from_iterable(kept)])
+    assert_array_equal(values[:n], columns[:n] / 4 if with_values else [])

@@ -143,7 +143,7 @@ def label_like_crfsuite():
     return labels, tagger.probability(labels), tagger.marginal(labels[0], 0)
 
 
-def vectorize_dicts():
+def vectorize_dicts(**options):
     """Make features of dicts and of lists of strings."""
     X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]]]
-    return skstruct.SequenceVectorizer().fit(X).transform(X)
+    return skstruct.SequenceVectorizer(**options).fit(X).transform(X)

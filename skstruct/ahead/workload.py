@@ -160,7 +160,9 @@ def _steps_of_others():
         call = partial(calls.use_many_labels, name, {})
         yield Step(name, "fit() with many labels", call, False)
     yield Step("CRFTagger", "crfsuite.Tagger.tag()", calls.label_like_crfsuite, False)
-    yield Step("SequenceVectorizer", "transform()", calls.vectorize_dicts, True)
+    for options in ({}, {"dtype": np.float32}):
+        call = partial(calls.vectorize_dicts, **options)
+        yield Step("SequenceVectorizer", f"transform({_title(options)})", call, not options)
 
 
 def steps():

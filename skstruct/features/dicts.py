@@ -236,7 +236,7 @@ class SequenceVectorizer(
             or repeats an attribute.
         """
         stream = self._read(X, self._lookup())
-        return None if stream.arrays else stream.to_packed(len(self.vocabulary_))
+        return None if stream.arrays else stream.to_packed()
 
     def _lookup(self):
         """Columns of features, remembered from call to call."""

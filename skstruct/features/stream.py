@@ -107,39 +107,36 @@ class Stream:
         `count_columns` is called after the columns of arrays have been looked up.
         """
         columns = np.frombuffer(self.columns, np.int32)
-        if self.values:
-            data = np.ones(len(columns), self.dtype)
-            data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
-        else:
-            data = np.ones(len(columns), np.int8)
-        indptr = np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
+        n = len(columns)
+        data = self._values_of_all(n) if self.values else np.ones(n, np.int8)
+        indptr = self._ends_of_tokens()
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
             blocks += self.arrays.blocks(len(self.token_lengths), self._find)
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         return canonical(data, columns, indptr, count_columns(), self.dtype)
 
-    def to_packed(self, n_columns):
+    def to_packed(self):
         """Rows of all tokens in the order of `to_matrix`; None if one repeats an attribute."""
-        columns, data = np.frombuffer(self.columns, np.int32), np.empty(0)
-        n_tokens = len(self.token_lengths)
-        row = np.repeat(np.arange(n_tokens), self.token_lengths)
-        known = np.flatnonzero(columns != NO_COLUMN)
-        row = row[known]
-        place = row * n_columns + columns[known]
+        columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
         if self.values:
-            data = np.ones(len(columns), self.dtype)
-            data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
-            data = data[known][np.argsort(place)].astype(np.float64)
-            data = np.empty(0) if are_ones(data) else data
-        place.sort()
-        if (place[1:] == place[:-1]).any():
+            data = self._values_of_all(len(columns)).astype(np.float64)
+        indptr = self._ends_of_tokens()
+        n_entries, repeats = kernels.sort_rows(indptr, columns, data)
+        if repeats:
             return None
-        indptr = np.zeros(n_tokens + 1, np.int64)
-        np.cumsum(np.bincount(row, minlength=n_tokens), out=indptr[1:])
-        rows = kernels.Rows(indptr, (place - row * n_columns).astype(np.int32), data)
+        data = data[:n_entries]
+        rows = kernels.Rows(indptr, columns[:n_entries], data[:0] if are_ones(data) else data)
         offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
         return PackedBatch(read_only(rows), read_only(offsets))
+
+    def _values_of_all(self, n):
+        data = np.ones(n, self.dtype)
+        data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
+        return data
+
+    def _ends_of_tokens(self):
+        return np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences, with the matrix of their tokens."""
@@ -153,14 +150,14 @@ class Stream:
 
 def canonical(data, columns, indptr, n_columns, dtype):
     """CSR matrix without entries that have no column, duplicates summed; works in place."""
-    kept = columns != NO_COLUMN
-    if not kept.all():
-        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
-        data, columns = data[kept], columns[kept]
-    matrix = sp.csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, n_columns))
-    matrix.sort_indices()
-    if not matrix.has_canonical_format:
+    indptr = indptr.astype(np.int64, copy=False)
+    are_values = data.dtype != np.int8
+    n, repeats = kernels.sort_rows(indptr, columns, data if are_values else np.empty(0))
+    matrix = sp.csr_matrix((data[:n], columns[:n], indptr), shape=(len(indptr) - 1, n_columns))
+    matrix.has_sorted_indices = True
+    if repeats:
         # Sums of int8 could overflow.
         matrix.data = matrix.data.astype(dtype, copy=False)
         matrix.sum_duplicates()
+    matrix.has_canonical_format = True
     return matrix

@@ -93,6 +93,7 @@ from .templates.combine import (
     number_values,
 )
 from .templates.gather import Sources, count_columns, gather_rows, keep_columns, mark_used
+from .vector.columns import sort_rows
 
 __all__ = [
     "HAMMING",
@@ -219,6 +220,7 @@ __all__ = [
     "sequence_scores",
     "set_marginals",
     "settle",
+    "sort_rows",
     "sparse_dual_free_epoch",
     "sparse_factors",
     "sparse_nll_gradient",
