@@ -109,7 +109,7 @@ class Stream:
         columns = np.frombuffer(self.columns, np.int32)
         n = len(columns)
         data = self._values_of_all(n) if self.values else np.ones(n, np.int8)
-        indptr = self._ends_of_tokens()
+        indptr = _ends(self.token_lengths)
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
             blocks += self.arrays.blocks(len(self.token_lengths), self._find)
@@ -121,22 +121,18 @@ class Stream:
         columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
         if self.values:
             data = self._values_of_all(len(columns)).astype(np.float64)
-        indptr = self._ends_of_tokens()
+        indptr = _ends(self.token_lengths)
         n_entries, repeats = kernels.sort_rows(indptr, columns, data)
         if repeats:
             return None
         data = data[:n_entries]
         rows = kernels.Rows(indptr, columns[:n_entries], data[:0] if are_ones(data) else data)
-        offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
-        return PackedBatch(read_only(rows), read_only(offsets))
+        return PackedBatch(read_only(rows), read_only(_ends(self.sequence_lengths)))
 
     def _values_of_all(self, n):
         data = np.ones(n, self.dtype)
         data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
         return data
-
-    def _ends_of_tokens(self):
-        return np.concatenate([[0], np.cumsum(self.token_lengths, dtype=np.int64)])
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences, with the matrix of their tokens."""
@@ -144,8 +140,14 @@ class Stream:
             matrix.data = shared_ones(matrix.nnz, self.dtype)
         else:
             matrix.data = matrix.data.astype(self.dtype, copy=False)
-        offsets = np.concatenate([[0], np.cumsum(self.sequence_lengths, dtype=np.int64)])
-        return SequenceBatch(matrix, offsets, feature_names=feature_names)
+        return SequenceBatch(matrix, _ends(self.sequence_lengths), feature_names=feature_names)
+
+
+def _ends(lengths):
+    """Zero and the cumulative sums of an array of int64."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    ends[1:] = lengths
+    return ends.cumsum(out=ends)
 
 
 def canonical(data, columns, indptr, n_columns, dtype):

@@ -159,8 +159,11 @@ def range_runner(offsets, n_jobs, work_per_row=0.0):
         those of a range one after the other, and returns the results in order. ``run.n_ranges`` is
         the number of ranges.
     """
-    # A single sequence, whose time counts, needs no look at the configuration.
-    n_ranges = 1 if len(offsets) == 2 and n_jobs != 0 else effective_n_jobs(n_jobs)
+    if len(offsets) == 2 and n_jobs != 0:
+        # A single sequence, whose time counts, needs no look at the configuration.
+        yield _Runner([[(0, 1)]], map)
+        return
+    n_ranges = effective_n_jobs(n_jobs)
     ranges = split_ranges(offsets, n_ranges) if n_ranges > 1 else [(0, len(offsets) - 1)]
     cut = [
         [
