@@ -40,8 +40,8 @@ exclude_patterns = [
     "_build",
     "benchmarks/generated",
     "generated/solvers.rst",
-    "auto_examples/*.py",
-    "auto_examples/*.ipynb",
+    "auto_examples/**/*.py",
+    "auto_examples/**/*.ipynb",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "py:obj"
@@ -86,8 +86,11 @@ def corpus_is_on_disk():
     return True
 
 
+# In the order of the gallery.
+SECTIONS = ("first_steps", "corpora", "tuning", "labels", "seeing", "reranking")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
+    "subsection_order": [f"../examples/{name}" for name in SECTIONS],
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_" if corpus_is_on_disk() else r"/plot_(?!chunking)",
     "within_subsection_order": "FileNameSortKey",
