@@ -4,9 +4,16 @@ import re
 from pathlib import Path
 
 import pytest
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skstruct import CRFTagger, TemplateVectorizer
-from skstruct.datasets import load_addresses
+from skstruct.datasets import (
+    labels_to_spans,
+    load_addresses,
+    read_annotations,
+    spans_to_labels,
+    write_annotations,
+)
 from skstruct.metrics import chunk_f1_scorer
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
@@ -23,8 +30,6 @@ def recipe(page, marker):
 def test_optuna():
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    from sklearn.pipeline import Pipeline
-
     X, y = load_addresses(return_X_y=True)
     steps = [("features", TemplateVectorizer("U0:%x[0,0|lower]")), ("tagger", CRFTagger())]
     names = {
@@ -35,3 +40,27 @@ def test_optuna():
     assert len(names["study"].trials) == 2
     assert best.params.keys() == {"l2", "min_freq"}
     assert 0 < best.value <= 1
+
+
+def test_spacy():
+    spacy = pytest.importorskip("spacy")
+    X = [["Maria", "sings", "in", "Rome"], ["Rome", "burns"]]
+    y = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "O"]]
+    model = make_pipeline(TemplateVectorizer("U:%x[0,0]"), CRFTagger(l2=0.01)).fit(X, y)
+    names = {"spacy": spacy, "model": model}
+    exec(recipe("datasets.rst", "Language.factory"), names)
+    (found,) = names["nlp"].pipe(["Maria sings in Rome"])
+    assert [(e.text, e.label_) for e in found.ents] == [("Maria", "PER"), ("Rome", "LOC")]
+
+
+def test_annotation_tools(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts, spans = ["Maria sings in Rome."], [[(0, 5, "PER"), (15, 19, "LOC")]]
+    write_annotations("export.jsonl", texts, spans, format="doccano")
+    names = {
+        "model": make_pipeline(TemplateVectorizer("U:%x[0,0]"), CRFTagger(l2=0.01)),
+        "spans_to_labels": spans_to_labels,
+        "labels_to_spans": labels_to_spans,
+    }
+    exec(recipe("datasets.rst", "export.jsonl"), names)
+    assert read_annotations("to_correct.jsonl", format="doccano") == (texts, spans)

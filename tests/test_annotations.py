@@ -1,0 +1,168 @@
+"""Exports of annotation tools, and documents of spaCy, read and written."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skstruct.datasets import (
+    docs_to_sequences,
+    labels_to_docs,
+    labels_to_spans,
+    read_annotations,
+    spans_to_labels,
+    write_annotations,
+)
+
+FORMATS = ["brat", "doccano", "label-studio"]
+TEXT = "Maria sings\r\nin Zürich 🎵, with Jo."
+SPANS = [(0, 5, "PER"), (16, 22, "LOC"), (31, 33, "PER")]
+
+
+@st.composite
+def texts_with_spans(draw):
+    text = draw(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+    places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    kinds = st.sampled_from(["PER", "LOC", "É-1"])
+    pairs = zip(places[::2], places[1::2], strict=False)
+    return text, [(a, b, draw(kinds)) for a, b in pairs]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@given(cases=st.lists(texts_with_spans(), min_size=1, max_size=12))
+def test_what_is_written_is_read_back(tmp_path_factory, format, cases):
+    path = tmp_path_factory.mktemp("export") / "all"
+    texts, spans = map(list, zip(*cases, strict=True))
+    write_annotations(path, texts, spans, format=format)
+    assert read_annotations(path, format=format) == (texts, spans)
+
+
+def test_files_of_brat(tmp_path):
+    (tmp_path / "b.txt").write_bytes(TEXT.encode())
+    (tmp_path / "b.ann").write_text(
+        "T2\tLOC 16 22\tZürich\nT1\tPER 0 5\tMaria\nR1\tLives Arg1:T1 Arg2:T2\n#1\tNote T1\tx\n"
+        "T3\tPER 31 33\tJo\nE1\tPER:T1\n*\tEquiv T1 T3\n",
+        "utf-8",
+    )
+    (tmp_path / "a.txt").write_text("none", "utf-8")
+    (tmp_path / "a.ann").write_text("", "utf-8")
+    assert read_annotations(tmp_path, format="brat") == (["none", TEXT], [[], SPANS])
+    assert read_annotations(tmp_path / "b.ann", format="brat") == ([TEXT], [SPANS])
+    assert [TEXT[a:b] for a, b, _ in SPANS] == ["Maria", "Zürich", "Jo"]
+
+
+def test_exports_of_doccano(tmp_path):
+    entities = [{"id": 7, "start_offset": a, "end_offset": b, "label": k} for a, b, k in SPANS]
+    lines = [
+        {"id": 1, "text": TEXT, "label": [list(span) for span in SPANS]},
+        {"id": 2, "text": TEXT, "labels": [list(span) for span in SPANS[::-1]]},
+        {"id": 3, "text": TEXT, "entities": entities, "relations": []},
+        {"id": 4, "text": "none"},
+    ]
+    path = tmp_path / "all.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n\n", "utf-8")
+    texts, spans = read_annotations(path, format="doccano")
+    assert texts == [TEXT] * 3 + ["none"]
+    assert spans == [SPANS] * 3 + [[]]
+
+
+def test_exports_of_label_studio(tmp_path):
+    def result(span):
+        value = {"start": span[0], "end": span[1], "text": "x", "labels": [span[2]]}
+        return {"from_name": "ner", "to_name": "doc", "type": "labels", "value": value}
+
+    choice = {"from_name": "kind", "type": "choices", "value": {"choices": ["news"]}}
+    tasks = [
+        {
+            "data": {"body": TEXT},
+            "annotations": [
+                {"was_cancelled": True, "result": [result((0, 1, "PER"))]},
+                {"was_cancelled": False, "result": [*map(result, SPANS), choice]},
+            ],
+        },
+        {"data": {"body": "none"}, "annotations": []},
+    ]
+    minimal = [{"body": TEXT, "label": [result(span)["value"] for span in SPANS]}, {"body": "none"}]
+    for content in (tasks, minimal):
+        path = tmp_path / "all.json"
+        path.write_text(json.dumps(content), "utf-8")
+        found = read_annotations(path, format="label-studio", text_key="body")
+        assert found == ([TEXT, "none"], [SPANS, []])
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "message"),
+    [
+        ("brat", "T1\tPER 0 99\tMaria", r"line|\.ann: the span \(0, 99, 'PER'\) is empty or outs"),
+        ("brat", "x\nT1\tPER 0 5;8 9\tMaria s", "line 2: a span has several parts, 0 5;8 9"),
+        ("brat", "T1\tPER zero 5\tMaria", "line 1: 'T1.tPER zero 5.tMaria' is not a span"),
+        ("doccano", "\n{", "line 2 is not JSON"),
+        ("doccano", '{"body": "x"}', "line 1 has no text under the key 'text'"),
+        ("doccano", '{"text": "x", "label": [[0]]}', r"line 1: \[\[0\]\] are not spans"),
+        ("doccano", '{"text": "x", "label": [[1, 1, "A"]]}', r"the span \(1, 1, 'A'\) is empty"),
+        ("label-studio", "{}", "not a list of tasks"),
+        ("label-studio", "[1]", "task 0 has no text"),
+        ("label-studio", '[{"text": "x", "label": [{"start": 0}]}]', "task 0: a result lacks"),
+    ],
+)
+def test_bad_files(tmp_path, format, content, message):
+    path = tmp_path / "all.ann"
+    path.with_suffix(".txt").write_text("Maria sings", "utf-8")
+    path.write_text(content, "utf-8")
+    with pytest.raises(ValueError, match=message) as raised:
+        read_annotations(path, format=format)
+    assert "all.ann" in str(raised.value)
+
+
+def test_bad_arguments(tmp_path):
+    with pytest.raises(ValueError, match=r"format must be one of 'brat'.*, got 'conll'"):
+        read_annotations(tmp_path, format="conll")
+    with pytest.raises(ValueError, match=r"has no \.ann file"):
+        read_annotations(tmp_path, format="brat")
+    with pytest.raises(ValueError, match="1 texts, but spans for 2"):
+        write_annotations(tmp_path / "x", ["a"], [[], []], format="doccano")
+    with pytest.raises(ValueError, match="Text 0: brat does not allow the type 'a b'"):
+        write_annotations(tmp_path / "new", ["a"], [[(0, 1, "a b")]], format="brat")
+    assert not any(tmp_path.iterdir())
+
+
+def test_documents_of_spacy():
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import DocBin
+
+    doc = spacy.blank("en")("Maria Rossi sings in Rome.")
+    offsets = [(token.idx, token.idx + len(token)) for token in doc]
+    spans = [(0, 11, "PER"), (21, 25, "LOC")]
+    labels = spans_to_labels(spans, offsets)
+    assert labels_to_docs([labels], [doc]) == [doc]
+    assert [(e.start_char, e.end_char, e.label_) for e in doc.ents] == spans
+    (stored,) = DocBin(docs=[doc]).get_docs(spacy.blank("en").vocab)
+    tokens, found = docs_to_sequences([stored], attributes=("text", "lower_"))
+    assert found == [labels]
+    assert labels_to_spans(found[0], offsets) == spans
+    assert tokens == [[(token.text, token.text.lower()) for token in doc]]
+    assert docs_to_sequences(spacy.blank("en").pipe(["a b"])) == ([["a", "b"]], [[None, None]])
+
+
+def test_sentences_and_tags_of_spacy():
+    spacy = pytest.importorskip("spacy")
+    words, tags, starts = ["Hi", "!", "Bye"], ["UH", "", "UH"], [True, False, True]
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words, tags=tags, sent_starts=starts)
+    found = docs_to_sequences([doc], label="tag_", sentences=True)
+    assert found == ([["Hi", "!"], ["Bye"]], [["UH", None], ["UH"]])
+
+
+def test_labels_that_do_not_fit_documents():
+    spacy = pytest.importorskip("spacy")
+    docs = list(spacy.blank("en").pipe(["Rome", "Rome burns"]))
+    for labels, message in (
+        ([["B-LOC"]], "2 documents, but labels for 1"),
+        ([["B-LOC"], ["B-LOC"]], "Document 1 has 2 tokens, but 1 labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            labels_to_docs(labels, docs)
+    with pytest.raises(ValueError, match=re.escape("label")):
+        labels_to_docs([["B-LOC"], ["B-LOC", "LOC"]], docs, scheme="IOB2")
+    assert not docs[0].ents
