@@ -14,7 +14,7 @@ from skstruct.datasets import (
     spans_to_labels,
     write_annotations,
 )
-from skstruct.metrics import chunk_f1_scorer
+from skstruct.metrics import chunk_f1_score, chunk_f1_scorer
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 
@@ -51,6 +51,39 @@ def test_spacy():
     exec(recipe("datasets.rst", "Language.factory"), names)
     (found,) = names["nlp"].pipe(["Maria sings in Rome"])
     assert [(e.text, e.label_) for e in found.ents] == [("Maria", "PER"), ("Rome", "LOC")]
+
+
+@pytest.fixture
+def tagged_addresses(tmp_path, monkeypatch):
+    """Names that the recipes for stored models use, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    X, y = load_addresses(return_X_y=True)
+    model = make_pipeline(TemplateVectorizer("U:%x[0,0]"), CRFTagger()).fit(X[:60], y[:60])
+    held_out = {"X_test": X[60:90], "y_test": y[60:90]}
+    return {"pipeline": model, "chunk_f1_score": chunk_f1_score, **held_out}
+
+
+def test_mlflow(tagged_addresses):
+    mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri("sqlite:///mlflow.db")
+    names = tagged_addresses
+    exec(recipe("persistence.rst", "import mlflow"), names)
+    predicted = names["pipeline"].predict(names["X_test"]).tolist()
+    assert names["same"].predict(names["X_test"]).tolist() == predicted
+    (run,) = mlflow.search_runs(output_format="list")
+    assert run.data.metrics == {"chunk_f1": chunk_f1_score(names["y_test"], predicted)}
+
+
+def test_model_card(tagged_addresses, tmp_path):
+    pytest.importorskip("skops.card")
+    exec(recipe("persistence.rst", "import card"), tagged_addresses)
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    score = chunk_f1_score(
+        tagged_addresses["y_test"], tagged_addresses["pipeline"].predict(tagged_addresses["X_test"])
+    )
+    assert "Parts of postal addresses" in text
+    assert f"{score}" in text
+    assert "crftagger__l2" in text
 
 
 def test_annotation_tools(tmp_path, monkeypatch):
