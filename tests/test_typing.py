@@ -1,5 +1,6 @@
 """Type checkers see the names of the package and the parameters of its estimators."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,14 +26,16 @@ CRFTagger(no_such_parameter=1)
 """
 
 
+PACKAGE = Path(skstruct.__file__).parents[1]
+
+
 def check(code, folder):
     """Report of mypy, without what it finds in the package itself."""
     path = folder / "user.py"
     path.write_text(code, encoding="utf-8")
     environment = dict(os.environ)
-    package = Path(skstruct.__file__).parents[1]
-    if package.name != "site-packages":  # where mypy looks by itself
-        environment["MYPYPATH"] = str(package)
+    if PACKAGE.name != "site-packages":  # where mypy looks by itself
+        environment["MYPYPATH"] = str(PACKAGE)
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--follow-imports=silent", str(path)],
         env=environment,
@@ -51,3 +54,23 @@ def test_mypy_sees_classes_and_parameters(tmp_path):
     report = check(CODE + WRONG, tmp_path)
     assert "NoSuchName" in report
     assert "no_such_parameter" in report
+
+
+def test_pyright_sees_classes_and_parameters(tmp_path):
+    pytest.importorskip("pyright")
+    (tmp_path / "user.py").write_text(CODE + WRONG, encoding="utf-8")
+    settings = {"extraPaths": [str(PACKAGE)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "pyright", "--outputjson", "user.py"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    if not run.stdout.startswith("{"):
+        pytest.skip(f"pyright cannot be downloaded: {run.stderr[-300:]}")
+    found = json.loads(run.stdout)["generalDiagnostics"]
+    messages = [(entry["severity"], entry["message"]) for entry in found]
+    last = len(CODE.splitlines())
+    assert [entry["range"]["start"]["line"] for entry in found] == [last - 1, last + 1, last + 2]
+    assert messages == [
+        ("information", 'Type of "skstruct.PerceptronTagger()" is "PerceptronTagger"'),
+        ("error", '"NoSuchName" is not a known attribute of module "skstruct"'),
+        ("error", 'No parameter named "no_such_parameter"'),
+    ]
