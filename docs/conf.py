@@ -11,7 +11,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 import skstruct
-from skstruct.datasets import fetch_conll2000
+from skstruct.datasets import fetch_conll2000, fetch_ocr_letters
 from skstruct.solvers.registry import SOLVERS, support_table
 
 # The folder's own extensions.
@@ -77,10 +77,11 @@ write_solver_table()
 
 
 def corpus_is_on_disk():
-    """Tell if the examples on CoNLL-2000 can run without a download."""
+    """Tell if the examples on real corpora can run without a download."""
     try:
         for subset in ("train", "test"):
             fetch_conll2000(subset=subset, download_if_missing=False)
+            fetch_ocr_letters(subset=subset, download_if_missing=False)
     except OSError:
         return False
     return True
@@ -92,7 +93,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "subsection_order": [f"../examples/{name}" for name in SECTIONS],
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_" if corpus_is_on_disk() else r"/plot_(?!chunking)",
+    "filename_pattern": r"/plot_" if corpus_is_on_disk() else r"/plot_(?!chunking|handwritten)",
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
