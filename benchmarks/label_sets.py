@@ -27,6 +27,7 @@ from skstruct import (
     SequenceVectorizer,
     decoding,
 )
+from skstruct.online.learner import OnlineLearner
 
 LABELS = (11, 31, 101, 301, 1001, 2001)
 QUICK = (11, 71)
@@ -107,6 +108,26 @@ def measure(n_labels, constraint, fewest):
         return [1e6 * s / batch.n_rows for s in (fit, *map(seconds, calls))]
 
 
+@contextmanager
+def timed_epochs():
+    """Context in which the seconds of epochs, in time of the processor, are appended to a list.
+
+    Without what `partial_fit` does around them: it reads the constraint, and averages all weights.
+    """
+    seconds, run_epoch = [], OnlineLearner.run_epoch
+
+    def timed(*arguments):
+        start = process_time()
+        run_epoch(*arguments)
+        seconds.append(process_time() - start)
+
+    OnlineLearner.run_epoch = timed
+    try:
+        yield seconds
+    finally:
+        OnlineLearner.run_epoch = run_epoch
+
+
 def measure_online(name, n_labels, constraint, fewest):
     """Microseconds of a token in the third epoch, in time of the processor.
 
@@ -121,9 +142,9 @@ def measure_online(name, n_labels, constraint, fewest):
     with listed_from(fewest):
         # Whatever is compiled is compiled before anything is measured.
         tagger.partial_fit(batch[:1], y[:1])
-        start = process_time()
-        tagger.partial_fit(batch[part], y[part])
-        return 1e6 * (process_time() - start) / batch[part].n_rows
+        with timed_epochs() as epochs:
+            tagger.partial_fit(batch[part], y[part])
+        return 1e6 * sum(epochs) / batch[part].n_rows
 
 
 def measure_all(sizes):
