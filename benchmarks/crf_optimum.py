@@ -22,6 +22,7 @@ downloaded where they are not there. Needs the extra `bench`.
 import json
 import tempfile
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,8 @@ from benchmarks.common.report import median, median_and_range, note_on_runs, rat
 from benchmarks.common.runs import append_run, read_runs
 
 CERTIFIED = 1e-3
+# Of an objective that a run ended above.
+NEVER = "not reached"
 # Iterations of the tutorial.
 FEW = 100
 # Features of each corpus.
@@ -206,6 +209,12 @@ ROWS = {
 }
 
 
+def _cell(value, form):
+    if value is None:
+        return ""
+    return NEVER if isnan(value) else form.format(value)
+
+
 def write_report(task, runs, report):
     """Write the medians of a task, and the ratios of runs of the same turn."""
     turns = min(map(len, runs.values()))
@@ -216,14 +225,14 @@ def write_report(task, runs, report):
     for title, (key, form) in ROWS.items():
         values = [median(found, key) for found in runs.values()]
         if any(v is not None for v in values):
-            rows.append([title, *("" if v is None else form.format(v) for v in values)])
+            rows.append([title, *(_cell(v, form) for v in values)])
     for title, key in (
         ("times faster than CRFsuite", "seconds"),
         ("times faster than 100 iterations", "seconds of few"),
     ):
         if all(key in run for found in runs.values() for run in found):
             gains = (ratios(runs["CRFsuite"], found, key) for found in runs.values())
-            rows.append([title, *map(median_and_range, gains)])
+            rows.append([title, *(NEVER if isnan(sum(g)) else median_and_range(g) for g in gains)])
     report.write(task, table(["", *runs], rows), note_on_runs(turns))
 
 
