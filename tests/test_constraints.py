@@ -39,7 +39,8 @@ from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.kernels.chain.search import SEARCHES, search_nbest
 from skstruct.metrics import extract_chunks
-from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.solvers.likelihood.ascent import draw_order
+from skstruct.solvers.objective import CRFObjective
 from skstruct.taggers.nbest import make_search
 from skstruct.utils.parallel import range_runner
 

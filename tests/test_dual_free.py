@@ -20,7 +20,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import skstruct.solvers.objective
 from skstruct import CRFTagger, SequenceBatch
 from skstruct.solvers.lbfgs import minimize_lbfgs
-from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.solvers.likelihood.ascent import draw_order
+from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 
 
@@ -166,9 +167,9 @@ def test_no_start_where_it_takes_too_much_memory(monkeypatch):
     X, y = related_data([5, 3, 8])
     objective = make_objective(training_set(X, y), 6, 4)
     needed = sum(part.nbytes for part in objective._memory()[:2])
-    monkeypatch.setattr(skstruct.solvers.objective, "_MOST_MEMORY", needed - 1)
+    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", needed - 1)
     assert objective.stochastic_start() is None
-    monkeypatch.setattr(skstruct.solvers.objective, "_MOST_MEMORY", needed)
+    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", needed)
     assert objective.stochastic_start() is not None
 
 

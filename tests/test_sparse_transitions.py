@@ -138,8 +138,8 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     sparse = make_objective(data, 6, 9, options)
     monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
     dense = make_objective(data, 6, 9, options)
-    assert sparse._sparse is not None
-    assert dense._sparse is None
+    assert sparse.likelihood.sparse is not None
+    assert dense.likelihood.sparse is None
     theta = random_theta(rng, dense)
     value, gradient = evaluate(sparse, theta, n_jobs)
     expected_value, expected_gradient = evaluate(dense, theta, n_jobs)
@@ -151,7 +151,7 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
         sparse.curvature(theta, found, run)
         dense.curvature(theta, expected, run)
     # What has no weight has no use for its curvature.
-    free = np.delete(np.arange(dense.size), dense._pinned)
+    free = np.delete(np.arange(dense.size), dense.vector.pinned)
     assert_allclose(found[free], expected[free], atol=1e-11)
 
 
@@ -162,18 +162,18 @@ def test_the_start_is_the_same_where_all_is_listed(always_listed, monkeypatch, l
     sparse = make_objective(data, 6, 4, (0, False, True, True))
     monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
     dense = make_objective(data, 6, 4, (0, False, True, True))
-    assert len(sparse._sparse.score) == 16
+    assert len(sparse.likelihood.sparse.score) == 16
     start = dense.stochastic_start(l1)
     assert_allclose(sparse.stochastic_start(l1), start, rtol=1e-4, atol=1e-6)
     assert np.count_nonzero(start) > 20
-    assert np.any(start[dense._cuts[0] : dense._cuts[1]] != 0)
+    assert np.any(dense.vector.shape.split(start).transition != 0)
 
 
 def test_the_start_is_near_the_minimum(always_listed):
     X, y, offsets, _ = chunks(9, n_sequences=200)
     data = TrainingSet(as_rows(X), offsets, y, np.ones(len(offsets) - 1))
     objective = make_objective(data, 6, 9)
-    assert 0 < len(objective._sparse.score) < 40
+    assert 0 < len(objective.likelihood.sparse.score) < 40
     zero = np.zeros(objective.size)
     minimum = minimize(lambda theta: evaluate(objective, theta), zero, jac=True).fun
     value, _ = evaluate(objective, objective.stochastic_start())

@@ -41,7 +41,8 @@ from skstruct.kernels.chain.scores import TransitionChain
 from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.online.pieces import cut_sequences
-from skstruct.solvers.objective import CRFObjective, draw_order
+from skstruct.solvers.likelihood.ascent import draw_order
+from skstruct.solvers.objective import CRFObjective
 from skstruct.utils import memory
 from skstruct.utils.parallel import range_runner
 

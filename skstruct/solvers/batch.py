@@ -21,7 +21,7 @@ from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["Settings", "solve"]
+__all__ = ["Settings", "minimize", "solve"]
 
 # Below this many tokens a fit takes less time than compiling the stochastic start once.
 MANY_TOKENS = 10_000
@@ -74,34 +74,57 @@ def solve(training_set, model, settings, start, watcher):
     )
     # The objective has packed it.
     del training_set
+    work = chain_work(objective.n_labels)
+    with range_runner(objective.offsets, settings.n_jobs, work) as run:
+        return minimize(objective, settings, start, watcher, run)
+
+
+def minimize(objective, settings, start, watcher, run=None):
+    """Minimise an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        The smooth part.
+    settings : Settings
+        Parameters of the estimator.
+    start : Chain or None
+        Weights to start from.
+    watcher : Watcher
+        Says when to stop.
+    run : callable, default=None
+        Passed on to the objective, which may take its sums without.
+
+    Returns
+    -------
+    solution : Solution
+
+    Raises
+    ------
+    MemoryError
+        If the weights and what L-BFGS keeps of them need more memory than there is.
+    """
     require_memory(
         _BYTES_OF_A_WEIGHT * objective.size,
         f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
         "Use a larger min_freq, all_possible_states=False, or an online tagger.",
     )
-    return _minimize(objective, settings, start, watcher)
-
-
-def _minimize(objective, settings, start, watcher):
     history = History()
-    work = chain_work(objective.n_labels)
-    with range_runner(objective.offsets, settings.n_jobs, work) as run:
-        iterates = _iterates(objective, settings.l1, start, run)
-        for iteration, point in enumerate(iterates):
-            bound = _bound(objective, settings.l1, point)
-            history.add(
-                epoch=iteration,
-                objective=point.value,
-                bound=bound,
-                gradient_norm=np.sqrt(kernels.dot(point.gradient, point.gradient)),
-                weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
-            )
-            # With an L1 penalty the bound closes late, and only the gain says that the end is near.
-            least_gain = settings.tol * (_L1_GAIN if settings.l1 else _GAIN)
-            converged = bound <= settings.tol * point.value or _stalled(history, least_gain)
-            stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
-            if converged or stopped or iteration == settings.max_iter:
-                break
+    for iteration, point in enumerate(_iterates(objective, settings.l1, start, run)):
+        bound = _bound(objective, settings.l1, point)
+        history.add(
+            epoch=iteration,
+            objective=point.value,
+            bound=bound,
+            gradient_norm=np.sqrt(kernels.dot(point.gradient, point.gradient)),
+            weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
+        )
+        # With an L1 penalty the bound closes late, and only the gain says that the end is near.
+        least_gain = settings.tol * (_L1_GAIN if settings.l1 else _GAIN)
+        converged = bound <= settings.tol * point.value or _stalled(history, least_gain)
+        stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
+        if converged or stopped or iteration == settings.max_iter:
+            break
     complaint = None
     if not (converged or stopped):
         limits = settings.max_iter, "iterations"
@@ -128,7 +151,7 @@ def _starts(objective, l1, start):
     if start is not None:
         yield objective.pack(start), 1
         return
-    if len(objective.labels) >= MANY_TOKENS and not objective.partial:
+    if objective.n_tokens >= MANY_TOKENS and not objective.partial:
         theta = objective.stochastic_start(l1)
         if theta is not None:
             yield theta, 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skstruct import kernels
@@ -9,44 +11,227 @@ from skstruct.input.training_set import take_rows
 from skstruct.utils.sparse import read_only
 
 __all__ = [
-    "lay_out_rows",
+    "Observed",
+    "RowLayout",
+    "lay_out",
+    "merge_observed",
+    "observe",
+    "point_to_rows",
+    "restrict",
     "squared",
+    "sum_observed",
     "sum_of_squares",
     "transition_frequency",
     "without_first_tokens",
 ]
 
 
-def lay_out_rows(rows, labels, weight, n_features, n_labels, min_freq, every_label):
-    """Lay out the weights of features in the parameter vector.
+class RowLayout(NamedTuple):
+    """Places of the weights of features in a parameter vector.
 
-    Returns the tokens with pointers to the weights, the place of each feature, the places that are
-    not weights of the model, and the number of places.
+    Attributes
+    ----------
+    place : ndarray of shape (n_features,), int64
+        Start of the row of each feature, -1 if it has no weight.
+    width : ndarray of shape (n_features,), int32
+        Length of each row.
+    labels : ndarray of shape (full_from,)
+        Labels of the short rows, which come first.
+    pinned : ndarray, int64
+        Positions in full rows that are not weights of the model.
+    n_places : int
+        Total length of all rows.
+    """
+
+    place: np.ndarray
+    width: np.ndarray
+    labels: np.ndarray
+    pinned: np.ndarray
+    n_places: int
+
+
+class Observed(NamedTuple):
+    """Labels that each feature occurs with.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_features + 1,), int64
+        First entry of each feature.
+    labels : ndarray of shape (n_entries,)
+        Labels, a feature's in any order and any number of times.
+    values : ndarray of shape (n_entries,)
+        What each entry adds to the frequency of the feature and the label; empty where all are one.
+    order : ndarray of shape (n_seen,), int32
+        Features that occur, by first appearance.
+    """
+
+    indptr: np.ndarray
+    labels: np.ndarray
+    values: np.ndarray
+    order: np.ndarray
+
+
+def observe(rows, labels, weight, n_features, n_labels):
+    """Collect the labels that features occur with.
+
+    Parameters
+    ----------
+    rows : Rows
+        The tokens.
+    labels : ndarray of shape (n_rows,)
+        Their labels, negative where unknown. Tokens without a label are not counted, but their
+        features occur.
+    weight : ndarray of shape (n_rows,) or None
+        Weight of each token; None for one.
+    n_features, n_labels : int
+        Size of the model.
+
+    Returns
+    -------
+    observed : Observed
     """
     counted = rows if weight is None else _weighted_rows(rows, weight)
-    none = np.empty(
-        0, kernels.LABEL_TYPE if n_labels <= kernels.MOST_LABELS else kernels.TRANSITION_TYPE
-    )
-    observed = kernels.group_by_feature(*_labelled(counted, labels), n_features, none)
+    none = np.empty(0, _label_type(n_labels))
+    observed = Observed(*kernels.group_by_feature(*_labelled(counted, labels), n_features, none))
     if np.any(labels < 0):
         # Features that no labelled token has may still have weights for all labels.
         *_, order = kernels.group_by_feature(rows, np.zeros_like(labels), n_features, none)
-        observed = (*observed[:-1], order)
-    place, width, short_labels, pinned, n_places = kernels.lay_out(
-        *observed, n_labels, float(min_freq), every_label
-    )
-    if n_places > np.iinfo(np.int32).max:
+        observed = observed._replace(order=order)
+    return observed
+
+
+def lay_out(observed, n_labels, min_freq, every_label):
+    """Lay out the weights of features in the parameter vector.
+
+    Parameters
+    ----------
+    observed : Observed
+        Labels that features occur with.
+    n_labels : int
+        Number of labels.
+    min_freq : float
+        Least frequency of a feature and a label with a weight.
+    every_label : bool
+        Give a feature weights for labels that it does not occur with, too.
+
+    Returns
+    -------
+    layout : RowLayout
+
+    Raises
+    ------
+    ValueError
+        If there are more weights than the kernels can count.
+    """
+    layout = RowLayout(*kernels.lay_out(*observed, n_labels, float(min_freq), every_label))
+    if layout.n_places > np.iinfo(np.int32).max:
         raise ValueError(
-            f"{n_places} weights are more than the 2,147,483,647 that are supported; "
+            f"{layout.n_places} weights are more than the 2,147,483,647 that are supported; "
             "use fewer features or a larger min_freq."
         )
-    pointers = kernels.point_to_rows(rows, place, width)
-    return (
-        kernels.StateFeatures(*pointers, short_labels, len(short_labels)),
-        place,
-        pinned,
-        n_places,
+    return layout
+
+
+def point_to_rows(rows, layout):
+    """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
+    pointers = kernels.point_to_rows(rows, layout.place, layout.width)
+    return kernels.StateFeatures(*pointers, layout.labels, len(layout.labels))
+
+
+def sum_observed(observed, n_labels):
+    """Make one entry of all those of a feature and a label: as many as there are weights.
+
+    Parameters
+    ----------
+    observed : Observed
+    n_labels : int
+
+    Returns
+    -------
+    observed : Observed
+    """
+    n_features = len(observed.indptr) - 1
+    feature = np.repeat(np.arange(n_features), np.diff(observed.indptr))
+    pairs, which = np.unique(feature * n_labels + observed.labels, return_inverse=True)
+    values = observed.values if observed.values.size else None
+    total = np.bincount(which, values, len(pairs)).astype(np.float64, copy=False)
+    feature, label = np.divmod(pairs, n_labels)
+    return Observed(
+        _pointers(feature, n_features), label.astype(observed.labels.dtype), total, observed.order
     )
+
+
+def merge_observed(parts, numbers, n_features):
+    """Join what parts of a training set have observed, in their order.
+
+    Parameters
+    ----------
+    parts : list of Observed
+        Of each part, by its own numbers of features.
+    numbers : list of ndarray
+        The number in the whole model of each feature of a part.
+    n_features : int
+        Size of the model.
+
+    Returns
+    -------
+    observed : Observed
+        As `observe` collects it from the whole training set, with fewer entries.
+    """
+    feature = np.concatenate(
+        [np.repeat(n, np.diff(part.indptr)) for part, n in zip(parts, numbers, strict=True)]
+    )
+    by_feature = np.argsort(feature, kind="stable")
+    seen = np.concatenate([n[part.order] for part, n in zip(parts, numbers, strict=True)])
+    _, first = np.unique(seen, return_index=True)
+    return Observed(
+        _pointers(feature, n_features),
+        np.concatenate([part.labels for part in parts])[by_feature],
+        np.concatenate([part.values for part in parts])[by_feature],
+        seen[np.sort(first)].astype(np.int32),
+    )
+
+
+def restrict(layout, features):
+    """Lay out the rows of some features alone, in the same order.
+
+    Parameters
+    ----------
+    layout : RowLayout
+        Of the whole model.
+    features : ndarray
+        Numbers of features, each once.
+
+    Returns
+    -------
+    layout : RowLayout
+        Of these features, by their position in `features`.
+    positions : ndarray of shape (n_places,), int32
+        Where its weights are in the whole vector.
+    """
+    place, width = layout.place[features], layout.width[features]
+    rows = np.flatnonzero(place >= 0)
+    rows = rows[np.argsort(place[rows])]
+    ends = np.cumsum(width[rows], dtype=np.int64)
+    starts = ends - width[rows]
+    n_places = int(ends[-1]) if len(ends) else 0
+    positions = np.arange(n_places) + np.repeat(place[rows] - starts, width[rows])
+    own_place = np.full(len(features), -1, np.int64)
+    own_place[rows] = starts
+    full_from = np.searchsorted(positions, len(layout.labels))
+    labels, nothing = layout.labels[positions[:full_from]], np.empty(0, np.int64)
+    own = RowLayout(own_place, width, labels, nothing, n_places)
+    return own, positions.astype(np.int32)
+
+
+def _pointers(feature, n_features):
+    """First entry of each feature, where entries are sorted by feature."""
+    counts = np.bincount(feature, minlength=n_features)
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _label_type(n_labels):
+    return kernels.LABEL_TYPE if n_labels <= kernels.MOST_LABELS else kernels.TRANSITION_TYPE
 
 
 def _labelled(rows, labels):

@@ -9,6 +9,7 @@ __all__ = [
     "are_ones",
     "as_csr",
     "canonical",
+    "count_bytes",
     "hstack",
     "merge_rows",
     "pack_matrix",
@@ -16,6 +17,7 @@ __all__ = [
     "shared_ones",
     "unpack_matrix",
     "vstack",
+    "writable",
 ]
 
 # Non-zeros that are moved at a time, which bounds the memory for their positions.
@@ -197,3 +199,17 @@ def read_only(value):
     view = np.asarray(value).view()
     view.flags.writeable = False
     return view
+
+
+def writable(value):
+    """Copy an array that is read-only, or every such array of a record; all else as it is."""
+    if isinstance(value, tuple):
+        return type(value)(*map(writable, value))
+    return np.require(value, requirements="W") if isinstance(value, np.ndarray) else value
+
+
+def count_bytes(value):
+    """Bytes of an array, or of all arrays of a record."""
+    if isinstance(value, tuple):
+        return sum(map(count_bytes, value))
+    return value.nbytes if isinstance(value, np.ndarray) else 0

@@ -1,0 +1,155 @@
+"""The parameter vector of a CRF: which weights there are, and where each one stands.
+
+It holds the state weights (see `skstruct.kernels.likelihood.parameters`), then the transition
+matrix, and the biases of all, first and last tokens. Features of transitions come last, and are
+laid out like those of states, with transitions for labels. Positions that are no weights of the
+model are *pinned*: they are zero and so is their gradient.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.input.constraints import WEIGHTS, Constraint, forbid
+from skstruct.input.training_set import zero_transition_weights
+
+__all__ = ["ParameterVector", "VectorShape"]
+
+
+class VectorShape(NamedTuple):
+    """Parts of a parameter vector.
+
+    Attributes
+    ----------
+    cuts : tuple of int
+        Where transitions, biases and, if there are any, features of transitions begin.
+    n_labels : int
+        Number of labels.
+    possible : Constraint or None
+        Allowed transitions, first and last labels; None allows all.
+    """
+
+    cuts: tuple
+    n_labels: int
+    possible: Constraint | None = None
+
+    def split(self, theta):
+        """Views of the parts of a vector, as a chain."""
+        k = self.n_labels
+        state, transition, biases, *transition_weights = np.split(theta, self.cuts)
+        chain = kernels.Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
+        return kernels.TransitionChain(*chain, *transition_weights) if transition_weights else chain
+
+    def constrained(self, theta):
+        """Split as `split` does, with minus infinity for impossible labellings, in copies."""
+        chain = self.split(theta)
+        return chain if self.possible is None else forbid(chain, self.possible)
+
+    def set_impossible(self, theta, value):
+        """Set the weights of impossible labellings in a vector."""
+        if self.possible is not None:
+            chain = self.split(theta)
+            for name in WEIGHTS:
+                getattr(chain, name)[~getattr(self.possible, name)] = value
+
+
+class ParameterVector:
+    """Layout of all weights of a model.
+
+    Parameters
+    ----------
+    states : RowLayout
+        Layout of the state weights.
+    frequency : ndarray of shape (n_labels, n_labels)
+        How often each label follows each other in the training data.
+    min_freq : float
+        Least frequency of a transition with a weight.
+    all_possible_transitions : bool
+        Count transitions that do not occur with frequency zero, instead of giving them no weight.
+    fit_intercept : bool
+        True if the model has biases.
+    possible : Constraint or None
+        Allowed transitions, first and last labels. Weights of others are pinned.
+    transitions : RowLayout, default=None
+        Layout of the weights of features of transitions, if there are any.
+
+    Attributes
+    ----------
+    shape : VectorShape
+        Parts of the vector.
+    size : int
+        Length of the vector.
+    n_weights : int
+        Number of its positions that are weights.
+    pinned : ndarray
+        The other positions.
+    transition : ndarray of bool of shape (n_labels, n_labels)
+        Transitions with a weight.
+    """
+
+    def __init__(
+        self,
+        states,
+        frequency,
+        *,
+        min_freq,
+        all_possible_transitions,
+        fit_intercept,
+        possible,
+        transitions=None,
+    ):
+        n_labels, n_state = len(frequency), states.n_places
+        self.states, self.transitions = states, transitions
+        free = (frequency > 0) | all_possible_transitions
+        self.transition = free & (frequency >= min_freq)
+        biases = np.full((3, n_labels), fit_intercept)
+        if possible is not None:
+            self.transition &= possible.transition
+            biases[1:] &= np.stack([possible.start, possible.end])
+        no_transition = n_state + np.flatnonzero(~self.transition)
+        no_bias = n_state + n_labels * n_labels + np.flatnonzero(~biases)
+        self.size = n_state + n_labels * n_labels + 3 * n_labels
+        cuts = (n_state, n_state + n_labels * n_labels)
+        self.pinned = np.concatenate([states.pinned, no_transition, no_bias])
+        if transitions is not None:
+            cuts += (self.size,)
+            self.pinned = np.concatenate([self.pinned, self.size + transitions.pinned])
+            self.size += transitions.n_places
+        self.shape = VectorShape(cuts, n_labels, possible)
+        self.n_weights = self.size - len(self.pinned)
+
+    def pack(self, chain):
+        """Copy the weights of a chain that the model has into a parameter vector."""
+        theta = np.zeros(self.size)
+        states = self.states
+        kernels.copy_rows(theta, states.place, states.labels, chain.weights, True)
+        parts = self.shape.split(theta)
+        chain = forbid(chain, None)
+        for name in kernels.Chain._fields[1:]:
+            getattr(parts, name)[...] = getattr(chain, name)
+        if self.transitions is not None:
+            place, labels = self.transitions.place, self.transitions.labels
+            weights = chain.transition_weights
+            kernels.copy_rows(parts.transition_weights, place, labels, weights, True)
+        theta[self.pinned] = 0.0
+        return theta
+
+    def unpack(self, theta):
+        """Copy a parameter vector into a chain, with zeros where the model has no weight.
+
+        Weights of impossible labellings are minus infinity.
+        """
+        parts, n_labels = self.shape.constrained(theta), self.shape.n_labels
+        states, transitions = self.states, self.transitions
+        weights = np.zeros((len(states.place), n_labels))
+        kernels.copy_rows(theta, states.place, states.labels, weights, False)
+        chain = kernels.Chain(weights, *(part.copy() for part in parts[1:5]))
+        if transitions is None:
+            return chain
+        of_transitions = zero_transition_weights(len(transitions.place), n_labels)
+        where = transitions.place, transitions.labels
+        kernels.copy_rows(parts.transition_weights, *where, of_transitions, False)
+        return kernels.TransitionChain(*chain, of_transitions)
