@@ -160,37 +160,43 @@ class SequenceVectorizer(
         ValueError
             As in `fit`.
         """
+        return self._fit(X, self.min_freq)
+
+    def _fit(self, X, min_freq, *, is_part=False):
+        """Learn the attributes, of a part of the data that may lack tokens or attributes."""
         counter = FeatureCounter()
         stream = Stream(self.dtype).read(X, counter)
         first_seen = defaultdict(count().__next__)
         stream.resolve(counter, partial(map, first_seen.__getitem__))
         del counter
         matrix = stream.to_matrix(partial(len, first_seen))
-        if matrix.shape[0] == 0:
+        if matrix.shape[0] == 0 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
 
-        occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= self.min_freq
+        occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= min_freq
         names = sorted(compress(first_seen, occurs.tolist()))
-        if not names:
+        if not names and not is_part:
             raise ValueError(
-                f"No attribute occurs in at least {self.min_freq} token(s): lower min_freq, or "
+                f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
-        vocabulary = dict(zip(names, range(len(names)), strict=True))
+        self._learn(names, stream.arrays.lengths)
         new_column = np.fromiter(
-            map(vocabulary.get, first_seen, repeat(NO_COLUMN)),
+            map(self.vocabulary_.get, first_seen, repeat(NO_COLUMN)),
             matrix.indices.dtype,
             len(first_seen),
         )
         del first_seen
-
-        self._array_lengths = stream.arrays.lengths
-        self.vocabulary_ = vocabulary
-        self.feature_names_ = np.array(names, dtype=object)
         # In place: mode "clip" does not buffer the output.
         columns = np.take(new_column, matrix.indices, out=matrix.indices, mode="clip")
         matrix = canonical(matrix.data, columns, matrix.indptr, len(names), stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
+
+    def _learn(self, names, array_lengths):
+        """Set the attributes, sorted, and the lengths of those that are arrays."""
+        self._array_lengths = array_lengths
+        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+        self.feature_names_ = np.array(names, dtype=object)
 
     def transform(self, X):
         """Vectorise; attributes that were not learnt are ignored.

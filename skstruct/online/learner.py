@@ -18,7 +18,7 @@ from skstruct.utils.history import History
 from skstruct.utils.parallel import chain_work, count_shards, portions
 from skstruct.utils.sparse import read_only
 
-__all__ = ["OnlineLearner", "Settings", "UpdateRule", "less_loss"]
+__all__ = ["OnlineLearner", "Settings", "UpdateRule", "less_loss", "note_epoch"]
 
 
 class Settings(NamedTuple):
@@ -95,12 +95,12 @@ class OnlineLearner:
 
     Attributes
     ----------
-    settings : Settings
+    rule, settings : object
         As given.
     """
 
     def __init__(self, rule, settings, model):
-        self._rule = rule
+        self.rule = rule
         self.settings = settings
         self._model = model
 
@@ -132,24 +132,56 @@ class OnlineLearner:
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
-        history, complaint, epoch = History(), None, 0
+        solution = self.run_epochs(
+            lambda history, number: self.run_epoch(
+                training_set, state, random_state, history, number, mixture
+            ),
+            lambda overwrite=False: averaged(state, overwrite=overwrite and mixture is None),
+            lambda: token_accuracy(averaged(state), training_set, settings.n_jobs),
+            training_set,
+            watcher,
+        )
+        kernels.reorder(solution.chain.weights, rank)
+        return solution
+
+    def run_epochs(self, run_epoch, chain, accuracy, training_set, watcher):
+        """Run epochs until the learner has converged, or for as many as there may be.
+
+        Parameters
+        ----------
+        run_epoch : callable
+            ``run_epoch(history, number)`` visits every sample, and adds an entry to the history.
+        chain : callable
+            ``chain(overwrite=False)`` returns the weights that predict. With ``overwrite`` they
+            may take the place of others, which are no longer needed.
+        accuracy : callable
+            Returns their accuracy on the training set.
+        training_set : TrainingSet or None
+            What a rule may look at to see whether it is over.
+        watcher : Watcher
+            Says when to stop.
+
+        Returns
+        -------
+        solution : Solution
+        """
+        settings, history, complaint, epoch = self.settings, History(), None, 0
         for epoch in range(1, settings.max_iter + 1):
-            self.run_epoch(training_set, state, random_state, history, epoch, mixture)
-            stop = watcher.visit(lambda: averaged(state), history, self._rule.merit(history))
-            if stop or self._is_over(history, state, training_set):
+            run_epoch(history, epoch)
+            stop = watcher.visit(chain, history, self.rule.merit(history))
+            if stop or self._is_over(history, accuracy, training_set):
                 break
         else:
             if settings.tol is not None:
                 complaint = f"Still improving after max_iter={settings.max_iter} epochs."
-        chain = watcher.best or averaged(state, overwrite=mixture is None)
-        check_finite(chain, self._model.possible, epoch)
-        kernels.reorder(chain.weights, rank)
-        return Solution(chain, history.arrays(), epoch, complaint=complaint)
+        found = watcher.best or chain(overwrite=True)
+        check_finite(found, self._model.possible, epoch)
+        return Solution(found, history.arrays(), epoch, complaint=complaint)
 
     def _require_memory(self):
         """Raise an error unless there is memory for the weights of all shards."""
         n_shards = count_shards(self.settings.n_jobs)
-        copies = (1 + self.settings.average + self._rule.n_more) * max(n_shards, 1)
+        copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
         self._model.require_memory(copies, 2, "average=False and n_jobs=1 need less.")
 
@@ -162,7 +194,7 @@ class OnlineLearner:
             learning_rate=settings.learning_rate,
             start=start,
         )
-        return self._rule.start(state, training_set)
+        return self.rule.start(state, training_set)
 
     def protect(self, state, training_set, undo):
         """Make sure that a pass that fails can be undone.
@@ -208,60 +240,74 @@ class OnlineLearner:
         mixture : Mixture, default=None
             Shards that learn side by side; by default, there is one.
         """
-        samples, owner = self._draw_samples(training_set.offsets, random_state)
-        epoch = self._rule.epoch_for(training_set)
+        samples, owner = self.draw_samples(training_set.offsets, random_state)
         all_settings = []
 
         def visit(samples_, owner_, state_):
-            settings = self._rule.settings()
+            settings = self.rule.settings()
             all_settings.append(settings)
-            settings, state_, work_per_row = self._list_transitions(settings, state_)
-            weight = training_set.sample_weight[owner_]
-            schedule = self._schedule(len(samples_), len(samples))
-            results = [
-                epoch(
-                    training_set.rows,
-                    training_set.labels,
-                    samples_[part],
-                    weight[part],
-                    schedule,
-                    settings,
-                    state_,
-                )
-                for part in portions(samples_[:, 1] - samples_[:, 0], work_per_row)
-            ]
-            return tuple(sum(column) for column in zip(*results, strict=True))
+            return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
 
         if mixture is None:
             result = kernels.EpochResult(*visit(samples, owner, state))
         else:
             result = mixture.run_epoch(visit, samples, owner)
-        weight_norm = state.progress[kernels.SCALE] * np.sqrt(
-            np.maximum(state.progress[kernels.NORM], 0.0)
-        )
-        if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
-            raise not_finite(number)
         lengths = samples[:, 1] - samples[:, 0]
         n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
-        history.add(
-            epoch=number,
-            mistakes=result.mistakes / max(np.count_nonzero(training_set.labels >= 0), 1),
-            loss=result.loss,
-            weight_norm=weight_norm,
-            **self._rule.notes(all_settings, n_visited),
-        )
+        notes = self.rule.notes(all_settings, n_visited)
+        n_labelled = np.count_nonzero(training_set.labels >= 0)
+        note_epoch(history, number, result, n_labelled, state.progress, notes)
+
+    def visit(self, training_set, samples, owner, state, settings, n_samples):
+        """Visit samples one after the other.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            Their sequences.
+        samples, owner : ndarray
+            From `draw_samples`, in the order of visit.
+        state : OnlineState
+            Updated.
+        settings : NamedTuple
+            What the rule reads.
+        n_samples : int
+            Number of all samples of the epoch, among which the penalty is divided.
+
+        Returns
+        -------
+        result : tuple
+            Fields of `EpochResult`.
+        """
+        epoch = self.rule.epoch_for(training_set)
+        settings, state, work_per_row = self._list_transitions(settings, state)
+        weight = training_set.sample_weight[owner]
+        schedule = self._schedule(len(samples), n_samples)
+        results = [
+            epoch(
+                training_set.rows,
+                training_set.labels,
+                samples[part],
+                weight[part],
+                schedule,
+                settings,
+                state,
+            )
+            for part in portions(samples[:, 1] - samples[:, 0], work_per_row)
+        ]
+        return tuple(sum(column) for column in zip(*results, strict=True))
 
     def _list_transitions(self, settings, state):
         """Settings and state of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
-        if self._rule.listed is not None and self._model.n_transition_features is None:
+        if self.rule.listed is not None and self._model.n_transition_features is None:
             listed = with_list(state)
             if listed is not None:
                 work_per_row = chain_work(n_labels) - n_labels**2 + listed.into.indptr[-1]
-                return self._rule.listed(settings, listed.into), listed, work_per_row
+                return self.rule.listed(settings, listed.into), listed, work_per_row
         return settings, state, chain_work(n_labels)
 
-    def _draw_samples(self, offsets, random_state):
+    def draw_samples(self, offsets, random_state):
         """Draw the samples of an epoch in their order, and the sequence that each belongs to."""
         samples, owner = cut_sequences(
             offsets,
@@ -301,17 +347,46 @@ class OnlineLearner:
 
         return Mixture(state, counting, n_shards, self.settings.n_jobs)
 
-    def _is_over(self, history, state, training_set):
+    def _is_over(self, history, accuracy, training_set):
         """Return True if the rule says so, or if there are no mistakes left.
 
         An epoch makes none, and neither do the weights that predict: the average lags behind the
         current weights, and pieces say nothing about whole sequences.
         """
-        if self._rule.is_over is not None:
-            return self._rule.is_over(history, training_set)
+        if self.rule.is_over is not None:
+            return self.rule.is_over(history, training_set)
         if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
             return False
-        return token_accuracy(averaged(state), training_set, self.settings.n_jobs) == 1.0
+        return accuracy() == 1.0
+
+
+def note_epoch(history, number, result, n_labelled, progress, notes):
+    """Add an entry of an epoch to the history; a ValueError if the weights are not finite.
+
+    Parameters
+    ----------
+    history : History
+    number : int
+        Number of the epoch.
+    result : EpochResult
+        Of all samples.
+    n_labelled : int
+        Number of tokens with a label.
+    progress : ndarray
+        That of the state after the epoch.
+    notes : dict
+        What else there is to note.
+    """
+    weight_norm = progress[kernels.SCALE] * np.sqrt(np.maximum(progress[kernels.NORM], 0.0))
+    if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
+        raise not_finite(number)
+    history.add(
+        epoch=number,
+        mistakes=result.mistakes / max(n_labelled, 1),
+        loss=result.loss,
+        weight_norm=weight_norm,
+        **notes,
+    )
 
 
 def _in_order_of_appearance(training_set, n_features):

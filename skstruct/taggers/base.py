@@ -114,19 +114,14 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         validation = X_val, y_val, sample_weight_val
         return self._fit_watched(X, y, sample_weight, validation, None)
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def _fit_watched(self, X, y, sample_weight, validation, on_prediction):
         """Learn as `fit`, and call a function with each prediction for the validation set."""
-        # Imported where it is needed: a stored tagger that predicts does not learn.
-        from skstruct.utils.progress import Progress
 
-        progress = Progress.of_fit(self, X, y, sample_weight=sample_weight)
-        with unchanged_on_error(self), compiling_announced(getattr(self, "verbose", 0)):
-            self._check_params()
+        def learn(progress):
             solve = self._solver()
             warm = self.warm_start and hasattr(self, "coef_")
             # In one call, so that a solver that has packed the data can let go of it.
-            solution = solve(
+            return solve(
                 self._read_training_set(
                     X, y, sample_weight, self.classes_ if warm else None, not warm
                 ),
@@ -134,10 +129,23 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 start=self._chain() if warm else None,
                 watcher=self._watcher(validation, on_prediction, progress),
             )
+
+        return self._fit_by(learn, X, y, sample_weight=sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit_by(self, learn, X, y, **metadata):
+        """Keep what ``learn(progress)`` finds, a `Solution`; X and y are for callbacks."""
+        # Imported where it is needed: a stored tagger that predicts does not learn.
+        from skstruct.utils.progress import Progress
+
+        progress = Progress.of_fit(self, X, y, **metadata)
+        with unchanged_on_error(self), compiling_announced(getattr(self, "verbose", 0)):
+            self._check_params()
+            solution = learn(progress)
             self._keep(solution)
             progress.close()
             if solution.complaint:
-                warnings.warn(solution.complaint, ConvergenceWarning, stacklevel=4)
+                warnings.warn(solution.complaint, ConvergenceWarning, stacklevel=5)
         return self
 
     def _check_params(self):
