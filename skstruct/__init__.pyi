@@ -1,4 +1,4 @@
-from . import crfpp, crfsuite, datasets, inspection, metrics, model_selection
+from . import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection
 from .ahead.warm import warm
 from .compiled.versions import show_versions
 from .features.dicts import SequenceVectorizer
@@ -43,6 +43,7 @@ __all__ = [
     "WordVectorizer",
     "crfpp",
     "crfsuite",
+    "dask",
     "datasets",
     "inspection",
     "metrics",

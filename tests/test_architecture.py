@@ -42,6 +42,7 @@ FLOORS = [
     {"rerankers": 400},
     {"crfsuite": 410},
     {"crfpp": 400},
+    {"dask": 350},
     # It takes any estimator apart, and imports none.
     {"inspection": 250},
     # What compiles ahead of time runs every estimator.

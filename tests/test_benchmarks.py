@@ -18,6 +18,7 @@ BENCHMARKS = {
     "online_epochs": ({"epochs"}, ("pycrfsuite",)),
     "parallel_learning": ({"shards"}, ()),
     "streams": ({"memory", "accuracy"}, ()),
+    "distributed": ({"evaluations", "traffic"}, ("distributed",)),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),

@@ -8,11 +8,14 @@ import doctest
 import inspect
 import io
 from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 from _pytest.doctest import _get_checker, get_optionflags
 
 ROOMS = ("crfpp", "crfsuite", "datasets", "features", "inspection", "metrics", "templates")
+if find_spec("distributed"):
+    ROOMS += ("dask",)
 PACKAGES = ("", *(f".{room}" for room in ROOMS))
 
 

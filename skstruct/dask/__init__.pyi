@@ -1,0 +1,3 @@
+from .tagger import DaskTagger
+
+__all__ = ["DaskTagger"]

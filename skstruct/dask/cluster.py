@@ -1,0 +1,208 @@
+"""The workers: one verb by which functions get to the shards, and the versions that they have."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+__all__ = ["Cluster"]
+
+# Packages whose release can change the bits of a result.
+_PACKAGES = ("skstruct", "numpy", "numba")
+
+
+class Cluster:
+    """Workers of Dask.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        Connection to the scheduler; with None, the one that was made last.
+    max_retries : int
+        How often Dask repeats a task that fails for another reason than invalid data.
+
+    Attributes
+    ----------
+    client : distributed.Client
+        As given, or found.
+
+    Raises
+    ------
+    ImportError
+        If Dask's scheduler, the package distributed, is missing.
+    ValueError
+        If no client is given and there is none.
+    """
+
+    def __init__(self, client, max_retries):
+        try:
+            import distributed
+        except ImportError:
+            raise ImportError(
+                'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
+            ) from None
+        if client is None:
+            try:
+                client = distributed.default_client()
+            except ValueError:
+                raise ValueError(
+                    "DaskTagger found no client: connect to a cluster by distributed.Client(...), "
+                    "and pass it as client= or leave it open."
+                ) from None
+        self.client, self.max_retries = client, max_retries
+
+    def map(self, function, shards, shared=None, *, keep=False):
+        """Call ``function(*shard, shared)`` for each shard.
+
+        Tasks that are lost because their worker dies are run again on another one, with all that
+        they depend on. So a function changes none of its arguments, and its result depends on
+        nothing else.
+
+        Parameters
+        ----------
+        function : callable
+            A function of a module. A ValueError that it raises is told with the number of the
+            shard, that of the first shard that has one.
+        shards : list of tuples
+            Arguments of each shard. Those that are results of earlier calls with `keep` are passed
+            on by the workers themselves.
+        shared : object, default=None
+            Argument of all shards, which workers fetch from each other.
+        keep : bool, default=False
+            Leave the results on the workers.
+
+        Returns
+        -------
+        results : list
+            In the order of the shards: what the function returned, or with `keep` what stands for
+            it.
+
+        Raises
+        ------
+        ValueError
+            If the function raises one, in this call or in an earlier one with `keep`.
+        RuntimeError
+            If a task or what it depends on is lost, and cannot be run again.
+        """
+        import dask
+
+        # The weights of a model are sent with the tasks, and are large.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            if shared is not None:
+                shared = self.client.submit(_Given(shared), pure=False)
+            n = len(shards)
+            columns = zip(*shards, strict=True)
+            futures = self.client.map(
+                _Call(function),
+                *(range(n), [shared] * n, *map(list, columns)),
+                pure=False,
+                retries=self.max_retries,
+            )
+        return futures if keep else self._gather(futures)
+
+    def _gather(self, futures):
+        from distributed import CancelledError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            results = self.client.gather(futures)
+        except (CancelledError, KilledWorker) as error:
+            raise _lost(futures, error, isinstance(error, KilledWorker)) from error
+        except BaseException as error:
+            failed = next((i for i, f in enumerate(futures) if f.status == "error"), None)
+            if failed is not None:
+                error.add_note(f"This happened in partition {failed}.")
+            self.client.cancel(futures)
+            raise
+        failure = next((result for result in results if isinstance(result, _Failure)), None)
+        if failure is not None:
+            raise ValueError(failure.message)
+        return results
+
+    def check_versions(self):
+        """Raise an error if the workers have other releases of packages than this process.
+
+        Raises
+        ------
+        RuntimeError
+            With the worker, the package and both releases.
+        """
+        own = installed_versions()
+        for worker, found in self.client.run(installed_versions, on_error="return").items():
+            if isinstance(found, Exception):
+                raise RuntimeError(
+                    f"Worker {worker} cannot import skstruct {own['skstruct']}: {found}"
+                ) from found
+            for package, release in found.items():
+                if release != own[package]:
+                    raise RuntimeError(
+                        f"Worker {worker} has {package} {release}, and this process {own[package]}."
+                        " Install the same releases everywhere: other ones learn other weights."
+                    )
+
+
+class _Failure(NamedTuple):
+    """Result of a task whose data are invalid."""
+
+    message: str
+
+
+class _Given:
+    """A task that returns what it was made with."""
+
+    __name__ = "given"
+
+    def __init__(self, value):
+        self._value = value
+
+    def __call__(self):
+        return self._value
+
+
+class _Call:
+    """A task that calls a function, and returns a `_Failure` where it raises a ValueError.
+
+    Dask would repeat a task that fails, and tell of the one that failed first in time.
+    """
+
+    def __init__(self, function):
+        self._function = function
+        self.__name__ = function.__name__
+
+    def __call__(self, number, shared, *shard):
+        failure = next((value for value in shard if isinstance(value, _Failure)), None)
+        if failure is not None:
+            return failure
+        try:
+            return self._function(*shard, shared)
+        except ValueError as error:
+            return _Failure(f"Partition {number}: {error}")
+
+
+def installed_versions():
+    """Releases of the packages whose release can change the bits of a result."""
+    import skstruct
+
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    found["skstruct"] = skstruct.__version__
+    return found
+
+
+def _lost(futures, error, killed):
+    """Error for a task that is lost for good."""
+    number = next((i for i, f in enumerate(futures) if f.status in ("error", "cancelled")), 0)
+    if killed:
+        return RuntimeError(
+            f"Partition {number}: {error.allowed_failures + 1} workers died one after the other "
+            "with its task, most likely because they ran out of memory. Use smaller partitions, or "
+            "workers with more memory."
+        )
+    return RuntimeError(
+        f"Partition {number}: its data were lost with a worker, and cannot be computed again "
+        "because they were scattered. Pass a bag or delayed objects that read the data."
+    )

@@ -1,0 +1,113 @@
+"""The fit of a tagger from partitions: workers read and count, the driver merges and lays out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct.dask.merging import merge_classes, merge_columns, sort_classes
+from skstruct.dask.mixing import fit_online
+from skstruct.dask.shard import count, describe, number, read
+from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
+from skstruct.features.dicts import SequenceVectorizer
+from skstruct.solvers.base import settings_of
+from skstruct.solvers.batch import Settings, minimize
+from skstruct.solvers.layout import lay_out, merge_observed
+from skstruct.solvers.likelihood.vector import ParameterVector
+from skstruct.taggers.crf import CRFTagger
+
+__all__ = ["learn"]
+
+
+def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype):
+    """Learn the weights of a tagger from partitions.
+
+    Parameters
+    ----------
+    tagger : BaseTagger
+        Gets ``classes_``, ``n_features_in_`` and, where features have names, ``feature_names_in_``
+        and ``vectorizer_``.
+    workers : Cluster
+        Where the partitions are; anything with its `map`.
+    parts : list of tuples
+        What stands for X and y of each partition. Whoever calls lets go of it.
+    vectorizer : vectoriser or None
+        What makes batches of tokens.
+    classes : array-like or None
+        The labels, if they are known.
+    make_watcher : callable
+        Returns the `Watcher` that says when to stop; called when the tagger has these attributes.
+    dtype : {"float64", "float32"}
+        Type of the numbers of L-BFGS that travel.
+
+    Returns
+    -------
+    solution : Solution
+    """
+    shards = read_shards(tagger, workers, parts, vectorizer, classes)
+    del parts
+    watcher = make_watcher()
+    if not (isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs"):
+        return fit_online(tagger, workers, *shards, watcher)
+    objective = make_objective(tagger, workers, *shards, dtype)
+    # The objective has a copy of its own of what it needs.
+    del shards
+    return minimize(objective, settings_of(Settings, tagger), None, watcher)
+
+
+def read_shards(tagger, workers, parts, vectorizer, classes):
+    """Read all partitions, and set what a tagger knows of its features and labels.
+
+    The parameters are those of `learn`.
+
+    Returns
+    -------
+    training_sets : list
+        What stands for the training sets of the shards.
+    numbers : list of ndarray
+        For each shard the numbers of its features in the model.
+    """
+    classes = None if classes is None else sort_classes(classes)
+    shards = workers.map(read, parts, (vectorizer, classes), keep=True)
+    found = workers.map(describe, [(shard,) for shard in shards])
+    merged = merge_classes(found)
+    tagger.classes_ = merged if classes is None else classes
+    named = isinstance(vectorizer, SequenceVectorizer)
+    columns = merge_columns(found, vectorizer if named else None)
+    tagger.n_features_in_ = columns.n_features
+    if columns.vectorizer is not None:
+        tagger.vectorizer_ = columns.vectorizer
+        tagger.feature_names_in_ = columns.vectorizer.feature_names_
+    code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
+    codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
+    kept = [numbers >= 0 for numbers in columns.numbers]
+    possible = tagger._model().possible
+    training_sets = workers.map(
+        number,
+        list(zip(shards, codes, kept, strict=True)),
+        (tagger.classes_, possible, tagger.class_weight, tagger._learns_partial_labels()),
+        keep=True,
+    )
+    return training_sets, [n[of] for n, of in zip(columns.numbers, kept, strict=True)]
+
+
+def make_objective(tagger, workers, training_sets, numbers, dtype):
+    """Make the objective of a conditional random field of the shards that `read_shards` returns."""
+    model, settings = tagger._model(), settings_of(Settings, tagger)
+    model.require_memory(1, 0)
+    n_labels, min_freq = model.n_labels, settings.min_freq
+    sizes = [(part, len(of)) for part, of in zip(training_sets, numbers, strict=True)]
+    counts = workers.map(count, sizes, (n_labels, min_freq > 0))
+    if not any(counted.n_labelled for counted in counts):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    observed = merge_observed([c.observed for c in counts], numbers, model.n_features)
+    vector = ParameterVector(
+        lay_out(observed, n_labels, min_freq, settings.all_possible_states),
+        sum(counted.transitions for counted in counts),
+        min_freq=min_freq,
+        all_possible_transitions=settings.all_possible_transitions,
+        fit_intercept=settings.fit_intercept,
+        possible=model.possible,
+    )
+    partial = any(counted.partial for counted in counts)
+    likelihood = ShardedLikelihood(workers, training_sets, numbers, vector, partial, dtype)
+    return ShardedObjective(likelihood, vector, settings.l2)

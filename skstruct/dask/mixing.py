@@ -1,0 +1,221 @@
+"""Online learners on shards: every epoch each shard learns alone, and the driver mixes the weights.
+
+This is iterative parameter mixing (McDonald, Hall and Mann, 2010), as `skstruct.online.mixing` does
+it in threads. A shard has the weights of its own features alone. Features that it lacks keep their
+weights there, apart from the penalty, which is a factor that all weights share.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skstruct import kernels
+from skstruct.dask.shard import own_arrays
+from skstruct.decoding import best_labels
+from skstruct.online.learner import note_epoch
+from skstruct.online.state import averaged
+from skstruct.solvers.base import Model
+from skstruct.utils.sparse import read_only
+
+__all__ = ["fit_online"]
+
+
+def fit_online(tagger, workers, training_sets, numbers, watcher):
+    """Learn the weights of an online learner.
+
+    Parameters
+    ----------
+    tagger : PerceptronTagger, MIRATagger, SAPOTagger or CRFTagger
+        With labels and features.
+    workers : Cluster
+        Where the shards are; anything with its `map`.
+    training_sets, numbers : list
+        From `skstruct.dask.learning.read_shards`.
+    watcher : Watcher
+        Says when to stop.
+
+    Returns
+    -------
+    solution : Solution
+    """
+    model = tagger._model()
+    model.require_memory(1 + tagger.average, 2)
+    learner = tagger._learner(model)
+    sizes = workers.map(count_labels, [(part,) for part in training_sets])
+    full = [i for i, size in enumerate(sizes) if size.n_sequences]
+    if not any(sizes[i].n_labelled for i in full):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    epochs = _Epochs(
+        tagger,
+        learner,
+        workers,
+        [training_sets[i] for i in full],
+        [numbers[i] for i in full],
+        [sizes[i] for i in full],
+    )
+    return learner.run_epochs(epochs.run, epochs.chain, epochs.accuracy, None, watcher)
+
+
+class _Epochs:
+    """Weights of all features on the driver, and the epochs that change them."""
+
+    def __init__(self, tagger, learner, workers, training_sets, numbers, sizes):
+        self._workers, self._training_sets, self._numbers = workers, training_sets, numbers
+        self._n_labelled = sum(size.n_labelled for size in sizes)
+        self._n_sequences = [size.n_sequences for size in sizes]
+        self._state = learner.new_state(None)
+        self._model = tagger._model()
+        self._seed = check_random_state(tagger.random_state).randint(2**31)
+        # Without what a worker has no use for.
+        self._tagger = copy(tagger)
+        for name in ("vectorizer_", "feature_names_in_"):
+            vars(self._tagger).pop(name, None)
+        self._learner = learner
+
+    def run(self, history, number):
+        """Let all shards learn for an epoch, and mix."""
+        epoch = _Epoch(
+            self._tagger,
+            self._model.possible,
+            self._seed,
+            number,
+            sum(self._n_sequences),
+            self._state.progress,
+        )
+        n = len(self._training_sets)
+        columns = self._training_sets, self._own(self._state.chain), range(n)
+        results = self._workers.map(learn_alone, list(zip(*columns, strict=True)), epoch)
+        self._mix(results)
+        total = kernels.EpochResult(
+            *map(sum, zip(*(result.result for result in results), strict=True))
+        )
+        n_visited = sum(result.n_visited for result in results)
+        notes = {
+            name: sum(result.notes[name] for result in results) / n_visited
+            for name in results[0].notes
+        }
+        note_epoch(history, number, total, self._n_labelled, self._state.progress, notes)
+
+    def chain(self, overwrite=False):
+        """Return the weights that predict."""
+        return averaged(self._state, overwrite=overwrite)
+
+    def accuracy(self):
+        """Share of the labelled tokens of all shards that the weights label correctly."""
+        shards = list(zip(self._training_sets, self._own(self.chain()), strict=True))
+        hits = self._workers.map(count_right, shards)
+        return sum(hits) / self._n_labelled
+
+    def _own(self, chain):
+        """Chains with the weights of the features of each shard."""
+        return [chain._replace(weights=chain.weights[own]) for own in self._numbers]
+
+    def _mix(self, results):
+        """Replace the weights by the mean of those of all shards, and collect the average."""
+        state, n = self._state, len(results)
+        average = len(state.lag.weights) > 0
+        shares = [result.progress[kernels.SCALE] / n for result in results]
+        totals = [result.progress[kernels.TOTAL] for result in results]
+        for name in kernels.Chain._fields[1:]:
+            parts = [getattr(result.chain, name) for result in results]
+            if average:
+                lag = getattr(state.lag, name)
+                for result, part, total in zip(results, parts, totals, strict=True):
+                    lag += getattr(result.lag, name) - total * part
+            mixture = sum(share * part for share, part in zip(shares, parts, strict=True))
+            getattr(state.chain, name)[...] = mixture
+        weights, lag = state.chain.weights, state.lag.weights
+        if average:
+            lag -= self._where_absent(totals)[:, None] * weights
+        weights *= self._where_absent(shares)[:, None]
+        for result, own, share, total in zip(results, self._numbers, shares, totals, strict=True):
+            weights[own] += share * result.chain.weights
+            if average:
+                lag[own] += result.lag.weights - total * result.chain.weights
+        now = state.progress
+        now[kernels.NORM] = kernels.dot(weights.ravel(), weights.ravel())
+        now[kernels.SCALE], now[kernels.TOTAL] = 1.0, 0.0
+        now[kernels.RATE] = np.mean([result.progress[kernels.RATE] for result in results])
+        now[kernels.SEEN] += sum(result.progress[kernels.SEEN] for result in results)
+
+    def _where_absent(self, numbers):
+        """Sum the numbers of the shards that lack each feature."""
+        total = np.zeros(len(self._state.chain.weights))
+        for number, own in zip(numbers, self._numbers, strict=True):
+            absent = np.full(len(total), number)
+            absent[own] = 0.0
+            total += absent
+        return total
+
+
+# What workers do
+
+
+class _Sizes(NamedTuple):
+    """Number of sequences with tokens, and of tokens with a label."""
+
+    n_sequences: int
+    n_labelled: int
+
+
+class _Epoch(NamedTuple):
+    """What all shards need to know of an epoch."""
+
+    tagger: object
+    possible: object
+    seed: int
+    number: int
+    n_sequences: int
+    progress: np.ndarray
+
+
+class _Learnt(NamedTuple):
+    """What a shard has learnt in an epoch: fields of its state, and what there is to note."""
+
+    chain: kernels.Chain
+    lag: kernels.Chain
+    progress: np.ndarray
+    result: tuple  # fields of `EpochResult`
+    notes: dict  # sums over the samples
+    n_visited: int  # number of samples
+
+
+def count_labels(training_set, _):
+    """Sizes of a shard."""
+    effective = training_set.effective()
+    n_labelled = int(np.count_nonzero(effective.labels >= 0))
+    return _Sizes(len(effective.sample_weight), n_labelled)
+
+
+def learn_alone(training_set, chain, shard, epoch):
+    """Visit the sequences of a shard once, starting from the mixture."""
+    training_set = own_arrays(training_set).effective()
+    n_features, n_labels = chain.weights.shape
+    tagger = copy(epoch.tagger)
+    tagger.n_features_in_ = n_features
+    learner = tagger._learner(Model(n_features, n_labels, None, epoch.possible))
+    state = learner.new_state(training_set, kernels.Chain(*map(np.array, chain)))
+    state.progress[:] = epoch.progress
+    # Those of the shard alone are added by the driver.
+    state.progress[[kernels.SEEN, kernels.TOTAL]] = 0.0
+    # Drawn for the shard and the epoch, so that nothing depends on what a worker did before.
+    random_state = np.random.RandomState(np.random.MT19937([epoch.seed, shard, epoch.number]))
+    samples, owner = learner.draw_samples(training_set.offsets, random_state)
+    # Pieces of sequences are samples; as many as in this shard there are in the others.
+    n_sequences = len(training_set.sample_weight)
+    n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
+    settings = learner.rule.settings()
+    result = learner.visit(training_set, samples, owner, state, settings, n_samples)
+    notes = learner.rule.notes([settings], 1)
+    return _Learnt(*state, result, notes, len(samples))
+
+
+def count_right(training_set, chain, _):
+    """Number of labelled tokens that a chain labels correctly."""
+    training_set = own_arrays(training_set).effective()
+    predicted = best_labels(training_set.rows, training_set.offsets, read_only(chain), 1)
+    return int(np.count_nonzero(predicted == training_set.labels))

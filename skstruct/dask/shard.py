@@ -1,0 +1,315 @@
+"""What a worker does with a partition: reads it, numbers its features and labels, counts.
+
+Every function returns something new and leaves its arguments as they are: a task may be run again
+after a worker has died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from skstruct import kernels
+from skstruct.features.dicts import SequenceVectorizer
+from skstruct.input.class_weight import weigh_sequences
+from skstruct.input.formats import Format, encode_labels, read_format
+from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
+from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.metrics.labels import compare_tokens
+from skstruct.sequences import SequenceBatch
+from skstruct.solvers.layout import observe, sum_observed, transition_frequency
+from skstruct.utils.persistence import pack_strings
+from skstruct.utils.sparse import read_only, writable
+
+__all__ = [
+    "Counts",
+    "Found",
+    "Shard",
+    "count",
+    "count_hits",
+    "describe",
+    "number",
+    "predict",
+    "predict_proba",
+    "read",
+    "vectorize",
+]
+
+
+class Shard(NamedTuple):
+    """A partition that has been read.
+
+    Attributes
+    ----------
+    rows : Rows
+        The tokens; features are numbered in the order of `columns`.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    labels : ndarray of shape (n_rows,)
+        Positions in `classes`, -1 where a label is unknown.
+    classes : list
+        The labels that occur, sorted, or those given.
+    columns : ndarray
+        Names of the features that occur, sorted; or their columns, if X has numbers.
+    array_lengths : dict of str to int
+        Lengths of the features that are arrays.
+    n_features : int or None
+        Number of columns; None where features have names, and in a partition without sequences.
+    """
+
+    rows: kernels.Rows
+    offsets: np.ndarray
+    labels: np.ndarray
+    classes: list
+    columns: np.ndarray
+    array_lengths: dict
+    n_features: int | None
+
+
+class Found(NamedTuple):
+    """What the driver is told of a shard.
+
+    Attributes
+    ----------
+    n_sequences, n_tokens : int
+        Numbers of sequences and of tokens.
+    classes, array_lengths, n_features : object
+        Those of the `Shard`.
+    columns : object
+        Those of the `Shard`, packed.
+    frequency : ndarray
+        Number of tokens with each feature.
+    """
+
+    n_sequences: int
+    n_tokens: int
+    classes: list
+    columns: object
+    array_lengths: dict
+    n_features: int | None
+    frequency: np.ndarray
+
+
+class Counts(NamedTuple):
+    """What the layout of the weights depends on.
+
+    Attributes
+    ----------
+    observed : Observed
+        Labels that features occur with, by the numbers of the shard.
+    transitions : ndarray of shape (n_labels, n_labels)
+        How often each label follows each other.
+    n_labelled : int
+        Number of tokens with a label in sequences that count.
+    partial : bool
+        True if a label is unknown.
+    """
+
+    observed: tuple
+    transitions: np.ndarray
+    n_labelled: int
+    partial: bool
+
+
+def read(X, y, settings):
+    """Read a partition.
+
+    Parameters
+    ----------
+    X, y : object
+        The partition of both, as ``fit`` of a tagger takes them; they may be empty.
+    settings : tuple
+        The vectoriser or None, and the classes or None.
+
+    Returns
+    -------
+    shard : Shard
+    """
+    vectorizer, classes = settings
+    X, y = (list(part) if isinstance(part, Iterator) else part for part in (X, y))
+    if len(X) == 0:
+        batch, format = SequenceBatch(np.empty((0, 0)), [0]), Format.BATCH
+        array_lengths, n_features = {}, None
+    else:
+        format, batch, array_lengths = vectorize(X, vectorizer)
+        n_features = batch.n_features if array_lengths is None else None
+    if classes is None and batch.n_rows == 0:
+        # No label can occur, but the number of sequences must be right.
+        classes = np.empty(0, object)
+    classes, labels = encode_labels(y, batch, format, classes, partial=True)
+    rows = as_rows(batch.X)
+    columns = batch.feature_names
+    if array_lengths is None or columns is None:
+        columns, places = np.unique(rows.indices, return_inverse=True)
+        rows = read_only(rows._replace(indices=places.astype(np.int32)))
+    return Shard(
+        rows, batch.offsets, labels, classes.tolist(), columns, array_lengths or {}, n_features
+    )
+
+
+def vectorize(X, vectorizer):
+    """Make a batch of a partition with sequences.
+
+    Parameters
+    ----------
+    X : object
+        The partition of X.
+    vectorizer : SequenceVectorizer, fitted vectoriser or None
+        What makes a batch of tokens. A `SequenceVectorizer` is fitted to the partition, others
+        transform it.
+
+    Returns
+    -------
+    format : Format
+    batch : SequenceBatch
+    array_lengths : dict or None
+        Lengths of the features that are arrays; None unless a `SequenceVectorizer` was fitted.
+    """
+    if vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
+        format, batch, array_lengths = Format.TOKENS, vectorizer.transform(X), None
+    else:
+        format, batch = read_format(X)
+        array_lengths = None
+        if format is Format.TOKENS:
+            vectorizer = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
+            batch = vectorizer._fit(batch, 1, is_part=True)
+            array_lengths = vectorizer._array_lengths
+    if format not in (Format.TOKENS, Format.BATCH):
+        raise ValueError(
+            "X is a matrix; expected a list of sequences or a SequenceBatch in each partition."
+        )
+    if batch.transition_X is not None:
+        raise ValueError(
+            "DaskTagger does not learn transition features: pass a SequenceBatch without "
+            "transition_X."
+        )
+    return format, batch, array_lengths
+
+
+def describe(shard, _):
+    """Tell the driver what a shard has, a `Found`."""
+    frequency = np.bincount(shard.rows.indices, minlength=len(shard.columns))
+    return Found(
+        len(shard.offsets) - 1,
+        len(shard.labels),
+        shard.classes,
+        pack_strings(shard.columns),
+        shard.array_lengths,
+        shard.n_features,
+        frequency,
+    )
+
+
+def number(shard, codes, kept, settings):
+    """Number labels and features as all shards do.
+
+    Parameters
+    ----------
+    shard : Shard
+    codes : ndarray
+        Code of each class of the shard.
+    kept : ndarray of bool
+        Which of its features are those of the model.
+    settings : tuple
+        All classes, the constraint or None, the weights of the classes or None, and whether the
+        tagger learns from partly labelled sequences.
+
+    Returns
+    -------
+    training_set : TrainingSet
+        Sequences with a weight, whose features are numbered among those kept.
+    """
+    classes, possible, class_weight, learns_partial = settings
+    offsets = read_only(shard.offsets)
+    # The code after the last one stands for unknown labels.
+    labels = np.append(codes, -1).astype(np.int32)[shard.labels]
+    if labels.min(initial=0) < 0 and not learns_partial:
+        check_partial(labels, offsets, learns=False)
+    if possible is not None:
+        check_completable(labels, offsets, classes, possible)
+    weight = weigh_sequences(class_weight, classes, labels, offsets, np.ones(len(offsets) - 1))
+    if labels.min(initial=0) < 0:
+        weight = without_unlabelled(weight, labels, offsets)
+    rows = _keep_features(shard.rows, kept)
+    training_set = TrainingSet(rows, offsets, labels, read_only(weight))
+    weighted = np.flatnonzero(weight > 0)
+    return training_set if len(weighted) == len(weight) else training_set.take(weighted)
+
+
+def _keep_features(rows, kept):
+    """Drop features, and number the others."""
+    if kept.all():
+        return read_only(rows)
+    of_kept = kept[rows.indices]
+    indptr = np.concatenate([[0], np.cumsum(of_kept)])[rows.indptr]
+    numbers = (np.cumsum(kept) - 1).astype(np.int32)
+    data = rows.data[of_kept] if rows.data.size else rows.data
+    return read_only(kernels.Rows(indptr, numbers[rows.indices[of_kept]], data))
+
+
+def count(training_set, n_features, settings):
+    """Count what the layout of the weights depends on, `Counts`.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        From `number`.
+    n_features : int
+        Number of its features.
+    settings : tuple
+        Number of labels, and whether frequencies matter.
+    """
+    n_labels, by_frequency = settings
+    rows, offsets, labels, sample_weight = own_arrays(training_set)
+    weight = np.repeat(sample_weight, np.diff(offsets)) if by_frequency else None
+    observed = observe(rows, labels, weight, n_features, n_labels)
+    return Counts(
+        sum_observed(observed, n_labels),
+        transition_frequency(training_set, n_labels),
+        int(np.count_nonzero(labels >= 0)),
+        bool(np.any(labels < 0)),
+    )
+
+
+def own_arrays(training_set):
+    """Arrays of a training set as kernels take them.
+
+    Those that come from another worker are read-only, and kernels are compiled for each kind.
+    """
+    return training_set._replace(
+        rows=read_only(training_set.rows),
+        offsets=read_only(training_set.offsets),
+        labels=writable(training_set.labels),
+        sample_weight=read_only(training_set.sample_weight),
+    )
+
+
+def predict(X, model):
+    """Label sequences of a partition; `model` is a pair of a vectoriser or None and a tagger."""
+    return _answers(X, model, "predict")
+
+
+def predict_proba(X, model):
+    """Marginals of a partition; `model` as in `predict`."""
+    return _answers(X, model, "predict_proba")
+
+
+def _answers(X, model, method):
+    vectorizer, tagger = model
+    X = list(X) if isinstance(X, Iterator) else X
+    if len(X) == 0:
+        return []
+    return list(getattr(tagger, method)(X if vectorizer is None else vectorizer.transform(X)))
+
+
+def count_hits(X, y, model):
+    """Numbers of tokens with the right label, and with a known one, of a partition."""
+    predicted = predict(X, model)
+    y = list(y)
+    if len(y) == len(predicted) and not any(map(len, y)) and not any(map(len, predicted)):
+        return 0, 0
+    hit, _, known = compare_tokens(y, predicted, partial=True)
+    return int(np.count_nonzero(hit & known)), int(np.count_nonzero(known))

@@ -1,0 +1,228 @@
+"""The objective of a CRF whose sequences are in shards: sums taken by workers, added in order.
+
+A shard has the weights of its own features alone, and of all transitions and biases. Its sums have
+the same bits as those of a range of sequences in one process.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.dask.shard import own_arrays
+from skstruct.solvers.layout import point_to_rows, restrict
+from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
+from skstruct.solvers.likelihood.sums import Likelihood
+from skstruct.solvers.likelihood.vector import VectorShape
+from skstruct.solvers.objective import Objective
+from skstruct.utils.parallel import chain_work, range_runner
+from skstruct.utils.sparse import writable
+
+__all__ = ["ShardedLikelihood", "ShardedObjective"]
+
+
+class ShardedLikelihood:
+    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.solvers.likelihood.sums.Likelihood`.
+
+    Parameters
+    ----------
+    workers : Cluster
+        Where the shards are; anything with its `map`.
+    training_sets : list
+        What stands for the training sets of the shards.
+    numbers : list of ndarray
+        For each shard the numbers of its features in the model.
+    vector : ParameterVector
+        Layout of the parameter vector.
+    partial : bool
+        True if some labels are unknown.
+    dtype : {"float64", "float32"}
+        Type of the numbers that travel.
+
+    Attributes
+    ----------
+    positions : list of ndarray
+        For each shard, where its parameters are in the whole vector.
+    parts : list
+        What stands for the likelihoods of the shards.
+    n_state : int
+        Number of state weights, which come first.
+    map : callable
+        That of `workers`.
+    """
+
+    def __init__(self, workers, training_sets, numbers, vector, partial, dtype):
+        self.partial, self.map = partial, workers.map
+        self._dtype = np.dtype(dtype)
+        self.n_state = vector.states.n_places
+        others = np.arange(self.n_state, vector.size, dtype=np.int32)
+        self.positions, shards = [], []
+        for training_set, of_shard in zip(training_sets, numbers, strict=True):
+            layout, positions = restrict(vector.states, of_shard)
+            self.positions.append(np.concatenate([positions, others]))
+            shards.append((training_set, layout))
+        settings = vector.shape, vector.transition, partial
+        self.parts = self.map(place, shards, settings, keep=True)
+        totals = self.map(measure, [(part,) for part in self.parts])
+        self.n_tokens, self.weighted_tokens, self.sum_of_squares = map(
+            sum, zip(*totals, strict=True)
+        )
+
+    def value_and_gradient(self, theta, out, run=None):
+        """Terms of the likelihood at `theta`; its gradient is written into `out`."""
+        return self._sum(likelihood_and_gradient, theta, out)
+
+    def curvature(self, theta, out, run=None):
+        """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
+        self._sum(curvature, theta, out)
+
+    def _sum(self, function, theta, out):
+        shards = zip(self.parts, self.own(theta), strict=True)
+        results = self.map(function, list(shards))
+        out[:] = 0.0
+        for (_, part), positions in zip(results, self.positions, strict=True):
+            out[positions] += part
+        return [value for values, _ in results for value in values]
+
+    def own(self, vector):
+        """Entries of a vector that each shard has, as they travel."""
+        return [vector[positions].astype(self._dtype) for positions in self.positions]
+
+
+class ShardedObjective(Objective):
+    """``likelihood(w) + l2 / 2 |w|^2`` of sequences in shards."""
+
+    def _memory(self):
+        likelihood = self.likelihood
+        states = likelihood.map(remember, [(part,) for part in likelihood.parts], keep=True)
+        known = likelihood.map(has_memory, [(state,) for state in states])
+        return states if all(known) else None
+
+    def _ascent(self, free, l2, l1, memory):
+        return _ShardedAscent(self.likelihood, free, l2, l1, memory)
+
+
+class _ShardedAscent:
+    """Epochs of dual-free coordinate ascent by all shards at the same time (Ma et al., 2015).
+
+    Attributes are those of `skstruct.solvers.likelihood.ascent.DualFreeAscent`.
+    """
+
+    def __init__(self, likelihood, free, l2, l1, states):
+        self._likelihood, self._states = likelihood, states
+        self._free, self._l2, self._l1 = free[likelihood.n_state :], l2, l1
+        self._number = 0
+        self.loss = self.distance = np.inf
+
+    def epoch(self, vector, theta):
+        """Let every shard visit its sequences, and add the changes of all."""
+        likelihood, n = self._likelihood, len(self._states)
+        columns = likelihood.parts, self._states, likelihood.own(vector), range(n)
+        epoch = _Epoch(self._number, n, self._l2, self._l1, self._free)
+        shards = list(zip(*columns, strict=True))
+        self._states = likelihood.map(ascend, shards, epoch, keep=True)
+        changes = likelihood.map(tell_change, [(state,) for state in self._states])
+        self._number += 1
+        if not all(change.successful for change in changes):
+            return False
+        for change, positions in zip(changes, likelihood.positions, strict=True):
+            vector[positions] += change.vector
+        if self._l1:
+            theta[:] = shrink(vector, self._l1 / self._l2)
+        self.loss = sum(change.loss for change in changes)
+        self.distance = sum(change.distance for change in changes)
+        return True
+
+
+# What workers do
+
+
+class _Epoch(NamedTuple):
+    """Number of an epoch of ascent, and what all shards need to know."""
+
+    number: int
+    n_shards: int
+    l2: float
+    l1: float
+    free: np.ndarray  # one for transitions and biases that are weights of the model
+
+
+class _Change(NamedTuple):
+    """Change of the weights that a shard proposes, and attributes of its `DualFreeAscent`."""
+
+    vector: np.ndarray
+    loss: float
+    distance: float
+    successful: bool
+
+
+def place(training_set, layout, settings):
+    """Make the likelihood of a shard, whose weights have places of their own."""
+    shape, transition, partial = settings
+    training_set = own_arrays(training_set)
+    features = point_to_rows(training_set.rows, writable(layout))
+    n_state, n_pairs = layout.n_places, shape.n_labels**2
+    shape = VectorShape((n_state, n_state + n_pairs), shape.n_labels, shape.possible)
+    return Likelihood(features, training_set, shape, writable(transition), partial)
+
+
+def measure(likelihood, _):
+    """Numbers of tokens, weighted tokens, and the sum of the squares of features."""
+    return likelihood.n_tokens, likelihood.weighted_tokens, likelihood.sum_of_squares
+
+
+def likelihood_and_gradient(likelihood, theta, _):
+    """Terms of the likelihood of a shard, and their gradient."""
+    return _evaluate(likelihood, likelihood.value_and_gradient, theta)
+
+
+def curvature(likelihood, theta, _):
+    """Diagonal of the Hessian of a shard, after an empty list."""
+    return _evaluate(likelihood, likelihood.curvature, theta)
+
+
+def _evaluate(likelihood, function, theta):
+    out = np.zeros(len(theta))
+    if likelihood.n_tokens == 0:
+        return [], out.astype(theta.dtype, copy=False)
+    # One range for each shard, whatever the worker's number of threads.
+    with range_runner(likelihood.offsets, 1, chain_work(likelihood.shape.n_labels)) as run:
+        values = function(np.array(theta, np.float64), out, run)
+    return values or [], out.astype(theta.dtype, copy=False)
+
+
+def remember(likelihood, _):
+    """State of a shard before the first epoch of ascent: its memory, and no change."""
+    return new_memory(likelihood), None
+
+
+def has_memory(state, _):
+    """Return True unless the memory of a shard would be too large."""
+    return state[0] is not None
+
+
+def ascend(likelihood, state, vector, shard, epoch):
+    """Visit the sequences of a shard; return its next state."""
+    if likelihood.n_tokens == 0:
+        return state[0], _Change(np.zeros_like(vector), 0.0, 0.0, True)
+    # Copies: a task that is run again finds the arguments that it had.
+    memory = kernels.Memory(*(np.array(part) for part in state[0]))
+    dtype, vector = vector.dtype, np.array(vector, np.float64)
+    before = vector.copy()
+    theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
+    free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
+    # Drawn for the shard and the epoch, so that nothing depends on what a worker did before.
+    random_state = np.random.RandomState(np.random.MT19937([shard, epoch.number]))
+    visited = epoch.number > 0
+    ascent = DualFreeAscent(likelihood, free, epoch.l2, epoch.l1, memory, random_state, visited)
+    successful = ascent.epoch(vector, theta, epoch.n_shards)
+    likelihood.shape.set_impossible(vector, 0.0)
+    change = ((vector - before) / epoch.n_shards).astype(dtype, copy=False)
+    return memory, _Change(change, float(ascent.loss), float(ascent.distance), successful)
+
+
+def tell_change(state, _):
+    """Return the change alone, which the driver adds."""
+    return state[1]

@@ -1,0 +1,288 @@
+"""`DaskTagger`: a tagger that learns from partitions on the workers of a cluster."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skstruct.dask.cluster import Cluster
+from skstruct.dask.partitions import answer_lazily, compute_parts
+from skstruct.dask.shard import count_hits, predict, predict_proba
+from skstruct.features.dicts import SequenceVectorizer
+from skstruct.taggers.crf import CRFTagger
+from skstruct.taggers.mira import MIRATagger
+from skstruct.taggers.perceptron import PerceptronTagger
+from skstruct.taggers.sapo import SAPOTagger
+from skstruct.templates.hashing import HashingTemplateVectorizer
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["DaskTagger"]
+
+# Taggers whose weights can be mixed, and solvers of CRFTagger that can learn from shards.
+_ONLINE = (PerceptronTagger, MIRATagger, SAPOTagger)
+_SOLVERS = ("lbfgs", "sgd")
+
+
+@set_module("skstruct.dask")
+class DaskTagger(BaseEstimator):
+    """Tagger that learns on the workers of a Dask cluster.
+
+    Every partition of the data is a shard. For L-BFGS, workers compute the sums of the objective
+    shard by shard, and the driver, the process that calls `fit`, adds them in the order of the
+    partitions and makes the steps. Online learners visit the sequences of each shard on their own,
+    and after every epoch the driver takes the mean of the weights of all shards (McDonald et al.,
+    2010). So the result depends on the partitions, but not on the number of workers, their order,
+    or the death of one. Needs the package distributed: ``pip install "skstruct[dask]"``.
+
+    Parameters
+    ----------
+    estimator : CRFTagger, PerceptronTagger, MIRATagger or SAPOTagger
+        Tagger to fit, a `CRFTagger` with ``solver="lbfgs"`` or ``solver="sgd"``. It is cloned.
+    vectorizer : vectoriser, default=None
+        What turns the tokens of a partition into a batch. A `SequenceVectorizer` learns the
+        attributes of all partitions, which the driver unites, and so does None where X has feature
+        dicts or attribute strings. `HashingTemplateVectorizer` has nothing to learn. Any other
+        vectoriser must be fitted, and is used as it is.
+    client : distributed.Client, default=None
+        Connection to the cluster. By default, the one that was made last.
+    transport_dtype : {"float64", "float32"}, default="float64"
+        Type in which weights and gradients of L-BFGS travel. "float32" halves the traffic, and
+        usually takes some more iterations.
+    max_retries : int, default=3
+        How often Dask repeats a task that fails, such as one that cannot read a file. Tasks that
+        are lost with their worker are repeated anyway, invalid data are not.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted tagger, which needs no cluster. With a `SequenceVectorizer` or without a
+        vectoriser it takes feature dicts itself.
+    vectorizer_ : vectoriser or None
+        The one that made the batches that `estimator_` learnt from; None where it takes the
+        partitions as they are.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+
+    See Also
+    --------
+    CRFTagger, PerceptronTagger, MIRATagger, SAPOTagger : The same on one machine, in threads.
+
+    Notes
+    -----
+    The solvers "sag", "oeg" and "crfsuite", other taggers, transition features, ``warm_start``,
+    ``class_weight="balanced"``, and ``early_stopping`` without a validation set are refused. The
+    order in which an online learner visits the sequences of a shard is drawn from `random_state`,
+    the number of the shard and that of the epoch.
+
+    References
+    ----------
+    R. McDonald, K. Hall and G. Mann. Distributed training strategies for the structured perceptron.
+    NAACL 2010.
+
+    C. Ma et al. Adding vs. averaging in distributed primal-dual optimization. ICML 2015.
+
+    Examples
+    --------
+    >>> import dask.bag
+    >>> from distributed import Client
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.dask import DaskTagger
+    >>> client = Client(n_workers=1, processes=False, dashboard_address=":0")
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    >>> X, y = (dask.bag.from_sequence(data, npartitions=2) for data in (X, y))
+    >>> tagger = DaskTagger(CRFTagger(l2=0.1)).fit(X, y)
+    >>> tagger.predict(X).compute()
+    [['DET', 'NOUN'], ['DET', 'NOUN']]
+    >>> tagger.estimator_.predict([[{"word": "the"}, {"word": "dog"}]])
+    array([list(['DET', 'NOUN'])], dtype=object)
+    >>> client.close()
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "vectorizer": [HasMethods(["transform"]), None],
+        "client": "no_validation",
+        "transport_dtype": [StrOptions({"float64", "float32"})],
+        "max_retries": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        *,
+        vectorizer=None,
+        client=None,
+        transport_dtype="float64",
+        max_retries=3,
+    ):
+        self.estimator = estimator
+        self.vectorizer = vectorizer
+        self.client = client
+        self.transport_dtype = transport_dtype
+        self.max_retries = max_retries
+
+    def fit(self, X, y, *, classes=None, X_val=None, y_val=None):
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : dask.bag.Bag, or list of Delayed or Future
+            Sequences of tokens: a bag of sequences, or one delayed object or future for each
+            partition, a list of sequences or a `SequenceBatch`. Partitions may be empty, and may
+            lack labels and features.
+        y : dask.bag.Bag, or list of Delayed or Future
+            Label sequences, with the same partitions.
+        classes : array-like of shape (n_classes,), default=None
+            Labels. By default, those that occur. Others are an error.
+        X_val, y_val : sequences of tokens and of labels, default=None
+            Validation set in this process, in any format that ``fit`` of the estimator takes; with
+            a `vectorizer` as that takes X.
+
+        Returns
+        -------
+        self : DaskTagger
+
+        Raises
+        ------
+        ImportError
+            If the package distributed is missing.
+        ValueError
+            If X, y or a parameter is invalid; the message names partition, sequence and token.
+        RuntimeError
+            If workers have other releases of skstruct, numpy or numba than this process, or if a
+            task is lost and cannot be repeated.
+        """
+        self._validate_params()
+        tagger = clone(self.estimator)
+        vectorizer = self._check(tagger, X_val)
+        merges = vectorizer is None or isinstance(vectorizer, SequenceVectorizer)
+        if X_val is not None and not merges:
+            X_val = vectorizer.transform(X_val)
+        self._learn(tagger, vectorizer, X, y, classes, (X_val, y_val, None))
+        self.estimator_, self.classes_ = tagger, tagger.classes_
+        self.vectorizer_ = None if merges else vectorizer
+        return self
+
+    def _learn(self, tagger, vectorizer, X, y, classes, validation):
+        # Imported where it is needed: a fitted tagger does not learn.
+        from skstruct.dask.learning import learn
+
+        workers = Cluster(self.client, self.max_retries)
+        workers.check_versions()
+
+        def learn_from_parts(progress):
+            return learn(
+                tagger,
+                workers,
+                compute_parts(workers.client, X, y, self.max_retries),
+                vectorizer,
+                classes,
+                lambda: tagger._watcher(validation, None, progress),
+                self.transport_dtype,
+            )
+
+        tagger._fit_by(learn_from_parts, X, y)
+
+    def predict(self, X):
+        """Predict the best label sequences, when the result is asked for.
+
+        Parameters
+        ----------
+        X : dask.bag.Bag, or list of Delayed or Future
+            As in `fit`.
+
+        Returns
+        -------
+        y : dask.bag.Bag, or list of Delayed
+            For a bag, a bag of label lists. Otherwise, for each partition a delayed list of them.
+        """
+        return answer_lazily(predict, X, self._model())
+
+    def predict_proba(self, X):
+        """Predict the marginal probability of each label at each token, when asked for.
+
+        Parameters
+        ----------
+        X : dask.bag.Bag, or list of Delayed or Future
+            As in `fit`.
+
+        Returns
+        -------
+        proba : dask.bag.Bag, or list of Delayed
+            As in `predict`, of arrays of shape ``(length_i, n_classes)`` in place of label lists.
+        """
+        return answer_lazily(predict_proba, X, self._model())
+
+    def score(self, X, y):
+        """Compute the token accuracy on the workers.
+
+        Parameters
+        ----------
+        X, y : dask.bag.Bag, or list of Delayed or Future
+            As in `fit`. Tokens whose label is None are left out.
+
+        Returns
+        -------
+        score : float
+            Fraction of tokens with the correct label, between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If X or y is invalid, or no token has a label.
+        """
+        model, workers = self._model(), Cluster(self.client, self.max_retries)
+        parts = compute_parts(workers.client, X, y, self.max_retries)
+        hits, known = map(sum, zip(*workers.map(count_hits, parts, model), strict=True))
+        if not known:
+            raise ValueError("y has no known labels.")
+        return hits / known
+
+    def _model(self):
+        """Vectoriser or None, and tagger: what workers need to answer."""
+        check_is_fitted(self)
+        return self.vectorizer_, self.estimator_
+
+    def _check(self, tagger, X_val):
+        """Refuse what cannot be learnt from shards; return the vectoriser to send."""
+        is_crf = isinstance(tagger, CRFTagger)
+        if not isinstance(tagger, _ONLINE) and not (is_crf and tagger.solver in _SOLVERS):
+            found = f"(solver={tagger.solver!r})" if is_crf else ""
+            raise ValueError(
+                "DaskTagger fits CRFTagger with solver='lbfgs' or solver='sgd', PerceptronTagger, "
+                f"MIRATagger and SAPOTagger, not {type(tagger).__name__}{found}."
+            )
+        tagger._validate_params()
+        tagger._check_params()
+        if tagger.warm_start:
+            raise ValueError("DaskTagger does not support warm_start=True.")
+        if isinstance(tagger.class_weight, str):
+            raise ValueError(
+                f"DaskTagger does not support class_weight={tagger.class_weight!r}: pass the "
+                "weights of the classes as a dict."
+            )
+        if tagger.early_stopping and X_val is None:
+            raise ValueError("early_stopping on a cluster needs a validation set: X_val and y_val.")
+        vectorizer = self.vectorizer
+        if isinstance(vectorizer, (SequenceVectorizer, HashingTemplateVectorizer)):
+            vectorizer = clone(vectorizer)
+            vectorizer._validate_params()
+        elif vectorizer is not None:
+            check_is_fitted(vectorizer)
+        return vectorizer
+
+    def __sklearn_clone__(self):
+        # A client cannot be copied, and the copy has the same cluster.
+        params = {name: clone(value, safe=False) for name, value in self._own_params().items()}
+        return type(self)(**params, client=self.client)
+
+    def _own_params(self):
+        params = self.get_params(deep=False)
+        return {name: value for name, value in params.items() if name != "client"}
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "client": None}

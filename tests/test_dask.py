@@ -1,0 +1,314 @@
+"""`DaskTagger` on a cluster of two processes, and what it refuses."""
+
+import os
+import pickle
+import re
+import signal
+import time
+from itertools import chain
+
+import pytest
+from helpers.learners import labelled_sequences
+from helpers.shards import cut
+from helpers.taggers import assert_same_weights
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import skstruct
+from skstruct import (
+    AROWTagger,
+    CRFTagger,
+    HashingTemplateVectorizer,
+    PerceptronTagger,
+    SequenceBatch,
+    SequenceVectorizer,
+    TemplateVectorizer,
+)
+from skstruct.dask import DaskTagger
+from skstruct.dask.cluster import Cluster
+from skstruct.metrics import token_accuracy_score
+
+dask = pytest.importorskip("dask")
+bag = pytest.importorskip("dask.bag")
+distributed = pytest.importorskip("distributed")
+
+X, Y = labelled_sequences(40)
+N_SHARDS = 3
+LEARNT = ("classes_", "coef_", "transition_", "intercept_", "start_", "end_")
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"dashboard_address": ":0", "threads_per_worker": 1}
+    with (
+        distributed.LocalCluster(n_workers=2, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def delayed_parts(X, y, n_shards=N_SHARDS):
+    """Lists of delayed X and y, cut as threads would."""
+    columns = zip(*cut(X, y, n_shards), strict=True)
+    return [[dask.delayed(part, traverse=False) for part in column] for column in columns]
+
+
+def as_bag(parts):
+    return bag.from_delayed(parts)
+
+
+def assert_same_bits(tagger, other):
+    for name in LEARNT:
+        assert_array_equal(getattr(tagger, name), getattr(other, name), err_msg=name)
+    assert_array_equal(tagger.history_["objective"], other.history_["objective"])
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return CRFTagger(tol=1e-6, n_jobs=N_SHARDS).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", ["bags", "delayed", "futures"])
+def test_bits_are_those_of_threads(client, expected, kind):
+    parts = delayed_parts(X, Y)
+    if kind == "bags":
+        parts = map(as_bag, parts)
+    elif kind == "futures":
+        parts = map(client.compute, parts)
+    tagger = DaskTagger(CRFTagger(tol=1e-6), client=client).fit(*parts)
+    assert_same_bits(tagger.estimator_, expected)
+    assert tagger.classes_.tolist() == expected.classes_.tolist()
+    assert tagger.estimator_.predict(X).tolist() == expected.predict(X).tolist()
+
+
+def test_bits_do_not_depend_on_workers(expected):
+    options = {"processes": False, "dashboard_address": ":0"}
+    with distributed.Client(n_workers=1, threads_per_worker=2, **options):
+        # The client that was made last is found.
+        tagger = DaskTagger(CRFTagger(tol=1e-6)).fit(*delayed_parts(X, Y))
+    assert_same_bits(tagger.estimator_, expected)
+
+
+def test_answers_are_lazy(client, expected):
+    x, y = delayed_parts(X, Y)
+    x.insert(1, dask.delayed([]))
+    y.insert(1, dask.delayed([]))
+    tagger = DaskTagger(CRFTagger(tol=1e-6), client=client).fit(x, y)
+    answers = tagger.predict(as_bag(x))
+    assert isinstance(answers, bag.Bag)
+    assert answers.compute() == expected.predict(X).tolist()
+    answers = tagger.predict_proba(x)
+    assert len(answers) == N_SHARDS + 1
+    found = chain.from_iterable(dask.compute(*answers))
+    for ours, theirs in zip(found, expected.predict_proba(X), strict=True):
+        assert_array_equal(ours, theirs)
+    assert tagger.score(x, as_bag(y)) == token_accuracy_score(Y, expected.predict(X))
+
+
+def test_score_leaves_out_unknown_labels(client):
+    tagger = DaskTagger(CRFTagger(), client=client).fit(*delayed_parts(X, Y))
+    labels = [[None, *sequence[1:]] for sequence in Y]
+    score = tagger.score(*delayed_parts(X, labels))
+    assert_allclose(score, tagger.estimator_.score(X, labels))
+    with pytest.raises(ValueError, match="no known labels"):
+        tagger.score(*delayed_parts(X, [[None] * len(sequence) for sequence in Y]))
+
+
+def test_vectorizers(client):
+    words = [[f"{token['word']}" for token in tokens] for tokens in X]
+    template = ["U0:%x[0,0]", "U1:%x[-1,0]"]
+    for vectorizer in (
+        HashingTemplateVectorizer(template, n_features=50),
+        TemplateVectorizer(template).fit(words),
+    ):
+        tagger = DaskTagger(CRFTagger(tol=1e-6), vectorizer=vectorizer, client=client)
+        tagger.fit(*delayed_parts(words, Y), X_val=words[:5], y_val=Y[:5])
+        batch = vectorizer.transform(words)
+        expected = CRFTagger(tol=1e-6, n_jobs=N_SHARDS)
+        expected.fit(batch, Y, X_val=batch[:5], y_val=Y[:5])
+        assert_same_bits(tagger.estimator_, expected)
+        score = expected.history_["validation_score"]
+        assert_array_equal(tagger.estimator_.history_["validation_score"], score)
+        answers = dask.compute(*tagger.predict(delayed_parts(words, Y)[0]))
+        assert list(chain.from_iterable(answers)) == expected.predict(batch).tolist()
+
+
+def test_partitions_that_are_batches(client):
+    batch = SequenceVectorizer(min_freq=4).fit_transform(X)
+    tagger = DaskTagger(CRFTagger(tol=1e-6), client=client).fit(*delayed_parts(batch, Y))
+    expected = CRFTagger(tol=1e-6, n_jobs=N_SHARDS).fit(batch, Y)
+    assert_same_bits(tagger.estimator_, expected)
+    assert isinstance(batch, SequenceBatch)
+
+
+def test_single_precision(client, expected):
+    tagger = DaskTagger(CRFTagger(tol=1e-4), client=client, transport_dtype="float32")
+    objective = tagger.fit(*delayed_parts(X, Y)).estimator_.history_["objective"]
+    assert_allclose(objective[-1], expected.history_["objective"][-1], rtol=3e-4)
+
+
+def test_online_learners(client):
+    # Dealt out like cards, as threads get them.
+    parts = [[dask.delayed(part[s::3], traverse=False) for s in range(3)] for part in (X, Y)]
+    tagger = PerceptronTagger(max_iter=4, tol=None, shuffle=False)
+    found = DaskTagger(tagger, client=client).fit(*parts).estimator_
+    expected = tagger.set_params(n_jobs=3).fit(X, Y)
+    assert_same_weights(found, expected, rtol=1e-9, atol=1e-12)
+    assert found.predict(X).tolist() == expected.predict(X).tolist()
+
+
+def test_progress_and_warnings(client, capsys):
+    tagger = DaskTagger(CRFTagger(max_iter=2, tol=0, verbose=1), client=client)
+    with pytest.warns(ConvergenceWarning, match="Did not converge after 2 iterations"):
+        tagger.fit(*delayed_parts(X, Y))
+    assert "CRFTagger: finished, 2 epochs" in capsys.readouterr().out
+
+
+def test_copies_have_the_same_cluster(client):
+    tagger = DaskTagger(CRFTagger(l2=0.5), client=client, max_retries=1)
+    copy = clone(tagger)
+    assert copy.client is client
+    assert copy.estimator is not tagger.estimator
+    assert copy.get_params()["estimator__l2"] == 0.5
+    assert pickle.loads(pickle.dumps(tagger)).client is None
+    with pytest.raises(NotFittedError):
+        tagger.predict(delayed_parts(X, Y)[0])
+
+
+# Errors
+
+
+def fail_once(path, value):
+    if not os.path.exists(path):
+        with open(path, "w"):
+            pass
+        raise OSError("The disk is away.")
+    return value
+
+
+def test_errors_name_the_partition(client):
+    x, y = delayed_parts(X, Y)
+    y[1], y[2] = (dask.delayed([[*Y[0], "A"]]) for _ in range(2))
+    x[1] = x[2] = dask.delayed(X[:1])
+    n = len(Y[0])
+    message = f"Partition 1: Sequence 0 has {n} tokens, but {n + 1} labels"
+    with pytest.raises(ValueError, match=message):
+        DaskTagger(CRFTagger(), client=client).fit(x, y)
+
+
+def test_a_task_that_fails_is_repeated(client, expected, tmp_path):
+    x, y = delayed_parts(X, Y)
+    x = [dask.delayed(fail_once)(str(tmp_path / str(i)), part) for i, part in enumerate(x)]
+    tagger = DaskTagger(CRFTagger(tol=1e-6), client=client).fit(x, y)
+    assert_same_bits(tagger.estimator_, expected)
+    x = [dask.delayed(fail_once)(str(tmp_path / f"again{i}"), part) for i, part in enumerate(x)]
+    with pytest.raises(OSError, match="away") as raised:
+        DaskTagger(CRFTagger(), client=client, max_retries=0).fit(x, y)
+    assert re.fullmatch(r"This happened in partition \d\.", raised.value.__notes__[-1])
+
+
+def test_versions_must_agree(client, monkeypatch):
+    monkeypatch.setattr(skstruct, "__version__", "0.0.0")
+    message = r"Worker tcp://\S+ has skstruct \S+, and this process 0\.0\.0"
+    with pytest.raises(RuntimeError, match=message):
+        DaskTagger(CRFTagger(), client=client).fit(*delayed_parts(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("tagger", "message"),
+    [
+        (DaskTagger(AROWTagger()), "SAPOTagger, not AROWTagger"),
+        (DaskTagger(SequenceVectorizer()), "'estimator' parameter"),
+        (DaskTagger(CRFTagger(solver="sag")), r"not CRFTagger\(solver='sag'\)"),
+        (DaskTagger(CRFTagger(warm_start=True)), "warm_start=True"),
+        (DaskTagger(CRFTagger(class_weight="balanced")), "class_weight='balanced'"),
+        (DaskTagger(CRFTagger(early_stopping=True)), "early_stopping .* validation set"),
+        (DaskTagger(CRFTagger(l2=-1)), "'l2' parameter"),
+        (DaskTagger(CRFTagger(), vectorizer=TemplateVectorizer()), "not fitted yet"),
+        (DaskTagger(CRFTagger(), transport_dtype="float16"), "'transport_dtype' parameter"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(tagger, message):
+    with pytest.raises(ValueError, match=message):
+        tagger.fit(*delayed_parts(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (X, Y, r"X\[0\] is .* Expected a dask bag, or a list of delayed"),
+        ("words", Y, "X is 'words'"),
+        ([], [], "X has no partition"),
+        (delayed_parts(X, Y)[0], delayed_parts(X, Y)[1][:2], "X has 3 partitions, but y has 2"),
+    ],
+)
+def test_what_is_not_a_collection_is_refused(client, x, y, message):
+    with pytest.raises(ValueError, match=message):
+        DaskTagger(CRFTagger(), client=client).fit(x, y)
+
+
+def test_a_client_is_needed(monkeypatch):
+    def none():
+        raise ValueError
+
+    monkeypatch.setattr(distributed, "default_client", none)
+    with pytest.raises(ValueError, match="found no client"):
+        DaskTagger(CRFTagger()).fit(*delayed_parts(X, Y))
+
+
+# Workers that die
+
+
+def kill_workers(client, n):
+    for pid in list(client.run(os.getpid).values())[:n]:
+        os.kill(pid, signal.SIGKILL)
+
+
+# The fourth call counts, the ninth evaluates the objective.
+@pytest.mark.parametrize(("when", "call"), [("before", 4), ("during", 9), ("after", 9)])
+def test_a_killed_worker_changes_nothing(client, expected, monkeypatch, when, call):
+    client.wait_for_workers(2, timeout=60)
+    calls = []
+    gather, map_ = Cluster._gather, Cluster.map
+
+    def gather_and_kill(cluster, futures):
+        if len(calls) == call and when == "during":
+            kill_workers(client, 1)
+        results = gather(cluster, futures)
+        if len(calls) == call and when == "after":
+            kill_workers(client, 1)
+        return results
+
+    def kill_and_map(cluster, *arguments, **keep):
+        calls.append(arguments)
+        if len(calls) == call and when == "before":
+            kill_workers(client, 1)
+        return map_(cluster, *arguments, **keep)
+
+    monkeypatch.setattr(Cluster, "_gather", gather_and_kill)
+    monkeypatch.setattr(Cluster, "map", kill_and_map)
+    tagger = DaskTagger(CRFTagger(tol=1e-6), client=client).fit(*delayed_parts(X, Y))
+    assert len(calls) > call
+    assert_same_bits(tagger.estimator_, expected)
+
+
+def test_scattered_partitions_that_are_lost(client, monkeypatch):
+    client.wait_for_workers(2, timeout=60)
+    x, y = (client.scatter(list(column)) for column in zip(*cut(X, Y, N_SHARDS), strict=True))
+    map_, calls = Cluster.map, []
+
+    def kill_and_map(cluster, *arguments, **keep):
+        calls.append(arguments)
+        if len(calls) == 9:
+            kill_workers(client, 2)
+        return map_(cluster, *arguments, **keep)
+
+    monkeypatch.setattr(Cluster, "map", kill_and_map)
+    start = time.monotonic()
+    with (
+        pytest.warns(UserWarning, match="6 of the partitions were scattered"),
+        pytest.raises(RuntimeError, match=r"Partition \d: its data were lost with a worker"),
+    ):
+        DaskTagger(CRFTagger(tol=1e-6), client=client).fit(x, y)
+    assert time.monotonic() - start < 60
