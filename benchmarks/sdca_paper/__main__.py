@@ -5,8 +5,9 @@
 
 `run` keeps every finished run as a line of JSON in the results folder; started again, it goes on
 where it stopped. A run ends when its duality gap is 1e-8 of the objective, or after the epochs or
-the time of its task (`tasks.py`). `report` writes tables and figures of all runs that are finished.
-Tasks can be named. `--quick` does both on small tasks.
+the time of its task (`tasks.py`). Gap and uniform sampling are run with several seeds, but for the
+largest task. `report` writes tables and figures of all runs that are finished. Tasks can be named.
+`--quick` does both on small tasks.
 """
 
 import os
@@ -27,7 +28,7 @@ from benchmarks.sdca_paper.report import write_report
 from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS
 
 
-def run_all(tasks, experiments, repeated):
+def run_all(tasks, experiments, repeated, seeds):
     """Make all runs with the first seed, then those of the `repeated` tasks with the others."""
     for experiment, names, epochs in experiments:
         for runs in (runs for runs in tasks if runs.name in names):
@@ -35,7 +36,7 @@ def run_all(tasks, experiments, repeated):
             for setting in experiment.values():
                 runs.make(setting, epochs=epochs)
             runs.release()
-    for seed in range(1, SEEDS):
+    for seed in range(1, seeds):
         for runs in (runs for runs in tasks if runs.name in repeated):
             for setting in (GAP, UNIFORM):
                 runs.make(setting, seed)
@@ -49,6 +50,7 @@ def main():
     parser.add_argument("tasks", nargs="*", default=[], help="by default all")
     parser.add_argument("--data", type=Path, default=os.environ.get("SKSTRUCT_DATA"))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"default {SEEDS}")
     arguments = parse(parser)
     if not (arguments.action or arguments.quick):
         parser.error("Name an action, run or report, or pass --quick.")
@@ -58,12 +60,12 @@ def main():
             Runs(name, known[name], arguments.data, results) for name in arguments.tasks or known
         ]
         if arguments.quick:
-            run_all(tasks, QUICK_EXPERIMENTS, ())
+            run_all(tasks, QUICK_EXPERIMENTS, tuple(QUICK_TASKS), 2)
         elif arguments.action == "run":
-            run_all(tasks, EXPERIMENTS, SMALLER)
+            run_all(tasks, EXPERIMENTS, SMALLER, arguments.seeds)
         if arguments.quick or arguments.action == "report":
             with open_report("sdca_paper", arguments) as report:
-                write_report([runs for runs in tasks if len(runs)], report)
+                write_report([runs for runs in tasks if len(runs)], report, arguments.seeds)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from benchmarks.sdca_paper.plan import (
     MAIN,
     PRECISIONS,
     SCHEMES,
-    SEEDS,
     SHARES,
     UNIFORM,
 )
@@ -22,11 +21,11 @@ COSTS = {"updates": "updates / n", "calls": "oracle calls / n", "seconds": "seco
 class TaskResults:
     """The finished runs of a task, with the best known bounds of the optimum."""
 
-    def __init__(self, runs):
-        self.name, self.task, self._runs = runs.name, runs.task, runs
+    def __init__(self, runs, seeds):
+        self.name, self.task, self.seeds, self._runs = runs.name, runs.task, seeds, runs
         self.sizes = runs.problem.describe()
         runs.release()
-        found = [curve for setting in all_settings() if (curve := runs.find(*setting))]
+        found = [curve for setting in all_settings(seeds) if (curve := runs.find(*setting))]
         self.best = min(curve["objective"].min() for curve in found)
         self.bound = max(np.nanmax(curve["dual"]) for curve in found)
 
@@ -51,10 +50,10 @@ class TaskResults:
         return np.nan if curve is None else crossing(curve[cost], curve[of], level)
 
 
-def all_settings():
+def all_settings(seeds):
     for experiment in (MAIN, SCHEMES, SHARES, PRECISIONS):
         for setting in experiment.values():
-            for seed in range(SEEDS if setting in (GAP, UNIFORM) else 1):
+            for seed in range(seeds if setting in (GAP, UNIFORM) else 1):
                 yield setting, seed
 
 
@@ -70,9 +69,9 @@ def crossing(x, y, level):
     return x[i - 1] + share * (x[i] - x[i - 1])
 
 
-def write_report(all_runs, report):
+def write_report(all_runs, report, seeds):
     """Write all tables and figures."""
-    tasks = [TaskResults(runs) for runs in all_runs]
+    tasks = [TaskResults(runs, seeds) for runs in all_runs]
     draw_figures(tasks, report)
     for name, make in TABLES.items():
         report.write(name, make(tasks))
@@ -130,7 +129,7 @@ def gap_table(tasks):
     for t in tasks:
         for level in LEVELS:
             found = [
-                np.array([t.cost(s, level, of="gap", seed=seed) for seed in range(SEEDS)])
+                np.array([t.cost(s, level, of="gap", seed=seed) for seed in range(t.seeds)])
                 for s in (GAP, UNIFORM)
             ]
             both = np.isfinite(found[0]) & np.isfinite(found[1])
@@ -178,23 +177,25 @@ def time_table(tasks):
 
 
 def estimate_table(tasks):
-    """Ratio of the estimated to the true gap of SDCA, after the first epoch."""
+    """Ratio of the estimated to the true gap of SDCA, after the first epoch, over the seeds."""
     rows = []
     for t in tasks:
         row = [t.task.title]
         for setting in (GAP, UNIFORM):
-            curve = t.curve(setting)
-            if curve is None:
-                row += ["", ""]
-                continue
-            ratio, gap = (curve["estimate"] / curve["gap"])[1:], curve["gap"][1:]
+            curves = [curve for seed in range(t.seeds) if (curve := t.curve(setting, seed))]
+            ratio, gap = (
+                np.concatenate([values(curve)[1:] for curve in curves] or [[]])
+                for values in (lambda c: c["estimate"] / c["gap"], lambda c: c["gap"])
+            )
             for kept in (gap >= LEVELS[-1], gap < LEVELS[-1]):
                 found = f"{ratio[kept].min():.2f} - {ratio[kept].max():.2f}" if kept.any() else "-"
                 row.append(found)
+            row.append(len(curves))
         rows.append(row)
-    ranges = f"down to {LEVELS[-1]:g}", "below"
-    head = ["gap as a share", *(f"gap sampling: {r}" for r in ranges)]
-    return table([*head, *(f"uniform: {r}" for r in ranges)], rows)
+    head = ["gap as a share"]
+    for title in ("gap sampling", "uniform"):
+        head += [f"{title}: down to {LEVELS[-1]:g}", f"{title}: below", "seeds"]
+    return table(head, rows)
 
 
 def epoch_table(tasks):

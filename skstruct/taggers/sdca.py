@@ -54,9 +54,11 @@ class SDCACRF(BaseTagger):
         Largest number of epochs, each of as many updates as there are sequences.
     tol : float, default=1e-4
         Relative tolerance: stop when the verified duality gap is at most this fraction of the
-        objective. Without `verify_every`, the gap is verified when its estimate, the sum of the
-        gaps of the sequences at their last visits, suggests convergence, and not before some 10 ms
-        of work; so small training sets are solved further.
+        objective. Without `verify_every`, the gap is verified after an epoch whose estimate of it
+        is at most twice as large, and not before some 10 ms of work; so small training sets are
+        solved further. The estimate is the sum of the gaps of the sequences at their last visits.
+        It never ends a fit: it is often too large, and can be far too small where few sequences
+        have nearly all of the gap.
     verify_every : int, default=None
         Number of epochs between verifications of the gap. By default, the gap is verified when
         its estimate is small enough.
@@ -90,7 +92,8 @@ class SDCACRF(BaseTagger):
         Biases at all, first and last tokens.
     duality_gap_ : float
         Duality gap, in the unit of the objective: an upper bound on the distance of the objective
-        from its minimum. Verified in double precision, from the marginals alone.
+        from its minimum. Always verified, also after `max_iter` epochs: a pass over the training
+        set computes it in double precision, from the marginals alone, and uses no estimate.
     relative_duality_gap_ : float
         Duality gap divided by the objective.
     n_iter_ : int
