@@ -25,6 +25,10 @@ BENCHMARKS = {
     "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
+    "which_tagger": (
+        {"sizes", "scores", "seconds", "tuned", "systems"},
+        ("matplotlib", "pycrfsuite"),
+    ),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "search_based": ({"scores", "duel", "n", "cut_crf"}, ("matplotlib",)),

@@ -33,20 +33,23 @@ def peak_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def seconds_of(function, n_calls):
+def seconds_of(function, n_calls, clock=perf_counter):
     """Median of the seconds that calls of a function take."""
     seconds = []
     for _ in range(n_calls):
-        start = perf_counter()
+        start = clock()
         function()
-        seconds.append(perf_counter() - start)
+        seconds.append(clock() - start)
     return statistics.median(seconds)
 
 
-def run_child(module, *arguments):
-    """Run a module of this package in a fresh process; return the JSON of its last line."""
+def run_child(module, *arguments, timeout=None):
+    """Run a module of this package in a fresh process; return the JSON of its last line.
+
+    It raises subprocess.TimeoutExpired after `timeout` seconds.
+    """
     command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=timeout)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -1,0 +1,1 @@
+"""Every tagger beside the algorithms of CRFsuite, on corpora of different kinds."""

@@ -1,0 +1,145 @@
+"""The runs: those that are finished, and how one more is made."""
+
+import json
+import subprocess
+from functools import cached_property
+
+from benchmarks.common.processes import run_child
+from benchmarks.common.report import machine
+from benchmarks.common.runs import append_run, read_runs
+from benchmarks.which_tagger.child import read_part, unpack_mistakes
+from benchmarks.which_tagger.corpora import prepare
+from benchmarks.which_tagger.systems import REFERENCE, SYSTEMS
+from skstruct.metrics import paired_permutation_test
+
+SEEDS = 3
+N_RESAMPLES = 1999
+
+
+class Records:
+    """Records of finished runs, choices of parameters, and descriptions of corpora.
+
+    They are read from `kept`, which came with the repository, and from `path`, where new ones are
+    added.
+    """
+
+    def __init__(self, path, kept=()):
+        self.path = path
+        self._found = {key_of(record): record for record in [*kept, *read_runs(path)]}
+
+    def __iter__(self):
+        return iter(self._found.values())
+
+    def find(self, kind, corpus, system=None, seed=None):
+        """The record, or None."""
+        return self._found.get((kind, corpus, system, seed))
+
+    def add(self, record):
+        """Keep a record, and return it."""
+        append_run(self.path, record)
+        self._found[key_of(record)] = record
+        return record
+
+    def runs_of(self, corpus, system, n_seeds=SEEDS):
+        """Runs of a system with all its seeds; an empty list where some are missing."""
+        seeds = range(n_seeds if SYSTEMS[system].seeded else 1)
+        runs = [self.find("run", corpus, system, seed) for seed in seeds]
+        return [] if None in runs else runs
+
+
+def key_of(record):
+    return record["kind"], record["corpus"], record.get("system"), record.get("seed")
+
+
+class Runs:
+    """A way to make the runs on a corpus.
+
+    A run that takes longer than `limit` seconds is given up, and the system with it.
+    """
+
+    def __init__(self, name, corpus, records, cache, limit=None):
+        self.name, self.records, self._corpus = name, records, corpus
+        self._cache, self._limit, self._given_up = cache / name, limit, set()
+        self._compiled = set()
+
+    def make_all(self, systems, n_seeds):
+        """Make the runs of systems, which take turns; the reference is always the first."""
+        for seed in range(n_seeds):
+            for system in [REFERENCE, *systems]:
+                self.make(system, seed)
+                if REFERENCE in self._given_up:
+                    return
+
+    def make(self, system, seed):
+        """Make a run, unless it is finished."""
+        known = self.records.find("run", self.name, system, seed)
+        if known or system in self._given_up or (seed and not SYSTEMS[system].seeded):
+            return
+        try:
+            parameters = self._parameters(system)
+            self._compile(system, parameters)
+            found = self._child("run", system, json.dumps(parameters), seed)
+        except subprocess.TimeoutExpired:
+            print(f"{self.name}, {system}: takes longer than {self._limit} s.", flush=True)
+            self._given_up.add(system)
+            return
+        mistakes = found.pop("mistakes")
+        if system == REFERENCE:
+            found["mistakes"] = mistakes
+        else:
+            found.update(self._compare(mistakes))
+        head = {"kind": "run", "corpus": self.name, "system": system, "seed": seed}
+        self.records.add({**head, "parameters": parameters, **found, "machine": machine()})
+        shown = {key: found[key] for key in ("score", "seconds", "memory")}
+        print(f"{self.name}, {system}, seed {seed}: {shown}", flush=True)
+
+    @cached_property
+    def _folder(self):
+        description = prepare(self._corpus, self._cache)
+        if not self.records.find("corpus", self.name):
+            self.records.add({"kind": "corpus", "corpus": self.name, **description})
+        return self._cache
+
+    @cached_property
+    def _test_labels(self):
+        return read_part(self._folder, "test")[1]
+
+    @cached_property
+    def _reference(self):
+        record = self.records.find("run", self.name, REFERENCE, 0)
+        return unpack_mistakes(record["mistakes"], self._test_labels)
+
+    def _parameters(self, system):
+        if not SYSTEMS[system].grid:
+            return SYSTEMS[system].parameters
+        record = self.records.find("tuning", self.name, system)
+        if record is None:
+            found = self._child("tune", system)
+            print(f"{self.name}, {system}: {found['parameters']}", flush=True)
+            head = {"kind": "tuning", "corpus": self.name, "system": system}
+            record = self.records.add({**head, **found})
+        return record["parameters"]
+
+    def _compile(self, system, parameters):
+        """Fill the cache of compiled code by an epoch, which no run is to pay for."""
+        if system not in self._compiled and SYSTEMS[system].package == "skstruct":
+            self._child("run", system, json.dumps({**parameters, "max_iter": 1}), 0)
+            self._compiled.add(system)
+
+    def _child(self, action, system, *arguments):
+        n_fits = sum(map(len, SYSTEMS[system].grid.values())) if action == "tune" else 1
+        limit = self._limit and n_fits * self._limit
+        child = "which_tagger.child"
+        return run_child(child, action, self._folder, system, *arguments, timeout=limit)
+
+    def _compare(self, mistakes):
+        """Difference from the reference on the test set, with its p."""
+        test = paired_permutation_test(
+            self._test_labels,
+            unpack_mistakes(mistakes, self._test_labels),
+            self._reference,
+            metric=self._corpus.measure,
+            n_resamples=N_RESAMPLES,
+            random_state=0,
+        )
+        return {"difference": 100 * test.difference, "p": test.pvalue}

@@ -1,0 +1,179 @@
+"""Tables of the finished runs.
+
+A system is in the tables of a corpus once all its seeds are finished, and a corpus once all systems
+with default parameters of this library are.
+"""
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.common.report import table
+from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
+from benchmarks.which_tagger.figures import draw_scores
+from benchmarks.which_tagger.systems import DEFAULTS, REFERENCE, SYSTEMS, TUNED
+
+LEVEL = 0.01
+TITLES = {"chunk_f1": "F1, %", "token_accuracy": "accuracy, %"}
+
+
+class Outcome(NamedTuple):
+    """All runs of a system on a corpus."""
+
+    runs: list
+
+    def values(self, key):
+        """An entry of the records, as an array."""
+        return np.array([run[key] for run in self.runs])
+
+    def median(self, key):
+        """Median of an entry."""
+        return float(np.median(self.values(key)))
+
+    def score(self):
+        """Mean score, with the standard deviation over the seeds."""
+        scores = self.values("score")
+        spread = f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else ""
+        return f"{scores.mean():.2f}{spread}"
+
+    def test(self):
+        """Record of the run with the median score, which was compared with the reference."""
+        return sorted(self.runs, key=lambda run: run["score"])[len(self.runs) // 2]
+
+    def mark(self):
+        """Mark of a score that differs from that of the reference by more than chance."""
+        run = self.test()
+        if run.get("p", 1.0) >= LEVEL:
+            return ""
+        return " **+**" if run["difference"] > 0 else " **-**"
+
+    def megabytes(self, kind):
+        """Median size of the stored model, or nothing."""
+        sizes = [run["megabytes"].get(kind) for run in self.runs]
+        return "" if None in sizes else short(np.median(sizes))
+
+
+class Results(NamedTuple):
+    """What is finished of a corpus."""
+
+    corpus: object
+    description: dict
+    outcomes: dict  # of systems
+    tuned: dict  # chosen parameters of systems
+
+
+def short(value):
+    """Number with three digits or more."""
+    digits = max(0, 2 - int(np.floor(np.log10(max(value, 1e-3)))))
+    return f"{value:,.{digits}f}"
+
+
+def results_of(records, corpora, systems, n_seeds):
+    """Results of each corpus that can be reported."""
+    found = []
+    for name, corpus in corpora.items():
+        wanted = systems.get(name, list(SYSTEMS))
+        outcomes = {system: Outcome(records.runs_of(name, system, n_seeds)) for system in wanted}
+        outcomes = {system: outcome for system, outcome in outcomes.items() if outcome.runs}
+        needed = [system for system in wanted if system in DEFAULTS or system == REFERENCE]
+        if all(system in outcomes for system in needed):
+            chosen = {
+                system: records.find("tuning", name, system)["parameters"]
+                for system in outcomes
+                if system in TUNED
+            }
+            description = records.find("corpus", name)
+            found.append(Results(corpus, description, outcomes, chosen))
+    return found
+
+
+def write_report(records, report, *, quick=None, n_seeds):
+    """Write all tables and the figure, and the records that they are made of."""
+    corpora = QUICK_CORPORA if quick else CORPORA
+    found = results_of(records, corpora, dict(quick or ()), n_seeds)
+    if not found:
+        raise SystemExit("No corpus is complete.")
+    report.write("sizes", size_table(found))
+    report.write("scores", overview(found, lambda outcome: outcome.score() + outcome.mark()))
+    report.write("seconds", overview(found, lambda outcome: short(outcome.median("seconds"))))
+    report.write("tuned", tuned_table(found))
+    parts = [part for results in found for part in (f"### {title(results)}", system_table(results))]
+    report.write("systems", *parts, note(found))
+    report.save_figure("scores", draw_scores(found))
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
+
+
+def title(results):
+    return f"{results.corpus.title} ({results.corpus.kind})"
+
+
+def size_table(found):
+    """Sizes of the corpora."""
+    keys = ["sequences", "tokens", "labels", "attributes", "test sequences", "test tokens"]
+    rows = []
+    for results in found:
+        sizes = [f"{results.description[key]:,}" for key in keys]
+        measure = TITLES[results.corpus.measure].partition(",")[0]
+        rows.append([results.corpus.title, results.corpus.kind, *sizes, measure])
+    return table(["", "", *keys, "score"], rows, left=(0, 1, 2 + len(keys)))
+
+
+def overview(found, text):
+    """Table with a column for each corpus; systems that are finished on all of them."""
+    rows = [
+        [system, *(text(results.outcomes[system]) for results in found)]
+        for system in SYSTEMS
+        if all(system in results.outcomes for results in found)
+    ]
+    return table(["", *(results.corpus.title for results in found)], rows)
+
+
+def tuned_table(found):
+    """Chosen parameters."""
+    rows = [
+        [
+            system,
+            *(
+                ", ".join(f"{name}={value}" for name, value in results.tuned[system].items())
+                if system in results.tuned
+                else ""
+                for results in found
+            ),
+        ]
+        for system in TUNED
+        if any(system in results.tuned for results in found)
+    ]
+    columns = range(1 + len(found))
+    return table(["", *(results.corpus.title for results in found)], rows, left=columns)
+
+
+def system_table(results):
+    """All measures of one corpus."""
+    rows = []
+    for system, outcome in results.outcomes.items():
+        p = outcome.test().get("p")
+        rows.append(
+            [
+                system,
+                outcome.score(),
+                "" if p is None else f"{p:.3f}",
+                short(outcome.median("seconds")),
+                f"{outcome.median('tokens per second'):,.0f}",
+                outcome.megabytes("skops"),
+                outcome.megabytes("crfsuite"),
+                f"{outcome.median('memory'):,.0f}",
+            ]
+        )
+    measure = TITLES[results.corpus.measure]
+    head = [measure, "p", "train, s", "tag, tokens/s", "skops, MB", "CRFsuite's file, MB"]
+    return table(["", *head, "peak memory, MiB"], rows)
+
+
+def note(found):
+    """Sentence on the machines."""
+    machines = {
+        run["machine"] for results in found for o in results.outcomes.values() for run in o.runs
+    }
+    return " ".join(sorted(machines))
