@@ -22,6 +22,7 @@ from skstruct import CRFTagger, SequenceBatch
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.likelihood.ascent import draw_order
 from skstruct.solvers.objective import CRFObjective
+from skstruct.solvers.proximal import least_subgradient, minimize_proximal, proximal_points
 from skstruct.utils.parallel import range_runner
 
 
@@ -58,7 +59,8 @@ def epochs(objective, n_epochs):
     return theta, memory, said
 
 
-@pytest.mark.parametrize("l1", [0.0, 0.2])
+# With a larger one, the ascent has another penalty than the model.
+@pytest.mark.parametrize("l1", [0.0, 0.1])
 @pytest.mark.parametrize("values", ["ones", "real"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2], [3, 0, 2, 0, 1]])
@@ -251,6 +253,27 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l1, 
         assert started.history_["objective"][0] < 0.85 * plain.history_["objective"][0]
         assert started.n_iter_ < plain.n_iter_
     assert_allclose(started.history_["objective"][-1], plain.history_["objective"][-1], rtol=2e-7)
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.5, 0.0), (2.0, 0.1), (0.1, 1.0)])
+def test_the_proximal_point_method_ends_at_the_minimum(l1, l2):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 20)
+    objective = make_objective(training_set(X, y), 6, 4, l2=l2)
+    with range_runner(objective.offsets, None) as run:
+
+        def value_and_gradient(x, out):
+            return objective.value_and_gradient(x, out, run)
+
+        exact = islice(minimize_proximal(value_and_gradient, np.zeros(objective.size), l1), 2000)
+        minimum = min(point.value for point in exact)
+        points = list(proximal_points(objective, l1, run))
+    values = [point.value for point in points]
+    assert np.all(np.diff(values) <= 0)
+    assert_allclose(values[-1], minimum, rtol=2e-5)
+    x, last = points[-1].x, points[-1]
+    assert_allclose(last.gradient, least_subgradient(x, last.smooth, l1))
+    assert_allclose(last.value, evaluate(objective, x)[0] + l1 * np.abs(x).sum())
+    assert np.any(x == 0)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.5])

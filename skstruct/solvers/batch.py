@@ -149,13 +149,17 @@ def _bound(objective, l1, point):
 def _starts(objective, l1, start):
     """Yield points to start from, and the step at which to ask for the curvature; best first."""
     if start is not None:
-        yield objective.pack(start), 1
+        yield start, 1
         return
-    if objective.n_tokens >= MANY_TOKENS and not objective.partial:
+    if _has_many_tokens(objective):
         theta = objective.stochastic_start(l1)
         if theta is not None:
             yield theta, 1
     yield np.zeros(objective.size), _BLIND_STEPS
+
+
+def _has_many_tokens(objective):
+    return objective.n_tokens >= MANY_TOKENS and not objective.partial
 
 
 def _iterates(objective, l1, start, run):
@@ -167,11 +171,16 @@ def _iterates(objective, l1, start, run):
     def curvature(x, out):
         objective.curvature(x, out, run)
 
-    for theta, ask_at in _starts(objective, l1, start):
-        if l1:
-            # Imported where it is needed: most models have no L1 penalty.
-            from skstruct.solvers.proximal import minimize_proximal
+    point, start = None, None if start is None else objective.pack(start)
+    if l1:
+        # Imported where it is needed: most models have no L1 penalty.
+        from skstruct.solvers.proximal import minimize_proximal, proximal_points
 
+        if start is None and _has_many_tokens(objective):
+            for point in proximal_points(objective, l1, run):
+                yield point
+    for theta, ask_at in _starts(objective, l1, start if point is None else point.x):
+        if l1:
             iterates = minimize_proximal(
                 value_and_gradient, theta, l1, curvature=curvature, scale=objective.mean_square
             )
@@ -182,7 +191,8 @@ def _iterates(objective, l1, start, run):
         # or features of very different scale.
         if first.value <= objective.most_at_zero:
             break
-    yield first
+    if point is None:
+        yield first
     yield from iterates
 
 

@@ -28,7 +28,7 @@ _NEAR = 0.03
 # Least penalty in the start, relative to the mean square of the features of a token.
 _LEAST_PENALTY = 1e-3
 # Least ratio of both penalties in the start: its weights are zero until the slope is above ``l1``.
-_LEAST_RATIO = 0.5
+_LEAST_RATIO = 3.0
 
 
 class Objective:
@@ -122,7 +122,11 @@ class Objective:
     def dual_free_epochs(self, memory, l1=0.0):
         """Yield the weights after each epoch of dual-free coordinate ascent.
 
-        See `skstruct.kernels.likelihood.dual_free`.
+        See `skstruct.kernels.likelihood.dual_free`. The ascent needs more than hardly any L2
+        penalty. With an L1 penalty, what the model lacks of it is a penalty on the distance from
+        the weights of the epoch before: the epochs are steps of the proximal point method
+        (Rockafellar, 1976), which ends at the minimum of the objective itself. Without one, they
+        end near it.
 
         Parameters
         ----------
@@ -143,15 +147,21 @@ class Objective:
         vector, free = np.zeros(self.size), np.ones(self.size)
         free[self.vector.pinned] = 0.0
         theta = vector if l1 == 0 else np.zeros(self.size)
-        # With hardly any penalty the dual is too hard to be worthwhile.
         l2 = max(self.l2, _LEAST_PENALTY * self.mean_square, _LEAST_RATIO * l1)
         ascent = self._ascent(free, l2, l1, memory)
+        # Share of the penalty that is one on the distance from a centre.
+        pull = 1 - self.l2 / l2 if l1 else 0.0
+        centre = np.zeros(self.size if pull else 0)
         while ascent.epoch(vector, theta):
             # Pinned positions have changed with the others.
             vector[self.vector.pinned] = theta[self.vector.pinned] = 0.0
-            objective = ascent.loss + l2 / 2 * kernels.dot(theta, theta)
+            objective = ascent.loss + (1 - pull) * l2 / 2 * kernels.dot(theta, theta)
             objective += l1 * np.abs(theta).sum()
             yield theta, objective, ascent.distance
+            if pull:
+                vector += pull * (theta - centre)
+                centre[:] = theta
+                theta[:] = np.copysign(np.maximum(np.abs(vector) - l1 / l2, 0.0), vector)
 
     def _memory(self):
         """Memory of the sequences before the first epoch; None if it would be too large."""

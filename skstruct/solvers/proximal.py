@@ -1,9 +1,9 @@
-"""Proximal quasi-Newton method for smooth objectives plus an L1 penalty.
+"""Proximal methods for objectives with an L1 penalty: by dual-free ascent, and quasi-Newton.
 
-A step minimises a quadratic model of the smooth part plus the penalty itself, by coordinate descent
-over the coordinates that are not zero or would not stay there (Yuan, Ho and Lin, 2012; Zhong et
-al., 2014). The model's Hessian is that of L-BFGS, so its sweeps cost far less than an evaluation of
-the objective, and find out at once which coordinates are zero.
+A step of the quasi-Newton method minimises a quadratic model of the smooth part plus the penalty
+itself, by coordinate descent over the coordinates that are not zero or would not stay there (Yuan,
+Ho and Lin, 2012; Zhong et al., 2014). The model's Hessian is that of L-BFGS, so its sweeps cost far
+less than an evaluation of the objective, and find out at once which coordinates are zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from skstruct import kernels
 
-__all__ = ["ProximalIterate", "least_subgradient", "minimize_proximal"]
+__all__ = ["ProximalIterate", "least_subgradient", "minimize_proximal", "proximal_points"]
 
 # Sufficient decrease (Armijo), and the number of shorter steps before a step counts as none.
 _DECREASE = 1e-4
@@ -23,6 +23,10 @@ _MAX_TRIALS = 40
 # The model is minimised until a sweep gains this share of what the first one did.
 _SWEEP_TOL = 1e-3
 _MAX_SWEEPS = 20
+# Epochs of dual-free ascent between two evaluations of the objective, each of which takes about as
+# long as an epoch, and the relative gain in as many epochs from which on they are not worthwhile.
+_EPOCHS = 4
+_LEAST_GAIN = 1e-6
 
 
 class ProximalIterate(NamedTuple):
@@ -82,6 +86,42 @@ def minimize_proximal(value_and_gradient, x, l1, *, memory=10, curvature=None, s
         model.remember(following, current)
         current = following
         yield current
+
+
+def proximal_points(objective, l1, run):
+    """Yield iterates of dual-free ascent or the proximal point method, while they gain.
+
+    They come near the minimum several times faster than those of the quasi-Newton method, above all
+    where there is hardly any L2 penalty.
+
+    Parameters
+    ----------
+    objective : Objective
+        The smooth part.
+    l1 : float
+        Strength of the L1 penalty.
+    run : callable
+        See `skstruct.utils.parallel.range_runner`.
+
+    Yields
+    ------
+    iterate : ProximalIterate
+        None at all if the method would need too much memory, or does not settle.
+    """
+    memory = objective._memory()
+    if memory is None:
+        return
+    value = objective.most_at_zero
+    for epoch, (theta, *_) in enumerate(objective.dual_free_epochs(memory, l1), 1):
+        if epoch % _EPOCHS:
+            continue
+        x, smooth, before = theta.copy(), np.empty(objective.size), value
+        value = objective.value_and_gradient(x, smooth, run) + l1 * np.abs(x).sum()
+        if not value <= before:
+            return
+        yield ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
+        if before - value <= _LEAST_GAIN * value:
+            return
 
 
 class _Model:
