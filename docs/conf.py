@@ -88,7 +88,7 @@ def corpus_is_on_disk():
 
 
 # In the order of the gallery.
-SECTIONS = ("first_steps", "corpora", "tuning", "labels", "seeing", "reranking")
+SECTIONS = ("first_steps", "corpora", "tuning", "labels", "seeing", "reranking", "scale")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "subsection_order": [f"../examples/{name}" for name in SECTIONS],
