@@ -1,8 +1,8 @@
 """The solver "lbfgs": the whole objective at every step.
 
-L-BFGS, or with an L1 penalty the proximal quasi-Newton method. Large training sets are started by
-dual-free coordinate ascent (Shalev-Shwartz, 2016), from which both need a third of the evaluations
-or fewer.
+L-BFGS. Large training sets are started by dual-free coordinate ascent (Shalev-Shwartz, 2016), from
+which it needs a third of the evaluations or fewer. With an L1 penalty the ascent goes on for as
+long as it gains, and the proximal quasi-Newton method ends what is left.
 """
 
 from __future__ import annotations

@@ -43,13 +43,14 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
         objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
         up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`,
-        the proximal quasi-Newton method (Zhong et al., 2014), with the curvature of L-BFGS. "sag":
-        stochastic average gradient with non-uniform sampling (Schmidt et al., 2015). "oeg": online
-        exponentiated gradient (Collins et al., 2008). Both visit one sequence at a time and
-        converge to the minimum. "sgd":
-        stochastic gradient descent, which comes close to the minimum in a few epochs, without a
-        bound on the distance. "crfsuite": CRFsuite's own L-BFGS, through the package
-        python-crfsuite, for comparison.
+        these epochs go on for as long as they gain, four to an iteration; with little `l2` they are
+        steps of the proximal point method (Rockafellar, 1976). Then, and on small training sets,
+        comes the proximal quasi-Newton method (Zhong et al., 2014), with the curvature of L-BFGS.
+        "sag": stochastic average gradient with non-uniform sampling (Schmidt et al., 2015). "oeg":
+        online exponentiated gradient (Collins et al., 2008). Both visit one sequence at a time and
+        converge to the minimum. "sgd": stochastic gradient descent, which comes close to the
+        minimum in a few epochs, without a bound on the distance. "crfsuite": CRFsuite's own
+        L-BFGS, through the package python-crfsuite, for comparison.
     l2 : float, default=1.0
         Strength of the L2 penalty, on all weights including biases. Not negative; positive with
         "oeg".
@@ -184,6 +185,11 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     ----------
     M. Schmidt et al. Non-uniform stochastic average gradient method for training conditional random
     fields. AISTATS 2015.
+
+    S. Shalev-Shwartz. SDCA without duality, regularization, and individual convexity. ICML 2016.
+
+    R. T. Rockafellar. Monotone operators and the proximal point algorithm. SIAM Journal on Control
+    and Optimization, 1976.
 
     K. Zhong et al. Proximal quasi-Newton for computationally intensive l1-regularized M-estimators.
     NeurIPS 2014.
