@@ -58,6 +58,8 @@ def warm(names=None, *, n_jobs=-1, native=False):
             f"No estimator to compile for is called {unknown[0]!r}; there are "
             f"{', '.join(estimators())}."
         )
+    # Estimators vectorise feature dicts themselves.
+    wanted = None if wanted is None else {*wanted, "SequenceVectorizer"}
     chosen = [
         number
         for number, step in enumerate(steps())
