@@ -17,8 +17,8 @@ def docs_to_sequences(docs, *, attributes="text", label="ent", sentences=False):
     docs : iterable of spacy.tokens.Doc
         Documents, such as ``DocBin.get_docs`` returns.
     attributes : str or sequence of str, default="text"
-        Attributes of a token, such as ``"lower_"``, ``"tag_"`` or ``"shape_"``. Tokens are str for one name,
-        tuples of str for a sequence of names.
+        Attributes of a token, such as ``"lower_"``, ``"tag_"`` or ``"shape_"``. Tokens are str for
+        one name, tuples of str for a sequence of names.
     label : str or None, default="ent"
         "ent" for the entities in IOB2, or an attribute of the tokens such as ``"tag_"``; None for
         no labels.
