@@ -151,7 +151,8 @@ def _starts(objective, l1, start):
     if start is not None:
         yield start, 1
         return
-    if _has_many_tokens(objective):
+    # With an L1 penalty the ascent has been tried.
+    if not l1 and _has_many_tokens(objective):
         theta = objective.stochastic_start(l1)
         if theta is not None:
             yield theta, 1
