@@ -1,5 +1,6 @@
 """Compiled kernels: found where they belong, compiled where anything differs."""
 
+import ctypes
 import logging
 import os
 import signal
@@ -11,12 +12,13 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
+from llvmlite.binding import ffi
 from numba.core.registry import cpu_target
 
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, entries, folders, keys
 from skstruct.compiled.cache import KernelCache
-from skstruct.compiled.interrupts import interrupts_deferred
+from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
 from skstruct.utils import messages
@@ -427,3 +429,32 @@ def test_an_interrupt_is_not_lost_while_llvm_calls_python(monkeypatch):
     assert reached
     monkeypatch.undo()
     assert jit(lambda x: x + 42)(1) == 43
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
+def test_an_interrupt_does_not_come_while_llvm_frees_an_object(monkeypatch):
+    """Without care, the object is freed again when it is collected, and the process crashes."""
+    freed, reached = [], []
+
+    def free(pointer):
+        freed.append(pointer)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+    @interrupts_kept()
+    def close():
+        text.close()
+        reached.append("end")
+
+    text = ffi.OutputString(init=ctypes.c_char_p(b"text"))
+    monkeypatch.setitem(ffi.lib._fntab, "LLVMPY_DisposeString", free)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt):
+            close()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert reached
+    text.close()
+    assert len(freed) == 1

@@ -1,7 +1,8 @@
 """Ctrl-C while compiled code is loaded or made.
 
 LLVM calls Python for the code that it loads, and with the code that it has made. An exception does
-not get through.
+not get through. Nor must one come between the moment in which LLVM frees or takes over an object
+and the note of it in Python: the object would be freed twice, and the process crash.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ import signal
 import threading
 from contextlib import contextmanager
 
-from llvmlite.binding import ExecutionEngine
+from llvmlite.binding import ExecutionEngine, ffi, linker
 
 __all__ = ["interrupts_deferred", "interrupts_kept"]
 
-# What LLVM calls; Python prints an exception there, and ignores it.
-_CALLED_BY_LLVM = {
-    getattr(function, "__code__", None)
-    for function in (
-        getattr(ExecutionEngine, "_raw_object_cache_notify", None),
-        getattr(ExecutionEngine, "_raw_object_cache_getbuffer", None),
+# What LLVM calls, where Python prints an exception and ignores it; and where objects change hands.
+_LATE = {
+    getattr(getattr(owner, name, None), "__code__", None)
+    for owner, names in (
+        (ExecutionEngine, ("_raw_object_cache_notify", "_raw_object_cache_getbuffer")),
+        (ExecutionEngine, ("add_module", "remove_module")),
+        (ffi.ObjectRef, ("close", "detach")),
+        (ffi.OutputString, ("close",)),
+        (linker, ("link_modules",)),
     )
+    for name in names
 }
 
 
@@ -35,13 +40,14 @@ def interrupts_deferred():
 def interrupts_kept():
     """Context of a compilation that loses no interrupt.
 
-    An interrupt is answered at once, or at the end if it comes while LLVM calls Python.
+    An interrupt is answered at once, or at the end if it comes while LLVM calls Python or an object
+    changes hands.
     """
-    return _answered_later(_is_called_by_llvm)
+    return _answered_later(_is_delicate)
 
 
-def _is_called_by_llvm(frame):
-    while frame is not None and frame.f_code not in _CALLED_BY_LLVM:
+def _is_delicate(frame):
+    while frame is not None and frame.f_code not in _LATE:
         frame = frame.f_back
     return frame is not None
 
