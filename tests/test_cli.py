@@ -493,6 +493,8 @@ def test_models_of_crfpp(tmp_path):
     assert run("tag", "-m", tmp_path / "model.txt", text=text).output.strip() == output.strip()
     run("convert", tmp_path / "model.txt", tmp_path / "model.skops")
     assert run("tag", "-m", tmp_path / "model.skops", text=text).output.strip() == output.strip()
+    run("convert", "--to", "crfpp", tmp_path / "model.skops", tmp_path / "again.txt")
+    assert run("tag", "-m", tmp_path / "again.txt", text=text).output.strip() == output.strip()
 
 
 # Errors. ------------------------------------------------------------------------------------------

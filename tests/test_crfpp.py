@@ -1,4 +1,4 @@
-"""Text models of CRF++, against the scores that its format defines, and torn apart."""
+"""Text models of CRF++, against the scores that its format defines, torn apart, and written."""
 
 import pickle
 import tracemalloc
@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
-from skstruct import CRFTagger, TemplateVectorizer, crfpp
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, TemplateVectorizer, crfpp
 
-MACROS = {"%x[0,0]": (0, 0), "%x[-1,0]": (-1, 0), "%x[1,1]": (1, 1), "%x[0,1]": (0, 1)}
+MACROS = {
+    "%x[0,0]": (0, 0),
+    "%x[-1,0]": (-1, 0),
+    "%x[1,0]": (1, 0),
+    "%x[1,1]": (1, 1),
+    "%x[0,1]": (0, 1),
+}
 
 
 def expand(line, sentence, t):
@@ -271,3 +279,101 @@ def test_names_that_could_be_split_in_very_many_ways():
     text = f"version: 100\ncost-factor: 1\nmaxid: 1\nxsize: 1\n\nO\n\n{line}\n\n0 {name}\n\n0.5\n"
     with pytest.raises(ValueError, match="comes from no line"):
         crfpp.read_model(text.encode())
+
+
+# Writing. -----------------------------------------------------------------------------------------
+
+TEXTS_OF_TOKENS = [[("a", "x"), ("b", "y"), ("a", "x")], [("b", "x")], [("c", "y"), ("a", "y")]]
+LABELS_OF_TOKENS = [["O", "B-X", "I-X"], ["B-X"], ["I-X", "O"]]
+
+
+def fitted(tagger, lines):
+    return make_pipeline(TemplateVectorizer(lines), tagger).fit(TEXTS_OF_TOKENS, LABELS_OF_TOKENS)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["U00:%x[0,0]", "U01:%x[-1,0]"],
+        ["U00:%x[0,0]", "U00:%x[0,0]", "U", "B", "B"],
+        ["B07", "U00:%x[0,0]/%x[0,1]", "B01:%x[ 0 , 1 ]"],
+    ],
+)
+@pytest.mark.parametrize(
+    "tagger",
+    [
+        CRFTagger(l2=0.1),
+        CRFTagger(l1=0.1, l2=0, fit_intercept=False),
+        PerceptronTagger(random_state=0),
+        MIRATagger(random_state=0),
+    ],
+    ids=lambda tagger: str(tagger)[:20],
+)
+def test_written_models_have_the_same_marginals(tagger, lines, tmp_path):
+    model = fitted(tagger, lines)
+    crfpp.write_model(model, tmp_path / "model.txt")
+    naive = Naive((tmp_path / "model.txt").read_text("utf-8"))
+    new = [[("a", "new"), ("new", "x"), ("b", "y")], [("c", "x")]]
+    for sentence in [*TEXTS_OF_TOKENS, *new]:
+        (expected,) = model.predict_proba([sentence])
+        order = [naive.labels.index(label) for label in model.classes_]
+        assert_allclose(naive.marginals(sentence)[:, order], expected, atol=1e-9)
+    again = crfpp.read_model(tmp_path / "model.txt")
+    for a, b in zip(again.predict_proba(new), model.predict_proba(new), strict=True):
+        assert_allclose(a, b, atol=1e-12)
+
+
+def test_read_models_are_written_as_they_were(tmp_path):
+    model = crfpp.read_model(text_model(["U00:%x[0,0]", "B"], SENTENCES, LABELS).encode())
+    crfpp.write_model(model, tmp_path / "model.txt")
+    again = crfpp.read_model(tmp_path / "model.txt")
+    assert again[0].template_ == model[0].template_
+    for a, b in zip(again[1]._chain(), model[1]._chain(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_features_without_weights_are_left_out(tmp_path):
+    model = fitted(CRFTagger(l1=0.6, l2=0), ["U00:%x[0,0]", "U01:%x[0,1]"])
+    crfpp.write_model(model, tmp_path / "model.txt")
+    n_used = int(np.any(model[1].coef_, axis=0).sum())
+    again = crfpp.read_model(tmp_path / "model.txt")
+    names = [name for name in again[0].get_feature_names_out() if name[1] in "0"]
+    assert len(names) == n_used < model[0].n_features_
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["U0:%x[0,0|lower]"], r"Template line 1, 'U0:%x\[0,0\|lower\]': CRF\+\+ has only macros"),
+        (["U0:%x[0,0]", 'U1:%t[0,0,"a"]'], "Template line 2, .*CRF.. has only macros"),
+        (["U0:%x[@1,0]"], "CRF.. has only macros"),
+        (["U0:%x[5,0]"], "looks at most 4 tokens ahead and back, not 5"),
+        (["*0:%x[0,0]"], "lines of CRF.. start with U or B"),
+        (["u0:%x[0,0]"], "lines of CRF.. start with U or B"),
+        (["U 0:%x[0,0]"], "does not support blanks"),
+        (["U_BIAS", "U0:%x[0,0]"], "The template makes the feature 'U_BIAS'"),
+    ],
+)
+def test_templates_that_crfpp_does_not_have(lines, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        crfpp.write_model(fitted(CRFTagger(), lines), tmp_path / "model.txt")
+    assert not any(tmp_path.iterdir())
+
+
+def test_models_that_crfpp_does_not_have(tmp_path):
+    path, lines = tmp_path / "model.txt", ["U0:%x[0,0]"]
+    with pytest.raises(ValueError, match="pass a Pipeline of a TemplateVectorizer and a tagger"):
+        crfpp.write_model(fitted(CRFTagger(), lines)[1], path)
+    possible = np.ones((3, 3), dtype=bool)
+    possible[0, 0] = False
+    with pytest.raises(ValueError, match="Fit the tagger without a constraint"):
+        crfpp.write_model(fitted(CRFTagger(constraint=possible), lines), path)
+    tokens = make_pipeline(TemplateVectorizer(lines), CRFTagger())
+    with pytest.raises(ValueError, match="The feature 'U0:New York' has a blank"):
+        crfpp.write_model(tokens.fit([["New York", "is"]], [["B", "O"]]), path)
+    for y, wrong in ([1, 2], "1"), (["a b", "O"], "'a b'"):
+        with pytest.raises(ValueError, match=f"Labels must be strings without blanks .* {wrong}"):
+            crfpp.write_model(tokens.fit([["a", "b"]], [y]), path)
+    with pytest.raises(NotFittedError):
+        crfpp.write_model(make_pipeline(TemplateVectorizer(lines), CRFTagger()), path)
+    assert not any(tmp_path.iterdir())

@@ -12,7 +12,7 @@ __all__ = ["convert"]
 @click.argument("target", type=click.Path(dir_okay=False))
 @click.option(
     "--to",
-    type=click.Choice(["skops", "crfsuite"]),
+    type=click.Choice(["skops", "crfsuite", "crfpp"]),
     help="Format of TARGET; by default crfsuite for names that end in .crfsuite, else skops.",
 )
 def convert(source, target, to):
@@ -20,13 +20,15 @@ def convert(source, target, to):
 
     SOURCE is a model of ``skstruct train``, of CRFsuite, or a text model of CRF++ (crf_learn -t).
     For CRFsuite, the model must be without biases: train it with -p fit_intercept=false. Its
-    attributes are then the names of the features.
+    attributes are then the names of the features. For CRF++, its template must be one of CRF++'s;
+    crf_learn --convert turns the text into a binary model.
 
     \b
     Examples:
       skstruct convert model.txt model.skops
       skstruct convert old.crfsuite new.skops
       skstruct convert chunker.skops chunker.crfsuite
+      skstruct convert --to crfpp chunker.skops chunker.txt
     """
     # Imported here, with all that it needs, so that the help is quick.
     from skstruct.cli.work.models import check_storable, load_model, store_model
@@ -37,6 +39,11 @@ def convert(source, target, to):
         to = "crfsuite" if target.endswith(".crfsuite") else "skops"
     if to == "skops":
         store_model(model, target)
+        return
+    if to == "crfpp":
+        from skstruct.crfpp.writing import write_model
+
+        write_model(model.as_estimator(), target)
         return
     from skstruct.crfsuite.model import write_model
 

@@ -1,34 +1,24 @@
-"""Models of CRF++: reads the text files that ``crf_learn -t`` writes."""
+"""Models of CRF++, read into a pipeline."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skstruct import kernels
+from skstruct.crfpp.text import damaged, parse_model, require
 from skstruct.crfsuite.model import read_bytes
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.vectorizers import fitted_vectorizer
+from skstruct.utils.public_paths import set_module
 
 __all__ = ["read_model"]
 
 
-class _TextModel(NamedTuple):
-    """Content of a model file."""
-
-    factor: float  # for all weights
-    n_columns: int
-    labels: list
-    lines: list  # of the template
-    places: dict  # position of each feature's first weight
-    weights: np.ndarray
-
-
+@set_module("skstruct.crfpp")
 def read_model(source, *, encoding="utf-8"):
     """Read a text model of CRF++ into a pipeline with the same predictions.
 
@@ -94,7 +84,7 @@ def read_model(source, *, encoding="utf-8"):
         raise ValueError(
             f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
         ) from None
-    model = _parse(text)
+    model = parse_model(text)
     templates = parse_template(model.lines)
     unigrams, observed = _sorts_of_features(model, templates)
     features = _learnt(model.lines, unigrams)
@@ -107,7 +97,7 @@ def read_model(source, *, encoding="utf-8"):
 def _sorts_of_features(model, templates):
     """Names of the features of tokens, and of those of transitions."""
     unigrams = [name for name in model.places if name[0] == "U"]
-    _check(unigrams, "it has no features of tokens")
+    require(unigrams, "it has no features of tokens")
     pairs = {t.literals[0] for t in templates if t.kind == "B" and not t.macros}
     conditioned = group_literals(templates, of_transitions=True)
     observed = [
@@ -125,64 +115,7 @@ def _learnt(lines, names, *, of_transitions=False):
     try:
         return LearntFeatures.from_names(lines, names, of_transitions=of_transitions)
     except ValueError as error:
-        raise _damaged(error) from None
-
-
-def _check(holds, complaint):
-    if not holds:
-        raise _damaged(complaint)
-
-
-def _damaged(complaint):
-    return ValueError(f"This is not an intact text model of CRF++: {complaint}.")
-
-
-def _parse(text):
-    """Split a file into its sections, which end with blank lines."""
-    # Not splitlines: names may contain characters that it takes as the end of a line.
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    sections, start = [], 0
-    for what in ("header", "labels", "template", "features"):
-        _check("" in lines[start:], f"it ends before the end of the {what}")
-        end = lines.index("", start)
-        sections.append(lines[start:end])
-        start = end + 1
-    header, labels, template, features = sections
-    values = dict(line.partition(": ")[::2] for line in header)
-    n_weights = _number(values.get("maxid"), int, "maxid")
-    found = len(lines) - start
-    _check(found == n_weights, f"it has {found} weights, but maxid in its header is {n_weights}")
-    weights = np.array([_number(line, float, "a weight") for line in lines[start:]], np.float64)
-    factor = _number(values.get("cost-factor"), float, "cost-factor")
-    n_columns = _number(values.get("xsize"), int, "xsize")
-    finite = np.isfinite(weights).all() and np.isfinite(factor)
-    _check(finite, "a weight or the cost-factor is NaN or infinite")
-    _check(labels and len(set(labels)) == len(labels), "it has no labels, or lists a label twice")
-    _check(n_columns >= 1, f"xsize in its header is {n_columns}, but must be at least 1")
-    places = _read_features(features, len(labels), n_weights)
-    return _TextModel(factor, n_columns, labels, template, places, weights)
-
-
-def _number(text, kind, what):
-    try:
-        return kind(text)
-    except (TypeError, ValueError):
-        _check(False, f"{what} is {text!r}, which is not a valid {kind.__name__}")
-
-
-def _read_features(lines, n_labels, n_weights):
-    """Position of each feature's first weight, checked to account for all weights."""
-    places, end = {}, 0
-    for line in lines:
-        place, _, name = line.partition(" ")
-        _check(name not in places, f"the feature {name!r} is listed twice")
-        _check(name[:1] in ("U", "B"), f"{line!r} is not a feature of the kind U or B")
-        places[name] = _number(place, int, f"the place of {name!r}")
-    for name, place in sorted(places.items(), key=lambda item: item[1]):
-        _check(place == end, f"the weights of {name!r} start at {place} instead of {end}")
-        end += n_labels if name[0] == "U" else n_labels**2
-    _check(end == n_weights, f"the features have {end} weights, but the file has {n_weights}")
-    return places
+        raise damaged(error) from None
 
 
 def _make_tagger(model, templates, unigrams, observed):
