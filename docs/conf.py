@@ -11,7 +11,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 import skstruct
-from skstruct.datasets import fetch_conll2000, fetch_ocr_letters
+from skstruct.datasets import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
 from skstruct.solvers.registry import SOLVERS, support_table
 
 # The folder's own extensions.
@@ -82,6 +82,8 @@ def corpus_is_on_disk():
         for subset in ("train", "test"):
             fetch_conll2000(subset=subset, download_if_missing=False)
             fetch_ocr_letters(subset=subset, download_if_missing=False)
+        for subset in ("train", "testb"):
+            fetch_conll2002(subset=subset, download_if_missing=False)
     except OSError:
         return False
     return True
@@ -89,11 +91,12 @@ def corpus_is_on_disk():
 
 # In the order of the gallery.
 SECTIONS = ("first_steps", "corpora", "tuning", "labels", "seeing", "reranking", "scale")
+NEED_CORPORA = "chunking|handwritten|spanish|word_segmentation"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "subsection_order": [f"../examples/{name}" for name in SECTIONS],
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_" if corpus_is_on_disk() else r"/plot_(?!chunking|handwritten)",
+    "filename_pattern": r"/plot_" if corpus_is_on_disk() else rf"/plot_(?!{NEED_CORPORA})",
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
@@ -105,6 +108,7 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "default_thumb_file": str(Path(__file__).parent / "_static" / "thumbnail.png"),
     "write_computation_times": False,
+    "parallel": 2,
 }
 
 html_theme = "pydata_sphinx_theme"
