@@ -1,3 +1,4 @@
+from .conll import read_conll
 from .tagger import DaskTagger
 
-__all__ = ["DaskTagger"]
+__all__ = ["DaskTagger", "read_conll"]

@@ -1,0 +1,327 @@
+"""`read_conll`: column files as partitions, a file or a block of one each."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from copy import copy
+from itertools import chain, pairwise, repeat
+from numbers import Integral
+
+from skstruct.datasets.conll import iter_conll
+from skstruct.datasets.conll import read_conll as read_columns
+from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks
+from skstruct.utils.messages import short_repr
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["read_conll"]
+
+_PIECE = 1 << 16
+# A line end that follows another one. What follows a "\r" says whether it is whole.
+_empty_lines = re.compile(rb"(?<=[\r\n])\r\n?|(?<=\n)\n").finditer
+# The longest such line end, and what is before it.
+_CONTEXT = 3
+
+
+@set_module("skstruct.dask")
+def read_conll(
+    urlpath,
+    *,
+    columns=None,
+    label=-1,
+    encoding="utf-8",
+    separator=None,
+    comment=None,
+    skip_docstart=True,
+    blocksize=None,
+    compression="infer",
+    storage_options=None,
+):
+    r"""Read column files on the workers, a partition for each file or block of a file.
+
+    Reads what :func:`skstruct.datasets.read_conll` reads, when a worker needs it. The files may be
+    wherever `fsspec` finds them: on a disk that all workers have, in a bucket or in HDFS.
+
+    Parameters
+    ----------
+    urlpath : str, path-like, or list of these
+        Paths or addresses such as ``"s3://bucket/part-*.conll"``, which may be globs.
+    columns, label, encoding, separator, comment, skip_docstart : object
+        As in :func:`skstruct.datasets.read_conll`.
+    blocksize : int or str, default=None
+        Least size of a block in bytes, or a text such as ``"64MB"``. Larger files are cut into
+        blocks of about equal size, each a partition, at the next empty line: no sequence is cut.
+        By default, each file is a partition. Compressed files cannot be cut.
+    compression : str or None, default="infer"
+        Compression that `fsspec` knows, by default that of the suffix. Gzipped files are recognised
+        by their content.
+    storage_options : dict, default=None
+        What the file system needs besides the address, such as credentials.
+
+    Returns
+    -------
+    X : list of Delayed
+        For each partition the sequences, a list of lists of tokens.
+    y : list of Delayed, or None
+        Their labels. None if `label` is None.
+
+    Raises
+    ------
+    ImportError
+        If dask is missing.
+    ValueError
+        If `blocksize` is invalid, or is given for a compressed file or for an encoding whose line
+        ends are not single bytes. When partitions are computed: as in
+        :func:`skstruct.datasets.read_conll`, with the name of the file and the number of the line
+        in it.
+    OSError
+        If a glob matches no file, or a file cannot be opened; that may be when partitions are
+        computed.
+
+    See Also
+    --------
+    skstruct.datasets.read_conll : Read one file in this process.
+    DaskTagger : Learns from the partitions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dask
+    >>> from skstruct.dask import read_conll
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, word in [("1.conll", "sleeps"), ("2.conll", "wakes")]:
+    ...         _ = (Path(folder) / name).write_text(f"He B-NP\n{word} B-VP\n")
+    ...     X, y = read_conll(f"{folder}/*.conll")
+    ...     dask.compute(*X)
+    ([['He', 'sleeps']], [['He', 'wakes']])
+    >>> len(y)
+    2
+    """
+    delayed, OpenFile, find, parse_bytes = _load()
+    if isinstance(blocksize, str):
+        blocksize = parse_bytes(blocksize)
+    if blocksize is not None:
+        _check_blocksize(blocksize, encoding)
+    fs, _, paths = find(urlpath, mode="rb", storage_options=dict(storage_options or {}))
+    if not paths:
+        raise FileNotFoundError(f"{short_repr(urlpath)} matches no file.")
+    parameters = {
+        "columns": columns,
+        "label": label,
+        "encoding": encoding,
+        "separator": separator,
+        "comment": comment,
+        "skip_docstart": skip_docstart,
+    }
+    parts = []
+    for path in paths:
+        packed = OpenFile(fs, path, compression=compression).compression
+        # Gzipped files are unpacked by the reader, which names the file if it is damaged.
+        file = OpenFile(fs, path, compression=None if packed == "gzip" else packed)
+        if blocksize is None:
+            parts.append(delayed(_read_file, nout=2)(file, parameters))
+        else:
+            if packed is not None:
+                raise _packed(file)
+            bounds = _block_bounds(_size(file), blocksize)
+            parts += [
+                delayed(_read_block, nout=2)(file, places, bounds[-1], parameters)
+                for places in pairwise(bounds)
+            ]
+    X, y = zip(*parts, strict=True)
+    return list(X), None if label is None else list(y)
+
+
+def _load():
+    """What is needed of dask and fsspec."""
+    try:
+        from dask.delayed import delayed
+        from dask.utils import parse_bytes
+        from fsspec.core import OpenFile, get_fs_token_paths
+    except ImportError:
+        raise ImportError(
+            'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
+        ) from None
+    return delayed, OpenFile, get_fs_token_paths, parse_bytes
+
+
+def _check_blocksize(blocksize, encoding):
+    if not (isinstance(blocksize, Integral) and blocksize >= 1):
+        raise ValueError(
+            "blocksize must be None, a positive integer or a text such as '64MB', got "
+            f"{short_repr(blocksize)}."
+        )
+    if not "\n\n".encode(encoding).endswith(b"\n\n"):
+        raise ValueError(
+            f"Files in {encoding} cannot be cut into blocks, because their line ends are not "
+            "single bytes. Leave blocksize out."
+        )
+
+
+def _packed(file):
+    return ValueError(
+        f"{_name(file)}: a compressed file cannot be cut into blocks. Leave blocksize out."
+    )
+
+
+def _size(file):
+    size = file.fs.info(file.path)["size"]
+    if size is None:
+        raise ValueError(
+            f"{_name(file)}: its file system does not tell the size of the file, so it cannot be "
+            "cut into blocks. Leave blocksize out."
+        )
+    return size
+
+
+def _block_bounds(size, blocksize):
+    """Where blocks of about equal size, of `blocksize` or more, begin and end."""
+    n_blocks = max(1, size // blocksize)
+    return [size * number // n_blocks for number in range(n_blocks + 1)]
+
+
+def _name(file):
+    """Path of a local file, address of any other."""
+    from fsspec.implementations.local import LocalFileSystem
+
+    return file.path if isinstance(file.fs, LocalFileSystem) else file.full_name
+
+
+class _Pieces:
+    """Pieces of bytes as a file object with a name."""
+
+    def __init__(self, name, pieces):
+        self.name = name
+        self._pieces = filter(None, pieces)
+
+    def read(self, size):
+        return next(self._pieces, b"")
+
+
+def _read_file(file, parameters):
+    """Tokens and labels of a file."""
+    # A copy, because threads of a worker may share the object.
+    with copy(file) as opened:
+        return read_columns(_Pieces(_name(file), _pieces(opened)), **parameters)
+
+
+def _read_block(file, places, size, parameters):
+    """Tokens and labels of what is between two cuts of a file.
+
+    Parameters
+    ----------
+    file : OpenFile
+    places : (int, int)
+        Bytes from which on the cuts are sought.
+    size : int
+        Bytes of the file.
+    parameters : dict
+        For the reader.
+    """
+    name = _name(file)
+    with copy(file) as opened:
+        if opened.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+            raise _packed(file)
+        start, stop = (_next_cut(opened, byte, size) for byte in places)
+        if start == stop > 0:
+            return [], None if parameters["label"] is None else []
+        head = _first_sequence(opened, name, parameters)
+        read = _read_first if start == 0 else _read_later
+        return read(opened, name, start, stop, head, parameters)
+
+
+# The first line of a file fixes the number of columns, and which of them counts from the end. So
+# every block is read together with the first sequence of its file. That comes last in the first
+# block, whose lines are then numbered as in the file.
+
+
+def _read_first(opened, name, start, stop, head, parameters):
+    pieces = chain(_pieces(opened, start, stop), [b"\n\n", _encoded(head, parameters)])
+    tokens, labels = read_columns(_Pieces(name, pieces), **parameters)
+    return tokens[:-1], labels and labels[:-1]
+
+
+def _read_later(opened, name, start, stop, head, parameters):
+    text = _encoded(head, parameters)
+    try:
+        pieces = chain([text, b"\n"], _pieces(opened, start, stop))
+        tokens, labels = read_columns(_Pieces(name, pieces), **parameters)
+    except ValueError:
+        # Again, after as many lines as there are in the file, so that the error counts them.
+        n_lines = _count_lines(opened, start, parameters["encoding"])
+        before = [text] if n_lines >= len(head) else []
+        more = _newlines(n_lines - len(head) if before else n_lines)
+        pieces = chain(before, more, _pieces(opened, start, stop))
+        read_columns(_Pieces(name, pieces), **parameters)
+        raise
+    return tokens[1:], labels and labels[1:]
+
+
+def _encoded(lines, parameters):
+    encoding = codecs.lookup(parameters["encoding"]).name
+    # In the middle of a file, a byte order mark would be a character.
+    encoding = "utf-8" if encoding == "utf-8-sig" else encoding
+    return "\n".join([*lines, ""]).encode(encoding)
+
+
+def _pieces(opened, start=0, stop=float("inf")):
+    """Pieces of an open file between two bytes."""
+    opened.seek(start)
+    while start < stop:
+        piece = opened.read(int(min(_PIECE, stop - start)))
+        if not piece:
+            return
+        start += len(piece)
+        yield piece
+
+
+def _next_cut(opened, byte, size):
+    """The first place from a byte on that follows an empty line, else the end of the file.
+
+    It depends on nothing but the file, so neighbouring blocks agree about it.
+    """
+    if byte in (0, size):
+        return byte
+    start, text = max(byte - _CONTEXT, 0), b""
+    for piece in chain(_pieces(opened, start), [b""]):
+        text += piece
+        for match in _empty_lines(text):
+            whole = match.end() < len(text) or not piece
+            if whole and start + match.end() >= byte:
+                return start + match.end()
+        kept = text[-_CONTEXT:]
+        start, text = start + len(text) - len(kept), kept
+    return size
+
+
+def _first_sequence(opened, name, parameters):
+    """Lines of a file up to the end of its first sequence."""
+    lines = []
+
+    def noted(blocks):
+        for line in chain.from_iterable(blocks):
+            lines.append(line)
+            yield line
+
+    try:
+        source = _Pieces(name, _pieces(opened))
+        with open_line_blocks(source, parameters["encoding"]) as (_, blocks):
+            next(iter_conll(noted(blocks), **parameters))
+    except ValueError:
+        # The same error, with the name of the file.
+        read_columns(_Pieces(name, _pieces(opened)), **parameters)
+        raise
+    return lines
+
+
+def _count_lines(opened, stop, encoding):
+    """Number of lines before a byte at which a line begins."""
+    with open_line_blocks(_Pieces("", _pieces(opened, 0, stop)), encoding) as (_, blocks):
+        return sum(map(len, blocks)) - 1
+
+
+def _newlines(n):
+    """Pieces of so many empty lines."""
+    n_full, n_more = divmod(n, _PIECE)
+    return chain(repeat(b"\n" * _PIECE, n_full), [b"\n" * n_more])

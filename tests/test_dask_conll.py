@@ -1,0 +1,208 @@
+"""Column files as partitions: the same as in one process, wherever a file is cut."""
+
+import bz2
+import gzip
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from skstruct import HashingTemplateVectorizer, PerceptronTagger, datasets
+from skstruct.dask import DaskTagger, read_conll
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+fsspec = pytest.importorskip("fsspec")
+
+TEXT = (
+    "# first\n-DOCSTART- X O\n\nHe PRP B-NP\nsleeps VBZ B-VP\n\n\n# more\nYes UH O\r\n\r\n"
+    "Été NN B-NP\n-DOCSTART- X O\n\nIt PRP B-NP\n\n\n"
+)
+
+
+def read_all(path, **options):
+    """Lists of the partitions' sequences and labels, computed one after the other."""
+    X, y = read_conll(path, **options)
+    parts = [dask.compute(*part, scheduler="synchronous") for part in zip(X, y, strict=True)]
+    return tuple(map(list, zip(*parts, strict=True)))
+
+
+def together(parts):
+    X, y = parts
+    return list(chain.from_iterable(X)), list(chain.from_iterable(y))
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "corpus.conll"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["conll", "conll.gz", "conll.bz2"])
+def test_files_are_partitions(tmp_path, suffix):
+    pack = {"conll": bytes, "conll.gz": gzip.compress, "conll.bz2": bz2.compress}[suffix]
+    paths = [tmp_path / f"{number}.{suffix}" for number in (2, 0, 1)]
+    for path in paths:
+        text = TEXT.replace("He", path.name[0])
+        path.write_bytes(pack(text.encode()))
+    plain = [TEXT.replace("He", path.name[0]).splitlines() for path in paths]
+    expected = [datasets.read_conll(lines, comment="#") for lines in plain]
+    X, y = read_all([str(path) for path in paths], comment="#")
+    assert list(zip(X, y, strict=True)) == expected
+    # A glob sorts them.
+    X, y = read_all(f"{tmp_path}/*.{suffix}", comment="#")
+    assert list(zip(X, y, strict=True)) == [expected[1], expected[2], expected[0]]
+
+
+def test_a_gzipped_file_need_not_say_so(tmp_path):
+    path = tmp_path / "corpus"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert read_all(path, comment="#") == tuple(
+        [part] for part in datasets.read_conll(path, comment="#")
+    )
+    with pytest.raises(ValueError, match="corpus: a compressed file cannot be cut"):
+        read_all(path, comment="#", blocksize=10)
+    path.write_bytes(path.read_bytes()[:-9])
+    for compression in ("infer", "gzip"):
+        with pytest.raises(ValueError, match=f"{path}: the gzip data is truncated"):
+            read_all(path, comment="#", compression=compression)
+
+
+@pytest.mark.parametrize("blocksize", [*range(1, 40), 10**6, "20 B", "1 MB"])
+def test_blocks_of_any_size(path, blocksize):
+    expected = datasets.read_conll(path, comment="#")
+    assert together(read_all(path, comment="#", blocksize=blocksize)) == expected
+
+
+def result_or_error(read):
+    try:
+        return read()
+    except ValueError as error:
+        return str(error)
+
+
+@given(st.data())
+def test_blocks_of_any_text(tmp_path_factory, data):
+    """Line ends of any kind, blanks, comments, boundaries, a byte order mark."""
+    line = st.sampled_from(["a x", "b y", "é z", "\ufeffa x", "-DOCSTART- x", "# c", "", "", " "])
+    end = st.sampled_from(["\n", "\r\n", "\r"])
+    lines = data.draw(st.lists(st.tuples(line, end), min_size=1, max_size=20))
+    encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig"]))
+    mark = data.draw(st.sampled_from(["", "\ufeff"]))
+    path = tmp_path_factory.mktemp("blocks") / "corpus"
+    content = (mark + "".join(map("".join, lines))).encode(encoding)
+    path.write_bytes(content)
+    options = {
+        "encoding": encoding,
+        "comment": data.draw(st.sampled_from([None, "#", " "])),
+        "label": data.draw(st.sampled_from([-1, 1])),
+        "skip_docstart": data.draw(st.booleans()),
+    }
+    blocksize = data.draw(st.integers(1, len(content)))
+    expected = result_or_error(lambda: datasets.read_conll(path, **options))
+    found = result_or_error(lambda: together(read_all(path, blocksize=blocksize, **options)))
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"too MANY columns B-NP\n", b"few O\n", b"caf\xe9 NN O\n"],
+    ids=["too many columns", "too few", "not in the encoding"],
+)
+@pytest.mark.parametrize("blocksize", [1, 7, 30, None])
+def test_errors_name_file_and_line(path, bad, blocksize):
+    content = path.read_bytes()
+    for place in (content.index(b"sleeps"), content.index(b"Yes"), len(content)):
+        path.write_bytes(content[:place] + bad + content[place:])
+        with pytest.raises(ValueError, match=rf"^{path}, line \d+: ") as expected:
+            datasets.read_conll(path, comment="#")
+        with pytest.raises(ValueError, match=r"line") as raised:
+            read_all(path, comment="#", blocksize=blocksize)
+        assert str(raised.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("blocksize", [None, 1])
+@pytest.mark.parametrize("text", ["", "\n\n\n", "# no\n\n# tokens\n"])
+def test_a_file_without_tokens(path, text, blocksize):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"^{path}: the file has no tokens$"):
+        read_all(path, comment="#", blocksize=blocksize)
+
+
+def test_columns_that_do_not_exist(path):
+    with pytest.raises(ValueError, match=rf"^{path}, line 4: 3 columns, so label=3 does not exist"):
+        read_all(path, comment="#", label=3, blocksize=20)
+
+
+def test_unlabelled_files(path):
+    X, y = read_conll(path, comment="#", label=None, columns=0, blocksize=9)
+    assert y is None
+    expected, _ = datasets.read_conll(path, comment="#", label=None, columns=0)
+    (parts,) = dask.compute(X, scheduler="synchronous")
+    assert list(chain.from_iterable(parts)) == expected
+
+
+def test_any_file_system():
+    memory = fsspec.filesystem("memory")
+    with memory.open("/corpora/bad.conll", "wb") as file:
+        file.write(TEXT.encode() + b"x\n")
+    with memory.open("/corpora/good.conll", "wb") as file:
+        file.write(TEXT.encode())
+    expected = datasets.read_conll(TEXT.splitlines(), comment="#")
+    for blocksize in (None, 11):
+        parts = read_all("memory://corpora/good.*", comment="#", blocksize=blocksize)
+        assert together(parts) == expected
+        with pytest.raises(ValueError, match=r"^memory://.*bad\.conll, line 17: 1 column, but"):
+            read_all("memory:///corpora/bad.conll", comment="#", blocksize=blocksize)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blocksize": 0}, "blocksize must be None, a positive integer or a text .* got 0"),
+        ({"blocksize": 2.5}, "blocksize must be .* got 2.5"),
+        ({"blocksize": 10, "encoding": "utf-16-be"}, "Files in utf-16-be cannot be cut"),
+        ({"blocksize": 10, "compression": "bz2"}, "corpus.conll: a compressed file cannot be cut"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(path, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(path, **options)
+
+
+def test_a_glob_without_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"\*\.conll' matches no file"):
+        read_conll(f"{tmp_path}/*.conll")
+
+
+def test_a_cluster_learns_from_files(tmp_path):
+    """The partitions of the same data as lists give the same bits; an error names both places."""
+    X, y = datasets.load_addresses(return_X_y=True)
+    X, y = X[:60], y[:60]
+    datasets.write_conll(tmp_path / "a.conll", X[:40], y[:40])
+    datasets.write_conll(tmp_path / "b.conll", X[40:], y[40:])
+    blocksize = (tmp_path / "a.conll").stat().st_size // 2
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        parts = read_conll(f"{tmp_path}/*.conll", blocksize=blocksize)
+        vectorizer = HashingTemplateVectorizer(["U0:%x[0,0]", "U1:%x[-1,0]"], n_features=2**12)
+        tagger = DaskTagger(
+            PerceptronTagger(max_iter=3, tol=None, random_state=0), vectorizer=vectorizer
+        )
+        learnt = tagger.fit(*parts).estimator_
+        found = dask.compute(*parts)
+        assert len(parts[0]) == 3
+        assert [len(part) for part in found[0]] == [len(part) for part in found[1]]
+        assert list(chain.from_iterable(found[0])) == X
+        lists = [[dask.delayed(part, traverse=False) for part in column] for column in found]
+        expected = tagger.fit(*lists).estimator_
+        assert_array_equal(learnt.coef_, expected.coef_)
+        assert_array_equal(learnt.transition_, expected.transition_)
+        with (tmp_path / "b.conll").open("a") as file:
+            file.write("\nno label here\n")
+        with pytest.raises(ValueError, match=r"b\.conll, line \d+: 3 columns") as raised:
+            tagger.fit(*read_conll(f"{tmp_path}/*.conll"))
+        assert "This happened in partition 1." in raised.value.__notes__
