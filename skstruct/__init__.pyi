@@ -1,4 +1,4 @@
-from . import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection
+from . import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
 from .ahead.warm import warm
 from .compiled.versions import show_versions
 from .features.dicts import SequenceVectorizer
@@ -49,6 +49,7 @@ __all__ = [
     "metrics",
     "model_selection",
     "show_versions",
+    "streams",
     "warm",
 ]
 

@@ -40,6 +40,7 @@ FLOORS = [
     {"online": 400},
     {"taggers": 400},
     {"rerankers": 400},
+    {"streams": 400},
     {"crfsuite": 410},
     {"crfpp": 400},
     {"dask": 350},

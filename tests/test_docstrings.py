@@ -13,7 +13,16 @@ from importlib.util import find_spec
 import pytest
 from _pytest.doctest import _get_checker, get_optionflags
 
-ROOMS = ("crfpp", "crfsuite", "datasets", "features", "inspection", "metrics", "templates")
+ROOMS = (
+    "crfpp",
+    "crfsuite",
+    "datasets",
+    "features",
+    "inspection",
+    "metrics",
+    "streams",
+    "templates",
+)
 if find_spec("distributed"):
     ROOMS += ("dask",)
 PACKAGES = ("", *(f".{room}" for room in ROOMS))

@@ -1,20 +1,29 @@
 """Recipes of the guide with packages that skstruct does not need: run where these are installed."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skstruct import CRFTagger, TemplateVectorizer
+from skstruct import (
+    CRFTagger,
+    HashingTemplateVectorizer,
+    PerceptronTagger,
+    TemplateVectorizer,
+)
 from skstruct.datasets import (
+    iter_conll,
     labels_to_spans,
     load_addresses,
     read_annotations,
     spans_to_labels,
     write_annotations,
+    write_conll,
 )
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer
+from skstruct.streams import fit_stream, iter_batches
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 
@@ -40,6 +49,63 @@ def test_optuna():
     assert len(names["study"].trials) == 2
     assert best.params.keys() == {"l2", "min_freq"}
     assert 0 < best.value <= 1
+
+
+@pytest.fixture
+def stream(tmp_path, monkeypatch):
+    """Names that the recipes for streams use, with files, and what they are to yield."""
+    pairs = [([f"w{i}", "x"], ["O", "B-X"]) for i in range(30)]
+    for number in range(3):
+        part = slice(10 * number, 10 * number + 10)
+        write_conll(tmp_path / f"{number}.conll", *zip(*pairs[part], strict=True))
+    rows = [{"tokens": X, "labels": y, "ner_tags": [0, 1]} for X, y in pairs]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "rows.jsonl").write_text(lines, encoding="utf-8")
+    names = {"folder": tmp_path, "iter_batches": iter_batches, "iter_conll": iter_conll}
+    return {**names, "path": tmp_path / "rows.jsonl", "names": ["O", "B-X"]}, rows
+
+
+def check_stream(names, rows):
+    """Each epoch has all sequences, in an order of its own, which it has again when it is run."""
+    expected = sorted((row["tokens"], row["labels"]) for row in rows)
+    orders = []
+    for epoch in (1, 2, 1):
+        found = [pair for X, y in names["batches"](epoch) for pair in zip(X, y, strict=True)]
+        assert sorted(found) == expected
+        orders.append(found)
+    assert orders[0] == orders[2] != orders[1]
+
+
+@pytest.mark.parametrize("marker", [".permutation(", "import json"])
+def test_streams_of_files(stream, marker):
+    names, rows = stream
+    exec(recipe("streams.rst", marker), names)
+    check_stream(names, rows)
+
+
+def test_a_stream_of_parquet(stream, tmp_path):
+    arrow, parquet = (pytest.importorskip(f"pyarrow{name}") for name in ("", ".parquet"))
+    names, rows = stream
+    names["path"] = tmp_path / "rows.parquet"
+    parquet.write_table(arrow.Table.from_pylist(rows), names["path"])
+    exec(recipe("streams.rst", "pyarrow"), names)
+    check_stream(names, rows)
+
+
+def test_a_stream_of_hugging_face(stream, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    pytest.importorskip("datasets")
+    names, rows = stream
+    names["files"] = str(names["path"])
+    exec(recipe("streams.rst", "load_dataset"), names)
+    check_stream(names, rows)
+    tagger = fit_stream(
+        PerceptronTagger(random_state=0),
+        names["batches"],
+        vectorizer=HashingTemplateVectorizer("U:%x[0,0]", n_features=100),
+    )
+    assert tagger.classes_.tolist() == ["B-X", "O"]
 
 
 def test_spacy():

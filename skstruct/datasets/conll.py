@@ -11,7 +11,7 @@ from skstruct.utils.garbage import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["TokenLines", "iter_conll", "parsed_lines", "read_conll"]
+__all__ = ["TokenLines", "batched", "iter_conll", "parsed_lines", "read_conll"]
 
 # Distinct lines whose tokens a stream caches: in text, most lines repeat early ones.
 _REMEMBERED = 1 << 16
@@ -188,10 +188,23 @@ def iter_conll(
         skip_docstart=skip_docstart,
         remembered=_REMEMBERED,
     )
-    return sequences if batch_size is None else _batched(sequences, batch_size, label is not None)
+    return sequences if batch_size is None else batched(sequences, batch_size, label is not None)
 
 
-def _batched(sequences, batch_size, labelled):
+def batched(sequences, batch_size, labelled=True):
+    """Yield lists of the tokens and of the labels of so many sequences.
+
+    Parameters
+    ----------
+    sequences : iterator of (tokens, labels)
+    batch_size : int
+    labelled : bool, default=True
+        With False, None takes the place of the labels.
+
+    Yields
+    ------
+    X, y : list
+    """
     while batch := list(islice(sequences, batch_size)):
         tokens, labels = map(list, zip(*batch, strict=True))
         yield tokens, labels if labelled else None

@@ -10,11 +10,17 @@ __all__ = ["History"]
 
 
 class History:
-    """Equally long lists of numbers, one entry an epoch, with the seconds since the start."""
+    """Equally long lists of numbers, one entry an epoch, with the seconds since the start.
 
-    def __init__(self):
-        self._start = perf_counter()
-        self._columns = {}
+    Parameters
+    ----------
+    earlier : dict of ndarray, default=None
+        What `arrays` returned of a history that this one goes on with.
+    """
+
+    def __init__(self, earlier=None):
+        self._columns = {name: values.tolist() for name, values in (earlier or {}).items()}
+        self._start = perf_counter() - self._columns.get("time", [0.0])[-1]
 
     def add(self, *, epoch, **values):
         """Add an entry for an epoch."""

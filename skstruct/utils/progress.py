@@ -30,11 +30,13 @@ class Progress:
         Tasks that callbacks are told of.
     max_iter : int, default=None
         Most epochs that there can be; None where that is unknown.
+    verbose : int, default=None
+        In place of that of the estimator.
     """
 
-    def __init__(self, estimator, tasks=None, max_iter=None):
+    def __init__(self, estimator, tasks=None, max_iter=None, verbose=None):
         self._name = type(estimator).__name__
-        self._verbose = int(getattr(estimator, "verbose", 0))
+        self._verbose = int(getattr(estimator, "verbose", 0) if verbose is None else verbose)
         self._tol = getattr(estimator, "tol", None)
         self._max_iter = max_iter
         self._tasks = tasks

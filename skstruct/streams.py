@@ -1,0 +1,390 @@
+"""Learning from a stream, for any number of epochs: rounds of batches, early stopping, checkpoints.
+
+``partial_fit`` of a tagger learns a batch. `fit_stream` is the loop around it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from itertools import chain, islice
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skstruct.datasets.conll import batched
+from skstruct.solvers.watcher import Patience
+from skstruct.taggers.partial_fit import PartialFitMixin
+from skstruct.utils.files import replaced
+from skstruct.utils.history import History
+from skstruct.utils.messages import compiling_announced, short_repr
+from skstruct.utils.progress import Progress
+from skstruct.utils.public_paths import set_module
+
+__all__ = ["fit_stream", "iter_batches"]
+
+_CHECKPOINT = "skstruct_stream"
+
+
+@set_module("skstruct.streams")
+def iter_batches(sequences, batch_size=1000, *, block_size=None, random_state=None):
+    """Gather sequences into batches, shuffled by blocks.
+
+    Parameters
+    ----------
+    sequences : iterable of (tokens, labels)
+        Pairs, such as :func:`skstruct.datasets.iter_conll` yields.
+    batch_size : int, default=1000
+        Sequences in a batch; the last one may have fewer.
+    block_size : int, default=None
+        Sequences to shuffle at a time; these are held in memory. By default, the order stays.
+    random_state : int, RandomState instance or None, default=None
+        Source of the order within the blocks.
+
+    Yields
+    ------
+    X, y : list
+        Tokens and labels of a batch.
+
+    Raises
+    ------
+    ValueError
+        If `batch_size` or `block_size` is not a positive integer.
+
+    See Also
+    --------
+    fit_stream : Learn from batches.
+
+    Examples
+    --------
+    >>> from skstruct.streams import iter_batches
+    >>> sequences = [([f"word{i}"], ["O"]) for i in range(5)]
+    >>> [X for X, y in iter_batches(sequences, 2, block_size=4, random_state=0)]
+    [[['word2'], ['word3']], [['word1'], ['word0']], [['word4']]]
+    """
+    _check_count("batch_size", batch_size)
+    _check_count("block_size", block_size, none=True)
+    sequences = iter(sequences)
+    if block_size is not None:
+        sequences = _shuffled(sequences, block_size, check_random_state(random_state))
+    return batched(sequences, batch_size)
+
+
+def _shuffled(items, block_size, random_state):
+    while block := list(islice(items, block_size)):
+        for i in random_state.permutation(len(block)).tolist():
+            yield block[i]
+
+
+@set_module("skstruct.streams")
+def fit_stream(
+    estimator,
+    batches,
+    *,
+    vectorizer=None,
+    classes=None,
+    n_epochs=1,
+    round_size=None,
+    X_val=None,
+    y_val=None,
+    scoring=None,
+    patience=None,
+    checkpoint=None,
+    verbose=0,
+):
+    """Learn from batches by ``partial_fit``, for several epochs.
+
+    The batches of an epoch are learnt in rounds. After each round the validation set is scored, if
+    there is one, a checkpoint is stored, and a line is printed. An error or an interrupt leaves the
+    estimator as it was after the last whole batch.
+
+    Parameters
+    ----------
+    estimator : tagger
+        One with ``partial_fit``, which learns in place: `PerceptronTagger`, `MIRATagger`,
+        `SAPOTagger`, `AROWTagger` or ``CRFTagger(solver="sgd")``. If it has been fitted, it goes on
+        from there. Its `max_iter`, `tol` and `early_stopping` have no effect.
+    batches : callable
+        ``batches(epoch)`` returns an iterable of ``(X, y)``, the batches of an epoch in their
+        order; epochs count from 1.
+    vectorizer : vectoriser, default=None
+        What turns the X of a batch into numbers: a `HashingTemplateVectorizer`, or any other one
+        that is fitted. With None the estimator gets X as it is.
+    classes : array-like of shape (n_classes,), default=None
+        All labels. Needed for a new estimator, unless the first batch has them all.
+    n_epochs : int, default=1
+        Most epochs.
+    round_size : int, default=None
+        Batches in a round. By default, a round is an epoch.
+    X_val, y_val : sequences of tokens and of labels, default=None
+        Validation set, which stays in memory.
+    scoring : str or callable, default=None
+        Score on the validation set, ``scoring(estimator, X, y)``, such as
+        :func:`skstruct.metrics.chunk_f1_scorer`. By default, the token accuracy.
+    patience : int, default=None
+        Rounds without a better score after which to stop. The estimator then returns to its state
+        after the round with the best score, of which a copy is kept, and does so as well if the
+        epochs are over before. With None the last state is kept.
+    checkpoint : str or path-like, default=None
+        File in the format of skops, written after each round. If the file exists, learning goes on
+        after the round that it holds, and comes to the same bits as without a break, provided that
+        `batches` returns the same batches for the same epoch.
+    verbose : int, default=0
+        1 prints a line for each round, 2 the numbers of ``history_``.
+
+    Returns
+    -------
+    estimator : tagger
+        The same object. ``n_iter_`` counts batches. ``history_`` has an entry for each round:
+        ``"epoch"``, ``"time"`` (seconds, breaks left out), ``"batches"`` and ``"tokens"`` (learnt
+        so far), ``"mistakes"`` (fraction of tokens labelled wrongly during the round), ``"loss"``
+        (sum during the round), ``"weight_norm"``, and with a validation set
+        ``"validation_score"``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, `batches` returns no batch, or the checkpoint is that of another
+        estimator or damaged; and as in ``partial_fit``, with a note that names batch and epoch.
+
+    See Also
+    --------
+    iter_batches : Gather sequences into batches, shuffled by blocks.
+    skstruct.datasets.iter_conll : Read a column file sequence by sequence.
+
+    Examples
+    --------
+    >>> from skstruct import HashingTemplateVectorizer, PerceptronTagger
+    >>> from skstruct.datasets import load_addresses
+    >>> from skstruct.streams import fit_stream, iter_batches
+    >>> X, y = load_addresses(return_X_y=True)
+    >>> def batches(epoch):
+    ...     return iter_batches(zip(X[:400], y[:400]), 50, block_size=200, random_state=epoch)
+    ...
+    >>> tagger = fit_stream(
+    ...     PerceptronTagger(random_state=0),
+    ...     batches,
+    ...     vectorizer=HashingTemplateVectorizer(n_features=2**14),
+    ...     classes=sorted(set().union(*y)),
+    ...     n_epochs=5,
+    ...     X_val=X[400:],
+    ...     y_val=y[400:],
+    ...     patience=2,
+    ... )
+    >>> tagger.history_["batches"].tolist()
+    [8, 16, 24, 32, 40]
+    """
+    _check(estimator, batches, X_val, y_val, patience)
+    for name, value in (("round_size", round_size), ("patience", patience)):
+        _check_count(name, value, none=True)
+    _check_count("n_epochs", n_epochs)
+    if vectorizer is not None and X_val is not None:
+        X_val = vectorizer.transform(X_val)
+    course = _Course(estimator, patience)
+    if checkpoint is not None:
+        checkpoint = Path(checkpoint)
+        if checkpoint.exists():
+            course.load(checkpoint)
+    # With rounds of batches, nobody knows how many there will be.
+    progress = Progress(
+        estimator, max_iter=n_epochs if round_size is None else None, verbose=verbose
+    )
+    with compiling_announced(verbose):
+        for epoch, portion in course.rounds(batches, n_epochs, round_size):
+            course.learn(epoch, portion, vectorizer, classes)
+            if X_val is not None:
+                course.judge(_score(estimator, X_val, y_val, scoring))
+            if checkpoint is not None:
+                course.store(checkpoint)
+            progress.tell(course.history)
+    course.finish()
+    progress.close()
+    return estimator
+
+
+def _check(estimator, batches, X_val, y_val, patience):
+    name = type(estimator).__name__
+    if not isinstance(estimator, PartialFitMixin):
+        raise ValueError(f"fit_stream needs a tagger with partial_fit, and {name} is none.")
+    if not hasattr(estimator, "partial_fit"):
+        raise ValueError(
+            f"fit_stream needs partial_fit, which {name} does not have with "
+            f"solver={estimator.solver!r}. Use solver='sgd'."
+        )
+    if not callable(batches):
+        raise ValueError(
+            f"batches must be a function of the number of the epoch, got {short_repr(batches)}. "
+            "An iterator could be read only once."
+        )
+    if (X_val is None) != (y_val is None):
+        raise ValueError("Pass both X_val and y_val, or neither.")
+    if patience is not None and X_val is None:
+        raise ValueError("patience needs a validation set: X_val and y_val.")
+
+
+def _check_count(name, value, *, none=False):
+    if value is None and none:
+        return
+    if not (isinstance(value, Integral) and value >= 1):
+        kind = "None or a positive integer" if none else "a positive integer"
+        raise ValueError(f"{name} must be {kind}, got {short_repr(value)}.")
+
+
+def _score(estimator, X, y, scoring):
+    # Imported where it is needed: it takes long, and a stream may have no validation set.
+    from sklearn.metrics import check_scoring
+
+    score = float(check_scoring(estimator, scoring)(estimator, X, y))
+    # They can be computed again, and are as large as what is learnt.
+    estimator._forget(*estimator._learnt)
+    return score
+
+
+class _Course:
+    """How far a stream has been learnt.
+
+    Parameters
+    ----------
+    estimator : tagger
+        Learns in place.
+    patience : int or None
+
+    Attributes
+    ----------
+    history : History
+        An entry for each round.
+    """
+
+    def __init__(self, estimator, patience):
+        self.history = History()
+        self._estimator = estimator
+        self._keeps_best = patience is not None
+        self._patience = Patience(0.0 if self._keeps_best else None, patience)
+        self._best = None
+        # Epoch, and batches of it that have been learnt; tokens of all batches.
+        self._epoch, self._n_in_epoch, self._n_tokens = 1, 0, 0
+
+    def rounds(self, batches, n_epochs, round_size):
+        """Yield the number of the epoch and the batches of each round to come."""
+        for epoch in range(self._epoch, n_epochs + 1):
+            if self._patience.is_over:
+                return
+            stream = iter(batches(epoch))
+            known = self._n_in_epoch if epoch == self._epoch else 0
+            deque(islice(stream, known), maxlen=0)
+            self._epoch, self._n_in_epoch = epoch, known
+            while not self._patience.is_over:
+                first = list(islice(stream, 1))
+                if not first:
+                    break
+                more = None if round_size is None else round_size - 1
+                yield epoch, chain(first, islice(stream, more))
+            if self._n_in_epoch == 0:
+                raise ValueError(f"batches({epoch}) has no batch.")
+
+    def learn(self, epoch, portion, vectorizer, classes):
+        """Learn the batches of a round."""
+        mistakes = loss = n_tokens = 0
+        try:
+            for X, y in portion:
+                X = X if vectorizer is None else vectorizer.transform(X)
+                self._estimator.partial_fit(X, y, classes=classes)
+                self._n_in_epoch += 1
+                noted = {name: v[-1] for name, v in self._estimator.history_.items()}
+                n_tokens += (n := sum(map(np.size, y)))
+                mistakes, loss = mistakes + n * noted["mistakes"], loss + noted["loss"]
+        except Exception as error:
+            error.add_note(f"This happened in batch {self._n_in_epoch + 1} of epoch {epoch}.")
+            raise
+        self._n_tokens += n_tokens
+        self.history.add(
+            epoch=epoch,
+            batches=int(self._estimator.n_iter_),
+            tokens=self._n_tokens,
+            mistakes=float(mistakes / max(n_tokens, 1)),
+            loss=float(loss),
+            weight_norm=float(noted["weight_norm"]),
+        )
+
+    def judge(self, score):
+        """Take note of the score of a round."""
+        self.history.amend(validation_score=score)
+        if self._patience.is_best(score) and self._keeps_best:
+            self._best = copy.copy(self._estimator)
+
+    def finish(self):
+        """Give the estimator the best state, if that was asked for, and the history."""
+        if self._best is not None:
+            _become(self._estimator, self._best)
+        self._estimator.history_ = self.history.arrays()
+
+    def store(self, path):
+        """Write a checkpoint."""
+        # Imported where it is needed, as below: it takes long.
+        import skops.io
+
+        score = self.history["validation_score"] if self._best is not None else [0]
+        content = {
+            _CHECKPOINT: 1,
+            "estimator": self._estimator,
+            # Not twice where this round is the best so far.
+            "best": None if np.argmax(score) == len(score) - 1 else self._best,
+            "history": self.history.arrays(),
+            "place": [self._epoch, self._n_in_epoch, self._n_tokens],
+        }
+        with replaced(path.resolve()) as file:
+            skops.io.dump(content, file)
+
+    def load(self, path):
+        """Go on from a checkpoint."""
+        content = _read_checkpoint(path, self._estimator)
+        _become(self._estimator, content["estimator"])
+        self.history = History(content["history"])
+        self._epoch, self._n_in_epoch, self._n_tokens = content["place"]
+        scores, self._best = content["history"].get("validation_score", []), content["best"]
+        if self._keeps_best and self._best is None:
+            # The last round was the best, or none was kept; from now on, then.
+            self._best = copy.copy(self._estimator)
+            scores = scores if np.argmax(scores) == len(scores) - 1 else scores[-1:]
+        for score in scores:
+            self._patience.is_best(score)
+
+
+def _become(estimator, other):
+    """Make an estimator equal to another one, with the same arrays."""
+    estimator.__dict__.clear()
+    estimator.__dict__.update(vars(other))
+
+
+def _read_checkpoint(path, estimator):
+    import joblib
+    import skops.io
+
+    own = f"{type(estimator).__module__}.{type(estimator).__name__}"
+    try:
+        types = skops.io.get_untrusted_types(file=path)
+        foreign = [t for t in types if t != own and t.partition(".")[0] != "skstruct"]
+        if foreign:
+            raise ValueError(f"it has types that are not skstruct's: {', '.join(foreign)}.")
+        content = skops.io.load(path, trusted=types)
+        if not (isinstance(content, dict) and content.get(_CHECKPOINT) == 1):
+            raise ValueError("it is no checkpoint of fit_stream.")
+    except Exception as error:
+        raise ValueError(f"Checkpoint {path} cannot be read: {error}") from error
+    found = content["estimator"]
+    if type(found) is not type(estimator):
+        raise ValueError(
+            f"Checkpoint {path} is that of a {type(found).__name__}, not of a "
+            f"{type(estimator).__name__}. Remove it, or name another one."
+        )
+    ours, theirs = (e.get_params(deep=False) for e in (estimator, found))
+    for name in ours.keys() - {"random_state", "verbose", "n_jobs"}:
+        if joblib.hash(ours[name]) != joblib.hash(theirs[name]):
+            raise ValueError(
+                f"Checkpoint {path} is that of an estimator with {name}="
+                f"{short_repr(theirs[name])}, not {short_repr(ours[name])}. Remove it, or name "
+                "another one."
+            )
+    return content

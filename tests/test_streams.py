@@ -1,0 +1,381 @@
+"""Learning from streams: the same bits as a loop by hand, whatever ends or interrupts it."""
+
+import copy
+import tracemalloc
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import pytest
+import skops.io
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from skstruct import (
+    SDCACRF,
+    AROWTagger,
+    CRFTagger,
+    HashingTemplateVectorizer,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+)
+from skstruct.inspection import TrainingCurveDisplay
+from skstruct.metrics import chunk_f1_scorer
+from skstruct.streams import fit_stream, iter_batches
+from skstruct.taggers.prediction import LEARNT
+
+LEARNERS = [
+    PerceptronTagger(),
+    PerceptronTagger(average=False),
+    MIRATagger(),
+    AROWTagger(),
+    SAPOTagger(l2=0.1),
+    CRFTagger(solver="sgd", l2=0.1),
+]
+CLASSES = ["B-X", "I-X", "O"]
+VECTORIZER = HashingTemplateVectorizer(["U0:%x[0,0]", "U1:%x[-1,0]"], n_features=64)
+
+
+@pytest.fixture(params=LEARNERS, ids=lambda learner: repr(learner).replace(" ", ""))
+def learner(request):
+    return clone(request.param).set_params(random_state=0)
+
+
+def sentences(n, seed=0):
+    """Words, and labels that depend on them in part."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n):
+        words = rng.integers(9, size=rng.integers(1, 6))
+        labels = ["O" if w < 5 or rng.random() < 0.2 else "B-X" for w in words]
+        found.append(([f"w{w}" for w in words], labels))
+    return found
+
+
+TRAIN, (X_VAL, Y_VAL) = sentences(95), zip(*sentences(40, seed=1), strict=True)
+X_VAL, Y_VAL = list(X_VAL), list(Y_VAL)
+N_BATCHES = 10  # of an epoch
+
+
+def batches(epoch):
+    return iter_batches(TRAIN, 10, block_size=40, random_state=epoch)
+
+
+def learnt(tagger):
+    return [np.array(getattr(tagger, name)) for name in LEARNT if hasattr(tagger, name)]
+
+
+def assert_same(tagger, other):
+    found, expected = learnt(tagger), learnt(other)
+    assert len(found) == len(expected) >= 5
+    for a, b in zip(found, expected, strict=True):
+        assert_array_equal(a, b)
+    # And whatever it learns next.
+    X, y = next(batches(99))
+    a, b = (copy.deepcopy(t).partial_fit(VECTORIZER.transform(X), y) for t in (tagger, other))
+    assert_array_equal(a.coef_, b.coef_)
+    assert tagger.n_iter_ == other.n_iter_
+
+
+def by_hand(tagger, n_epochs, round_size=N_BATCHES, stop_at=None):
+    """A copy of the tagger after each round of a plain loop."""
+    states, n = [], 0
+    for epoch in range(1, n_epochs + 1):
+        for number, (X, y) in enumerate(batches(epoch), 1):
+            if stop_at == n:
+                return [*states, tagger]
+            tagger.partial_fit(VECTORIZER.transform(X), y, classes=CLASSES)
+            n += 1
+            if number % round_size == 0 or number == N_BATCHES:
+                states.append(copy.deepcopy(tagger))
+    return states
+
+
+def fit(tagger, given=batches, **options):
+    options = {"vectorizer": VECTORIZER, "classes": CLASSES, "n_epochs": 3, **options}
+    return fit_stream(tagger, given, **options)
+
+
+@pytest.mark.parametrize("round_size", [1, 4, 5, None])
+def test_the_same_as_a_loop_by_hand(learner, round_size):
+    expected = by_hand(clone(learner), 3, round_size or N_BATCHES)
+    options = {"round_size": round_size, "X_val": X_VAL, "y_val": Y_VAL}
+    found = fit(learner, **options)
+    assert found is learner
+    assert_same(learner, expected[-1])
+    history = learner.history_
+    assert_array_equal(history["batches"], [tagger.n_iter_ for tagger in expected])
+    score = [tagger.score(VECTORIZER.transform(X_VAL), Y_VAL) for tagger in expected]
+    assert_array_equal(history["validation_score"], score)
+    per_epoch = -(-N_BATCHES // min(round_size or N_BATCHES, N_BATCHES))
+    assert history["epoch"].tolist() == sorted(per_epoch * [1, 2, 3])
+    assert history["tokens"][-1] == 3 * sum(len(labels) for _, labels in TRAIN)
+    assert np.all(np.diff(history["time"]) >= 0)
+
+
+def test_the_history_sums_up_rounds():
+    notes, tagger = [], PerceptronTagger(random_state=0)
+    for X, y in batches(1):
+        tagger.partial_fit(VECTORIZER.transform(X), y, classes=CLASSES)
+        n_tokens = sum(map(len, y))
+        notes.append((tagger.history_["mistakes"][0] * n_tokens, tagger.history_["loss"][0]))
+    found = fit(PerceptronTagger(random_state=0), n_epochs=1).history_
+    mistakes, loss = np.sum(notes, axis=0)
+    assert round(found["mistakes"][0] * found["tokens"][0]) == round(mistakes)
+    assert found["loss"][0] == pytest.approx(loss)
+    assert found["weight_norm"][0] == tagger.history_["weight_norm"][0]
+
+
+@pytest.mark.parametrize(("patience", "scoring"), [(1, None), (2, chunk_f1_scorer), (4, None)])
+def test_early_stopping_returns_the_best_state(learner, patience, scoring):
+    batch = VECTORIZER.transform(X_VAL)
+    states = by_hand(clone(learner), 8, 5)
+    score = scoring or (lambda tagger, X, y: tagger.score(X, y))
+    scores = [score(tagger, batch, Y_VAL) for tagger in states]
+    best = [int(np.argmax(scores[: n + 1])) for n in range(len(scores))]
+    last = next((n for n, b in enumerate(best) if n - b == patience), len(scores) - 1)
+    options = {"X_val": X_VAL, "y_val": Y_VAL, "patience": patience, "scoring": scoring}
+    fit(learner, n_epochs=8, round_size=5, **options)
+    assert learner.history_["validation_score"].tolist() == scores[: last + 1]
+    assert_same(learner, states[best[last]])
+
+
+class Break(Exception):
+    pass
+
+
+def breaking(n, error):
+    """Batches that end with an error after `n`, over all epochs; and how often they were read."""
+    read = []
+
+    def given(epoch):
+        for batch in batches(epoch):
+            if len(read) == n:
+                raise error
+            read.append(epoch)
+            yield batch
+
+    return given
+
+
+@pytest.mark.parametrize("patience", [None, 3])
+@pytest.mark.parametrize("stop_at", [0, 7, 10, 19])
+def test_a_checkpoint_goes_on_with_the_same_bits(tmp_path, learner, stop_at, patience):
+    options = {"round_size": 5, "X_val": X_VAL, "y_val": Y_VAL, "patience": patience}
+    whole = fit(clone(learner), **options)
+    options["checkpoint"] = tmp_path / "checkpoint.skops"
+    with pytest.raises(Break):
+        fit(clone(learner), breaking(stop_at, Break()), **options)
+    assert options["checkpoint"].exists() == (stop_at >= 5)
+    again = fit(learner, **options)
+    assert_same(again, whole)
+    for name in ("epoch", "batches", "tokens", "mistakes", "loss", "validation_score"):
+        assert_array_equal(again.history_[name], whole.history_[name])
+    assert np.all(np.diff(again.history_["time"]) >= 0)
+
+    # What is over is not learnt again.
+    def none(epoch):
+        return iter(batches(epoch)) if patience is None else pytest.fail("it was over")
+
+    if patience is None or len(again.history_["epoch"]) < 6:
+        assert_same(fit(clone(learner), none, **options), whole)
+
+
+def test_more_epochs_than_before(tmp_path):
+    tagger, path = PerceptronTagger(random_state=0), tmp_path / "c.skops"
+    fit(clone(tagger), n_epochs=1, checkpoint=path)
+    assert_same(fit(clone(tagger), n_epochs=3, checkpoint=str(path)), fit(tagger))
+
+
+def test_the_state_of_a_generator_is_stored(tmp_path):
+    def new():
+        return PerceptronTagger(random_state=np.random.RandomState(3))
+
+    path = tmp_path / "c.skops"
+    fit(new(), n_epochs=1, checkpoint=path)
+    assert_same(fit(new(), checkpoint=path), fit(new()))
+
+
+def test_a_checkpoint_is_whole_or_not_there(tmp_path, monkeypatch):
+    path = tmp_path / "c.skops"
+    fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path)
+    before = path.read_bytes()
+
+    def fail(content, file):
+        file.write(b"half of it")
+        raise OSError("The disk is full.")
+
+    monkeypatch.setattr(skops.io, "dump", fail)
+    with pytest.raises(OSError, match="full"):
+        fit(PerceptronTagger(random_state=0), checkpoint=path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["c.skops"]
+
+
+@pytest.mark.parametrize("error", [Break(), KeyboardInterrupt()])
+@pytest.mark.parametrize("stop_at", [1, 13])
+def test_what_fails_leaves_the_last_whole_batch(learner, error, stop_at):
+    expected = by_hand(clone(learner), 3, stop_at=stop_at)[-1]
+    with pytest.raises(type(error)):
+        fit(learner, breaking(stop_at, error), X_val=X_VAL, y_val=Y_VAL, patience=1)
+    assert_same(learner, expected)
+    # It goes on from there.
+    fit(learner, n_epochs=1)
+    for X, y in batches(1):
+        expected.partial_fit(VECTORIZER.transform(X), y)
+    assert_same(learner, expected)
+
+
+def test_a_bad_batch_is_named(learner):
+    expected = by_hand(clone(learner), 1, stop_at=3)[-1]
+
+    def given(epoch):
+        good = list(batches(epoch))
+        return [*good[:3], ([["w1"], ["w2", "w3"]], [["O"], ["O"]])]
+
+    with pytest.raises(ValueError, match="Sequence 1 has 2 tokens, but 1 label") as raised:
+        fit(learner, given)
+    assert raised.value.__notes__ == ["This happened in batch 4 of epoch 1."]
+    assert_same(learner, expected)
+
+
+def test_an_interrupt_while_scoring(learner):
+    expected = by_hand(clone(learner), 1)[-1]
+
+    def interrupted(tagger, X, y):
+        tagger.predict(X)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(learner, X_val=X_VAL, y_val=Y_VAL, scoring=interrupted)
+    assert_same(learner, expected)
+
+
+def test_estimators_may_take_batches_as_they_are():
+    X, y = zip(*TRAIN, strict=True)
+    batch, labels = VECTORIZER.transform(X), list(y)
+    tagger = fit_stream(PerceptronTagger(random_state=0), lambda epoch: [(batch, labels)])
+    assert_same(tagger, PerceptronTagger(random_state=0).partial_fit(batch, labels))
+
+
+def test_memory_is_flat():
+    """Four times the batches take hardly more memory, and they are not kept."""
+
+    def stream(epoch, n_batches):
+        for seed in range(n_batches):
+            yield tuple(map(list, zip(*sentences(200, seed), strict=True)))
+
+    def most_bytes(run, n_batches):
+        tracemalloc.start()
+        run(n_batches)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    def learn(n_batches):
+        given = partial(stream, n_batches=n_batches)
+        options = {"X_val": X_VAL, "y_val": Y_VAL, "patience": 9, "round_size": 5, "n_epochs": 1}
+        fit(PerceptronTagger(random_state=0), given, **options)
+
+    learn(5)
+    of_batches = most_bytes(lambda n: list(stream(1, n)), 30)
+    assert most_bytes(learn, 40) - most_bytes(learn, 10) < of_batches / 20
+
+
+def test_progress(capsys):
+    fit(PerceptronTagger(random_state=0), verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    lines = [line for line in lines if "ompil" not in line]
+    assert [line.split("  ")[0] for line in lines[:3]] == [
+        f"PerceptronTagger: epoch {epoch} of 3" for epoch in (1, 2, 3)
+    ]
+    assert lines[3].startswith("PerceptronTagger: finished, 3 epochs in ")
+    fit(PerceptronTagger(random_state=0), round_size=5, verbose=2, X_val=X_VAL, y_val=Y_VAL)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    head = next(i for i, row in enumerate(rows) if "batches" in row)
+    assert rows[head][-1] == "validation_score"
+    assert len([row for row in rows[head + 1 :] if len(row) == len(rows[head])]) == 6
+
+
+def test_the_history_can_be_plotted():
+    pytest.importorskip("matplotlib")
+    tagger = fit(PerceptronTagger(random_state=0), X_val=X_VAL, y_val=Y_VAL)
+    display = TrainingCurveDisplay.from_estimator(tagger, x="time", y="validation_score")
+    (lines,) = display.lines_
+    (line,) = lines.values()
+    assert_array_equal(line.get_ydata(), tagger.history_["validation_score"])
+
+
+@pytest.mark.parametrize(
+    ("tagger", "options", "message"),
+    [
+        (SDCACRF(), {}, "needs a tagger with partial_fit, and SDCACRF is none"),
+        (CRFTagger(), {}, "CRFTagger does not have with solver='lbfgs'"),
+        (None, {"given": batches(1)}, "batches must be a function of the number of the epoch"),
+        (None, {"given": lambda epoch: []}, r"batches\(1\) has no batch"),
+        (None, {"patience": 2}, "patience needs a validation set"),
+        (None, {"X_val": X_VAL}, "both X_val and y_val"),
+        (None, {"n_epochs": 0}, "n_epochs must be a positive integer, got 0"),
+        (None, {"round_size": 1.5}, "round_size must be None or a positive integer, got 1.5"),
+        (None, {"patience": 0, "X_val": X_VAL, "y_val": Y_VAL}, "patience must be None or a pos"),
+    ],
+)
+def test_invalid_arguments(tagger, options, message):
+    with pytest.raises(ValueError, match=message):
+        fit(tagger or PerceptronTagger(), **options)
+
+
+def test_checkpoints_of_others_are_refused(tmp_path):
+    path = tmp_path / "c.skops"
+    fit(PerceptronTagger(), checkpoint=path)
+    with pytest.raises(ValueError, match="is that of a PerceptronTagger, not of a MIRATagger"):
+        fit(MIRATagger(), checkpoint=path)
+    with pytest.raises(ValueError, match="of an estimator with average=True, not False"):
+        fit(PerceptronTagger(average=False), checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"c\.skops cannot be read"):
+        fit(PerceptronTagger(), checkpoint=path)
+    skops.io.dump(PerceptronTagger(), path)
+    with pytest.raises(ValueError, match="no checkpoint of fit_stream"):
+        fit(PerceptronTagger(), checkpoint=path)
+
+
+# Batches. -----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 30), st.integers(1, 12), st.none() | st.integers(1, 12), st.integers(0, 5))
+def test_blocks_are_shuffled(n, batch_size, block_size, seed):
+    pairs = [([f"w{i}"], [i]) for i in range(n)]
+    found = list(iter_batches(iter(pairs), batch_size, block_size=block_size, random_state=seed))
+    assert [len(X) for X, _ in found[:-1]] == [batch_size] * (len(found) - 1)
+    flat = list(chain.from_iterable(zip(X, y, strict=True) for X, y in found))
+    size = block_size or 1
+    for start in range(0, n, size):
+        assert sorted(flat[start : start + size], key=lambda p: p[1]) == pairs[start : start + size]
+    again = iter_batches(pairs, batch_size, block_size=block_size, random_state=seed)
+    assert list(again) == found
+
+
+def test_orders_differ():
+    pairs = [([f"w{i}"], [i]) for i in range(50)]
+    orders = {
+        str(list(iter_batches(pairs, 7, block_size=25, random_state=seed))) for seed in range(5)
+    }
+    assert len(orders) == 5
+
+
+def test_a_block_is_read_when_it_is_needed():
+    read = []
+    pairs = (read.append(i) or ([f"w{i}"], [i]) for i in range(100))
+    found = iter_batches(pairs, 5, block_size=20, random_state=0)
+    next(found)
+    assert len(read) == 20
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"block_size": 0}, {"batch_size": None}])
+def test_invalid_sizes(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+        iter_batches(TRAIN, **options)
