@@ -186,7 +186,7 @@ def fit_stream(
     if checkpoint is not None:
         checkpoint = Path(checkpoint)
         if checkpoint.exists():
-            course.load(checkpoint)
+            course.load(checkpoint, X_val is not None)
     # With rounds of batches, nobody knows how many there will be.
     progress = Progress(
         estimator, max_iter=n_epochs if round_size is None else None, verbose=verbose
@@ -337,18 +337,21 @@ class _Course:
         with replaced(path.resolve()) as file:
             skops.io.dump(content, file)
 
-    def load(self, path):
+    def load(self, path, is_scored):
         """Go on from a checkpoint."""
         content = _read_checkpoint(path, self._estimator)
+        if ("validation_score" in content["history"]) != is_scored:
+            kind = "without" if is_scored else "with"
+            raise ValueError(f"Checkpoint {path} was made {kind} a validation set.")
         _become(self._estimator, content["estimator"])
         self.history = History(content["history"])
         self._epoch, self._n_in_epoch, self._n_tokens = content["place"]
         scores, self._best = content["history"].get("validation_score", []), content["best"]
         if self._keeps_best and self._best is None:
-            # The last round was the best, or none was kept; from now on, then.
+            # The last round was the best. Or there was no patience: it begins with that round.
             self._best = copy.copy(self._estimator)
             scores = scores if np.argmax(scores) == len(scores) - 1 else scores[-1:]
-        for score in scores:
+        for score in scores if self._keeps_best else []:
             self._patience.is_best(score)
 
 

@@ -190,6 +190,17 @@ def test_more_epochs_than_before(tmp_path):
     assert_same(fit(clone(tagger), n_epochs=3, checkpoint=str(path)), fit(tagger))
 
 
+def test_patience_that_comes_later(tmp_path):
+    """The state of the last round is the best one known."""
+    path, options = tmp_path / "c.skops", {"X_val": X_VAL, "y_val": Y_VAL, "round_size": 1}
+    first = fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path, **options)
+    last = first.history_["validation_score"][-1]
+    tagger = fit(PerceptronTagger(random_state=0), checkpoint=path, patience=4, **options)
+    assert tagger.score(VECTORIZER.transform(X_VAL), Y_VAL) >= last
+    scores = tagger.history_["validation_score"][N_BATCHES - 1 :]
+    assert tagger.n_iter_ == N_BATCHES + np.argmax(scores)
+
+
 def test_the_state_of_a_generator_is_stored(tmp_path):
     def new():
         return PerceptronTagger(random_state=np.random.RandomState(3))
@@ -335,6 +346,8 @@ def test_checkpoints_of_others_are_refused(tmp_path):
         fit(MIRATagger(), checkpoint=path)
     with pytest.raises(ValueError, match="of an estimator with average=True, not False"):
         fit(PerceptronTagger(average=False), checkpoint=path)
+    with pytest.raises(ValueError, match="was made without a validation set"):
+        fit(PerceptronTagger(), checkpoint=path, X_val=X_VAL, y_val=Y_VAL)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"c\.skops cannot be read"):
         fit(PerceptronTagger(), checkpoint=path)
