@@ -1,5 +1,6 @@
 """Dual coordinate ascent against plain twins, other solvers, and its own certificate."""
 
+import math
 import warnings
 from itertools import pairwise, product
 
@@ -23,6 +24,7 @@ from skstruct import SDCACRF, CRFTagger, SequenceBatch
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual import divergence, sampling
+from skstruct.kernels.vector import sums
 from skstruct.solvers.dual import CRFDual
 from skstruct.utils.parallel import range_runner
 
@@ -159,28 +161,60 @@ def test_entropy_and_divergence_by_listing(length):
 def test_slopes_of_the_entropy(gamma):
     rng = np.random.default_rng(1)
     mu, nu = rng.dirichlet(np.ones(17), 2)
-    excess, delta = np.empty(17), np.full(17, 0.5)
-    gap, slope = divergence.compare_clique(mu, nu, excess, delta)
+    excess, delta, terms = np.empty(17), np.full(17, 0.5), np.empty((2, 17))
+    gap, slope = divergence.compare_clique(mu, nu, excess, delta, terms)
     assert_allclose(gap, np.sum(mu * np.log(mu / nu)))
     assert_allclose(slope, np.sum((nu - mu) * np.log(nu / mu)))
     assert_allclose(delta, 0.5 + nu - mu)
     p = mu + gamma * (nu - mu)
-    first, second = divergence.entropy_slopes(nu, excess, 1 - gamma)
+    first, second = divergence.entropy_slopes(nu, excess, 1 - gamma, terms)
     assert_allclose(first, -np.sum((nu - mu) * np.log(p / nu)), atol=1e-14)
     assert_allclose(second, -np.sum((nu - mu) ** 2 / p))
-    assert_allclose(divergence.entropy(p), -np.sum(p * np.log(p)))
+    assert_allclose(divergence.entropy(p, terms[0]), -np.sum(p * np.log(p)))
     moved = mu.copy()
-    assert_allclose(divergence.move(moved, nu, gamma), -np.sum(p * np.log(p)))
+    assert_allclose(divergence.move(moved, nu, gamma, terms[0]), -np.sum(p * np.log(p)))
     assert_allclose(moved, p)
+
+
+def lane_sum(numbers):
+    """Sum of groups of 32 numbers in 32 lanes, and of the rest in eight."""
+
+    def fold(lanes):
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = [a + b for a, b in zip(lanes[:half], lanes[half:], strict=True)]
+        return lanes[0]
+
+    groups, rest = numbers[: len(numbers) // 32 * 32], numbers[len(numbers) // 32 * 32 :]
+    lanes = [sum(groups[j::32], 0.0) for j in range(32)]
+    first, *others = (lanes[j : j + 8] for j in range(0, 32, 8))
+    pairs = zip(first, others[0], others[1], others[2], strict=True)
+    total = fold([(a + b) + (c + d) for a, b, c, d in pairs])
+    full = rest[: len(rest) // 8 * 8]
+    few = [sum(full[j::8], 0.0) for j in range(8)]
+    for number in rest[len(full) :]:
+        few[0] += number
+    return total + fold(few)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 31, 32, 33, 40, 63, 64, 100, 484, 1000])
+def test_sums_have_the_same_order_everywhere(size):
+    numbers = np.random.default_rng(size).normal(size=size)
+    found = sums.sum_in_lanes(numbers)
+    assert found == lane_sum(numbers.tolist())
+    assert_allclose(found, math.fsum(numbers), rtol=1e-12, atol=1e-12)
+    others = np.random.default_rng(1).normal(size=size)
+    assert_allclose(sums.squared_distance(numbers, others), np.sum((numbers - others) ** 2))
+    assert_allclose(sums.dot(numbers, others), numbers @ others, atol=1e-12)
 
 
 def test_marginals_of_nothing_have_a_logarithm():
     mu, nu = np.array([0.0, 1.0], np.float32), np.array([1.0 - 1e-37, 1e-37])
     mu = np.maximum(mu, np.float32(divergence.FLOOR))
-    excess, delta = np.empty(2), np.zeros(2)
-    found = [*divergence.compare_clique(mu, nu, excess, delta)]
+    excess, delta, terms = np.empty(2), np.zeros(2), np.empty((2, 2))
+    found = [*divergence.compare_clique(mu, nu, excess, delta, terms)]
     for rest in (1.0, 0.5, 0.0):
-        found += [*divergence.entropy_slopes(nu, excess, rest)]
+        found += [*divergence.entropy_slopes(nu, excess, rest, terms)]
     assert np.all(np.isfinite(found))
 
 

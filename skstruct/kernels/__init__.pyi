@@ -22,7 +22,7 @@ from .dual.sampling import build_tree
 from .dual.sdca import Dual, Sampling, sdca_updates
 from .dual.start import mix_with_gold, set_marginals, squared_radii, start_slope
 from .likelihood.dual_free import Memory, dual_free_epoch
-from .likelihood.lbfgs import add_scaled, descent_direction, dot, remember
+from .likelihood.lbfgs import add_scaled, descent_direction, remember
 from .likelihood.objective import nll_gradient
 from .likelihood.parameters import (
     LABEL_TYPE,
@@ -94,6 +94,7 @@ from .templates.combine import (
 )
 from .templates.gather import Sources, count_columns, gather_rows, keep_columns, mark_used
 from .vector.columns import sort_rows
+from .vector.sums import dot
 
 __all__ = [
     "HAMMING",

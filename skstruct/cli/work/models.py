@@ -119,7 +119,7 @@ def _read_crfsuite(path):
 
 
 def _read_crfpp(path):
-    from skstruct.crfpp import read_model
+    from skstruct.crfpp.reading import read_model
 
     return read_model(path)
 

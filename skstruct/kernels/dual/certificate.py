@@ -86,7 +86,7 @@ def conjugate_sum(problem, first, last, dual, out):
     """
     n_labels = dual.node.shape[1]
     possible = possible_transitions(out)
-    joint = np.empty(n_labels * n_labels)
+    joint, terms = np.empty(n_labels * n_labels), np.empty(n_labels * n_labels)
     difference = np.empty((longest(problem.offsets, first, last), n_labels))
     total = 0.0
     for i in range(first, last):
@@ -107,10 +107,10 @@ def conjugate_sum(problem, first, last, dual, out):
                 read_chain(
                     dual.transition[a - i + t - 1], possible[last], node[t - 1 : t + 1], joint
                 )
-                dual.entropy[i] += entropy(joint)
+                dual.entropy[i] += entropy(joint, terms)
                 add_flat(joint, -weight, out.transition)
                 out.transition[problem.labels[a + t - 1], problem.labels[a + t]] += weight
-            dual.entropy[i] += node_sign(t, b - a) * entropy(node[t])
+            dual.entropy[i] += node_sign(t, b - a) * entropy(node[t], terms)
             for j in range(n_labels):
                 difference[t, j] = -weight * node[t, j]
             difference[t, problem.labels[a + t]] += weight

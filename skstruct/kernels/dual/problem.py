@@ -11,7 +11,7 @@ import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import Rows, longest, value_of
-from skstruct.kernels.dual.divergence import jit_sums
+from skstruct.kernels.vector.sums import dot
 
 
 class Problem(NamedTuple):
@@ -134,25 +134,16 @@ def collect_features(problem, distinct, i, difference):
             row = difference.features[distinct.position[k]]
             for j in range(n_labels):
                 row[j] += x * d[j]
-    total = squared_norm(difference.transition)
+    total = dot(difference.transition, difference.transition)
     for u in range(n_distinct):
-        total += squared_norm(difference.features[u])
+        total += dot(difference.features[u], difference.features[u])
     if problem.fit_intercept:
         for j in range(n_labels):
             bias = 0.0
             for t in range(b - a):
                 bias += node[t, j]
             total += bias * bias
-        total += squared_norm(node[0]) + squared_norm(node[b - a - 1])
-    return total
-
-
-@jit_sums
-def squared_norm(x):
-    """Squared norm of a vector."""
-    total = 0.0
-    for k in range(x.shape[0]):
-        total += x[k] * x[k]
+        total += dot(node[0], node[0]) + dot(node[b - a - 1], node[b - a - 1])
     return total
 
 

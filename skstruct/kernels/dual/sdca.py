@@ -73,6 +73,7 @@ class Step(NamedTuple):
     nu: np.ndarray  # transition marginals of the weights, flat
     excess: np.ndarray  # ratios ``mu / nu - 1`` of transition marginals, flat
     node_excess: np.ndarray  # (length, n_labels), and of node marginals
+    terms: np.ndarray  # (2, n_labels ** 2), terms of a sum over a clique
     difference: Difference
 
 
@@ -133,7 +134,7 @@ def compare_sequence(mu_node, mu_transition, oracle, middle, step):
         for j in range(n_labels):
             oracle.node[t, j] = max(oracle.node[t, j], FLOOR)
             node[t, j] = 0.0
-        g, s = compare_clique(mu_node[t], oracle.node[t], step.node_excess[t], node[t])
+        g, s = compare_clique(mu_node[t], oracle.node[t], step.node_excess[t], node[t], step.terms)
         sign = node_sign(t, length)
         gap += sign * g
         slope += sign * s
@@ -145,7 +146,7 @@ def compare_sequence(mu_node, mu_transition, oracle, middle, step):
                 for j in range(n_labels):
                     nu[i * n_labels + j] = max(x * slab[i, j] * oracle.right[t, j], FLOOR)
             excess = step.excess[(t - 1) * size : t * size]
-            g, s = compare_clique(mu_transition[t - 1], nu, excess, transition)
+            g, s = compare_clique(mu_transition[t - 1], nu, excess, transition, step.terms)
             gap += g
             slope += s
     return max(gap, 0.0), slope
@@ -156,14 +157,18 @@ def slopes(step, oracle, length, square, gamma):
     """First two derivatives of the dual objective, divided by the weight of the sequence."""
     size = step.difference.transition.shape[0]
     rest = 1.0 - gamma
-    n = (length - 1) * size
-    first, second = entropy_slopes(step.nu[:n], step.excess[:n], rest)
+    first, second = 0.0, 0.0
     for t in range(length):
         sign = node_sign(t, length)
         if sign != 0.0:
-            f, s = entropy_slopes(oracle.node[t], step.node_excess[t], rest)
+            f, s = entropy_slopes(oracle.node[t], step.node_excess[t], rest, step.terms)
             first += sign * f
             second += sign * s
+        if t > 0:
+            a, b = (t - 1) * size, t * size
+            f, s = entropy_slopes(step.nu[a:b], step.excess[a:b], rest, step.terms)
+            first += f
+            second += s
     return first - gamma * square, second - square
 
 
@@ -215,9 +220,10 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
     total = 0.0
     size = step.difference.transition.shape[0]
     for t in range(length):
-        total += node_sign(t, length) * move(node[t], oracle.node[t], gamma)
+        total += node_sign(t, length) * move(node[t], oracle.node[t], gamma, step.terms[0])
         if t > 0:
-            total += move(transition[t - 1], step.nu[(t - 1) * size : t * size], gamma)
+            nu = step.nu[(t - 1) * size : t * size]
+            total += move(transition[t - 1], nu, gamma, step.terms[0])
     dual.entropy[i] = total
     add_difference(problem, distinct, i, step.difference, -gamma * scale, chain)
 
@@ -260,6 +266,7 @@ def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
         np.empty((length - 1) * size),
         np.empty((length - 1) * size),
         np.empty((length, n_labels)),
+        np.empty((2, size)),
         new_difference(problem, distinct, n_labels),
     )
     for k in range(order.shape[0] + draws.shape[0]):

@@ -10,8 +10,9 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
 from skstruct.kernels.chain.scores import longest, sequence_scores, value_of
-from skstruct.kernels.dual.divergence import FLOOR, entropy, jit_sums, log_positive
+from skstruct.kernels.dual.divergence import FLOOR, entropy, fused_jit, log_positive
 from skstruct.kernels.dual.problem import node_sign
+from skstruct.kernels.vector.sums import sum_in_lanes
 
 
 @jit
@@ -38,13 +39,14 @@ def set_marginals(problem, first, last, chain, transitions, dual):
                     dual.transition[a - i + t - 1, y * n_labels + j] = max(used[t - 1, y, j], FLOOR)
 
 
-@jit_sums
-def entropy_slope(nu, gold, eta):
+@fused_jit
+def entropy_slope(nu, gold, eta, terms):
     """Derivative by `eta` of the entropy of ``eta nu + (1 - eta) gold`` on one clique."""
-    slope = 0.0
-    for k in range(nu.shape[0]):
+    size = nu.shape[0]
+    for k in range(size):
         n = np.float64(nu[k])
-        slope -= n * log_positive(max(eta * n, FLOOR))
+        terms[k] = -n * log_positive(max(eta * n, FLOOR))
+    slope = sum_in_lanes(terms[:size])
     n = np.float64(nu[gold])
     slope += n * log_positive(max(eta * n, FLOOR))
     return slope - (n - 1.0) * log_positive(max(eta * n + 1.0 - eta, FLOOR))
@@ -54,16 +56,17 @@ def entropy_slope(nu, gold, eta):
 def start_slope(problem, first, last, dual, eta):
     """Derivative by `eta` of the weighted entropies of the sequences ``first:last``."""
     n_labels = dual.node.shape[1]
+    terms = np.empty(n_labels * n_labels)
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         slope = 0.0
         for t in range(a, b):
             gold = problem.labels[t]
-            slope += node_sign(t - a, b - a) * entropy_slope(dual.node[t], gold, eta)
+            slope += node_sign(t - a, b - a) * entropy_slope(dual.node[t], gold, eta, terms)
             if t > a:
                 gold += n_labels * problem.labels[t - 1]
-                slope += entropy_slope(dual.transition[t - i - 1], gold, eta)
+                slope += entropy_slope(dual.transition[t - i - 1], gold, eta, terms)
         total += problem.sample_weight[i] * slope
     return total
 
@@ -75,25 +78,26 @@ def mix_with_gold(problem, first, last, dual, eta):
     Their entropies are computed as well.
     """
     n_labels = dual.node.shape[1]
+    terms = np.empty(n_labels * n_labels)
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         total = 0.0
         for t in range(a, b):
             gold = problem.labels[t]
-            total += node_sign(t - a, b - a) * mix_clique(dual.node[t], gold, eta)
+            total += node_sign(t - a, b - a) * mix_clique(dual.node[t], gold, eta, terms)
             if t > a:
                 gold += n_labels * problem.labels[t - 1]
-                total += mix_clique(dual.transition[t - i - 1], gold, eta)
+                total += mix_clique(dual.transition[t - i - 1], gold, eta, terms)
         dual.entropy[i] = total
 
 
 @jit
-def mix_clique(mu, gold, eta):
+def mix_clique(mu, gold, eta, terms):
     """Do the same for one clique; return its entropy."""
     for k in range(mu.shape[0]):
         mu[k] = max(eta * mu[k], FLOOR)
     mu[gold] += 1.0 - eta
-    return entropy(mu)
+    return entropy(mu, terms)
 
 
 @jit

@@ -36,13 +36,13 @@ from skstruct.kernels.chain.scores import (
     zero_transitions,
 )
 from skstruct.kernels.chain.transitions import prepare_transitions
-from skstruct.kernels.dual.divergence import jit_sums
 from skstruct.kernels.likelihood.objective import (
     chain_scores,
     chain_transition_scores,
     subtract_gold,
 )
 from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient, last_bit
+from skstruct.kernels.vector.sums import squared_distance
 
 # Number of fields of tokens without features of transitions.
 N_STATE = len(StateFeatures._fields)
@@ -221,7 +221,7 @@ def squared_feature_norm(features, t):
     return total
 
 
-@jit_sums
+@lean_jit
 def divergence_and_distance(found, kept, gold):
     """Divergence and squared distance of two distributions, given as differences from gold.
 
@@ -235,16 +235,6 @@ def divergence_and_distance(found, kept, gold):
         divergence += 2.0 * x * x / max(both, SMALLEST)
         square += x * x
     return divergence, square
-
-
-@jit_sums
-def squared_distance(x, y):
-    """Squared distance of two vectors."""
-    total = 0.0
-    for k in range(x.shape[0]):
-        d = x[k] - y[k]
-        total += d * d
-    return total
 
 
 @lean_jit

@@ -3,21 +3,7 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-
-
-@lean_jit
-def dot(a, b):
-    """Inner product in double precision; four independent sums for speed."""
-    s0 = s1 = s2 = s3 = 0.0
-    n = a.shape[0]
-    for k in range(0, n - 3, 4):
-        s0 += a[k] * b[k]
-        s1 += a[k + 1] * b[k + 1]
-        s2 += a[k + 2] * b[k + 2]
-        s3 += a[k + 3] * b[k + 3]
-    for k in range(n - n % 4, n):
-        s0 += a[k] * b[k]
-    return (s0 + s1) + (s2 + s3)
+from skstruct.kernels.vector.sums import dot
 
 
 @lean_jit

@@ -13,6 +13,8 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 LANES = 8
+# Numbers that a sum takes in at a time: additions of four blocks do not wait for each other.
+GROUP = 4 * LANES
 
 if numba.config.DISABLE_JIT:
 
@@ -27,6 +29,18 @@ if numba.config.DISABLE_JIT:
             place = rows[k] * width + j
             x = 1.0 if values is None else values[k]
             out[j : j + LANES] += x * matrix.ravel()[place : place + LANES]
+
+    def sum_groups(vector, n_groups):
+        """Sum of the first groups of four blocks, lane by lane and then over the lanes."""
+        blocks = vector[: n_groups * GROUP].reshape(n_groups, GROUP // LANES, LANES)
+        lanes = np.zeros(blocks.shape[1:])
+        for group in blocks:
+            lanes += group
+        a, b, c, d = lanes
+        lanes = (a + b) + (c + d)
+        for half in (4, 2, 1):
+            lanes = lanes[:half] + lanes[half : 2 * half]
+        return lanes[0]
 
     def scatter_block(x, values, rows, first, last, j, skip, vector):
         """Add ``values[k] * x`` to the row that begins at ``rows[k]``, except its first columns."""
@@ -160,6 +174,32 @@ else:
         return types.void(
             initial, matrix, rows, values, types.intp, types.intp, types.intp, out
         ), codegen
+
+    @intrinsic
+    def sum_groups(typing, vector, n_groups):
+        """Sum of the first groups of four blocks, lane by lane and then over the lanes."""
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder)
+            array = code.array(signature.args[0], args[0])
+
+            def step(totals, k):
+                first = builder.mul(k, _INT(GROUP))
+                places = (builder.add(first, _INT(j)) for j in range(0, GROUP, LANES))
+                blocks = [code.block(array, place)[1] for place in places]
+                return [builder.fadd(t, b) for t, b in zip(totals, blocks, strict=True)]
+
+            zero = ir.Constant(_BLOCK, [0.0] * LANES)
+            a, b, c, d = code.over_rows([zero] * (GROUP // LANES), _INT(0), args[1], step)
+            lanes = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
+            items = [builder.extract_element(lanes, ir.IntType(32)(i)) for i in range(LANES)]
+            while len(items) > 1:
+                half = len(items) // 2
+                pairs = zip(items[:half], items[half:], strict=True)
+                items = [builder.fadd(x, y) for x, y in pairs]
+            return items[0]
+
+        return types.float64(vector, types.intp), codegen
 
     def _square(initial, combine):
         """Return the code that folds the rows of a square matrix and the items of a vector."""
