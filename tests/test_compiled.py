@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import llvmlite.binding as llvm
@@ -434,7 +435,7 @@ def test_an_interrupt_is_not_lost_while_llvm_calls_python(monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
 def test_an_interrupt_does_not_come_while_llvm_frees_an_object(monkeypatch):
     """Without care, the object is freed again when it is collected, and the process crashes."""
-    freed, reached = [], []
+    freed, reached, n_threads = [], [], threading.active_count()
 
     def free(pointer):
         freed.append(pointer)
@@ -444,6 +445,8 @@ def test_an_interrupt_does_not_come_while_llvm_frees_an_object(monkeypatch):
     @interrupts_kept()
     def close():
         text.close()
+        reached.append("freed")
+        time.sleep(5)
         reached.append("end")
 
     text = ffi.OutputString(init=ctypes.c_char_p(b"text"))
@@ -455,6 +458,7 @@ def test_an_interrupt_does_not_come_while_llvm_frees_an_object(monkeypatch):
             close()
     finally:
         signal.signal(signal.SIGINT, before)
-    assert reached
+    assert reached == ["freed"]
+    assert threading.active_count() == n_threads
     text.close()
     assert len(freed) == 1

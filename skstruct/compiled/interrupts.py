@@ -29,6 +29,10 @@ _LATE = {
 }
 
 
+# Seconds after which an interrupt that came at a bad moment is sent again.
+_PAUSE = 0.01
+
+
 def interrupts_deferred():
     """Context of some milliseconds at whose end an interrupt is answered.
 
@@ -40,8 +44,8 @@ def interrupts_deferred():
 def interrupts_kept():
     """Context of a compilation that loses no interrupt.
 
-    An interrupt is answered at once, or at the end if it comes while LLVM calls Python or an object
-    changes hands.
+    An interrupt is answered at once, or as soon as LLVM has got its answer or an object has changed
+    hands.
     """
     return _answered_later(_is_delicate)
 
@@ -59,18 +63,42 @@ def _answered_later(is_late):
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
-    deferred = []
-
-    def answer(number, frame):
-        if is_late(frame):
-            deferred.append((number, frame))
-        else:
-            handler(number, frame)
-
-    signal.signal(signal.SIGINT, answer)
+    late = _Late(handler, is_late)
+    signal.signal(signal.SIGINT, late.answer)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if deferred:
-            handler(*deferred[-1])
+        try:
+            late.stop()
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        late.answer_now()
+
+
+class _Late:
+    """Handler of interrupts that sends those again which come at a bad moment."""
+
+    def __init__(self, handler, is_late):
+        self._handler, self._is_late = handler, is_late
+        self._deferred = self._timer = None
+
+    def answer(self, number, frame):
+        if not self._is_late(frame):
+            self._deferred = None
+            self._handler(number, frame)
+            return
+        self._deferred = number, frame
+        self._timer = threading.Timer(_PAUSE, signal.raise_signal, [number])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self):
+        """Send no more interrupts."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+
+    def answer_now(self):
+        """Answer an interrupt that has not been answered."""
+        if self._deferred is not None:
+            self._handler(*self._deferred)
