@@ -14,11 +14,13 @@ from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 
 import skstruct
 from skstruct import (
     AROWTagger,
     CRFTagger,
+    EmbeddingVectorizer,
     HashingTemplateVectorizer,
     PerceptronTagger,
     SequenceBatch,
@@ -120,11 +122,15 @@ def test_vectorizers(client):
     template = ["U0:%x[0,0]", "U1:%x[-1,0]"]
     for vectorizer in (
         HashingTemplateVectorizer(template, n_features=50),
-        TemplateVectorizer(template).fit(words),
+        TemplateVectorizer(template, min_freq=3),
+        FrozenEstimator(TemplateVectorizer(template).fit(words[:5])),
     ):
         tagger = DaskTagger(CRFTagger(tol=1e-6), vectorizer=vectorizer, client=client)
         tagger.fit(*delayed_parts(words, Y), X_val=words[:5], y_val=Y[:5])
+        if isinstance(vectorizer, TemplateVectorizer):
+            vectorizer.fit(words)
         batch = vectorizer.transform(words)
+        assert (tagger.vectorizer_.transform(words).X != batch.X).nnz == 0
         expected = CRFTagger(tol=1e-6, n_jobs=N_SHARDS)
         expected.fit(batch, Y, X_val=batch[:5], y_val=Y[:5])
         assert_same_bits(tagger.estimator_, expected)
@@ -225,7 +231,11 @@ def test_versions_must_agree(client, monkeypatch):
         (DaskTagger(CRFTagger(class_weight="balanced")), "class_weight='balanced'"),
         (DaskTagger(CRFTagger(early_stopping=True)), "early_stopping .* validation set"),
         (DaskTagger(CRFTagger(l2=-1)), "'l2' parameter"),
-        (DaskTagger(CRFTagger(), vectorizer=TemplateVectorizer()), "not fitted yet"),
+        (DaskTagger(CRFTagger(), vectorizer=EmbeddingVectorizer({})), "not fitted yet"),
+        (
+            DaskTagger(CRFTagger(), vectorizer=TemplateVectorizer(min_freq=0)),
+            "'min_freq' parameter",
+        ),
         (DaskTagger(CRFTagger(), transport_dtype="float16"), "'transport_dtype' parameter"),
     ],
 )

@@ -14,6 +14,7 @@ from skstruct.solvers.batch import Settings, minimize
 from skstruct.solvers.layout import lay_out, merge_observed
 from skstruct.solvers.likelihood.vector import ParameterVector
 from skstruct.taggers.crf import CRFTagger
+from skstruct.templates.base import LearningTemplateVectorizer
 
 __all__ = ["learn"]
 
@@ -31,7 +32,8 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype):
     parts : list of tuples
         What stands for X and y of each partition. Whoever calls lets go of it.
     vectorizer : vectoriser or None
-        What makes batches of tokens.
+        What makes batches of tokens. One that learns by templates gets the features of all
+        partitions.
     classes : array-like or None
         The labels, if they are known.
     make_watcher : callable
@@ -71,8 +73,8 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     found = workers.map(describe, [(shard,) for shard in shards])
     merged = merge_classes(found)
     tagger.classes_ = merged if classes is None else classes
-    named = isinstance(vectorizer, SequenceVectorizer)
-    columns = merge_columns(found, vectorizer if named else None)
+    learns = isinstance(vectorizer, (SequenceVectorizer, LearningTemplateVectorizer))
+    columns = merge_columns(found, vectorizer if learns else None)
     tagger.n_features_in_ = columns.n_features
     if columns.vectorizer is not None:
         tagger.vectorizer_ = columns.vectorizer

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.formats import Format, encode_labels
 from skstruct.sequences import SequenceBatch
+from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import unpack_strings
 
@@ -86,8 +87,9 @@ def merge_columns(found, vectorizer):
     Parameters
     ----------
     found : list of Found
-    vectorizer : SequenceVectorizer or None
-        With the parameters of the one to make, if features have names.
+    vectorizer : SequenceVectorizer, LearningTemplateVectorizer or None
+        With the parameters of the one that the shards have fitted. One by templates gets the
+        features of all shards.
 
     Returns
     -------
@@ -104,6 +106,8 @@ def merge_columns(found, vectorizer):
         (_NAMED if shard.n_features is None else _NUMBERED) if is_full else None
         for shard, is_full in zip(found, full, strict=True)
     ]
+    if isinstance(vectorizer, LearningTemplateVectorizer):
+        return _merge_templates(found, vectorizer)
     if _require_one_kind(kinds, "features") == _NUMBERED:
         return _number_columns(found, full)
     names = [
@@ -136,6 +140,23 @@ def _number_columns(found, full):
     if n_features == 0:
         raise ValueError("Found array with 0 feature(s): at least one feature is required.")
     return Columns(n_features, None, [np.asarray(shard.columns, np.int64) for shard in found])
+
+
+def _merge_templates(found, vectorizer):
+    """Unite what the shards with tokens have learnt by a template."""
+    full = [i for i, shard in enumerate(found) if shard.templates is not None]
+    parts = [found[i].templates for i in full]
+    for i, part in zip(full, parts, strict=True):
+        if part.n_columns_ != parts[0].n_columns_:
+            raise ValueError(
+                f"Tokens of partition {i} have {part.n_columns_} column(s), but those of "
+                f"partition {full[0]} have {parts[0].n_columns_}."
+            )
+    columns = vectorizer._merge(parts, [found[i].frequency for i in full])
+    numbers = [np.empty(0, np.int64) for _ in found]
+    for i, of_shard in zip(full, columns, strict=True):
+        numbers[i] = of_shard
+    return Columns(vectorizer.n_features_, None, numbers)
 
 
 def _frequent(names, frequency, min_freq):

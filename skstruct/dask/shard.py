@@ -21,6 +21,7 @@ from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.layout import observe, sum_observed, transition_frequency
+from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.persistence import pack_strings
 from skstruct.utils.sparse import read_only, writable
 
@@ -53,11 +54,15 @@ class Shard(NamedTuple):
     classes : list
         The labels that occur, sorted, or those given.
     columns : ndarray
-        Names of the features that occur, sorted; or their columns, if X has numbers.
+        Names of the features that occur, sorted; or their columns, if X has numbers. Those of a
+        template are all that `templates` has learnt.
     array_lengths : dict of str to int
         Lengths of the features that are arrays.
+    templates : LearningTemplateVectorizer or None
+        What has learnt features by a template from the tokens of the partition, if there are any.
     n_features : int or None
-        Number of columns; None where features have names, and in a partition without sequences.
+        Number of columns; None where the driver unites those of all partitions, and in a partition
+        without sequences.
     """
 
     rows: kernels.Rows
@@ -66,6 +71,7 @@ class Shard(NamedTuple):
     classes: list
     columns: np.ndarray
     array_lengths: dict
+    templates: LearningTemplateVectorizer | None
     n_features: int | None
 
 
@@ -76,7 +82,7 @@ class Found(NamedTuple):
     ----------
     n_sequences, n_tokens : int
         Numbers of sequences and of tokens.
-    classes, array_lengths, n_features : object
+    classes, array_lengths, templates, n_features : object
         Those of the `Shard`.
     columns : object
         Those of the `Shard`, packed.
@@ -89,6 +95,7 @@ class Found(NamedTuple):
     classes: list
     columns: object
     array_lengths: dict
+    templates: LearningTemplateVectorizer | None
     n_features: int | None
     frequency: np.ndarray
 
@@ -130,24 +137,28 @@ def read(X, y, settings):
     """
     vectorizer, classes = settings
     X, y = (list(part) if isinstance(part, Iterator) else part for part in (X, y))
+    learnt = None
     if len(X) == 0:
-        batch, format = SequenceBatch(np.empty((0, 0)), [0]), Format.BATCH
-        array_lengths, n_features = {}, None
+        format, batch, n_features = Format.BATCH, SequenceBatch(np.empty((0, 0)), [0]), None
     else:
-        format, batch, array_lengths = vectorize(X, vectorizer)
-        n_features = batch.n_features if array_lengths is None else None
+        format, batch, learnt = vectorize(X, vectorizer)
+        n_features = batch.n_features if learnt is None else None
     if classes is None and batch.n_rows == 0:
         # No label can occur, but the number of sequences must be right.
         classes = np.empty(0, object)
     classes, labels = encode_labels(y, batch, format, classes, partial=True)
-    rows = as_rows(batch.X)
-    columns = batch.feature_names
-    if array_lengths is None or columns is None:
+    rows, columns = as_rows(batch.X), batch.feature_names
+    array_lengths, templates = {}, None
+    if isinstance(learnt, LearningTemplateVectorizer):
+        columns = np.arange(batch.n_features)
+        templates = learnt if batch.n_rows else None
+    elif learnt is not None:
+        array_lengths = learnt._array_lengths
+    if learnt is None or columns is None:
         columns, places = np.unique(rows.indices, return_inverse=True)
         rows = read_only(rows._replace(indices=places.astype(np.int32)))
-    return Shard(
-        rows, batch.offsets, labels, classes.tolist(), columns, array_lengths or {}, n_features
-    )
+    known = rows, batch.offsets, labels, classes.tolist()
+    return Shard(*known, columns, array_lengths, templates, n_features)
 
 
 def vectorize(X, vectorizer):
@@ -157,26 +168,28 @@ def vectorize(X, vectorizer):
     ----------
     X : object
         The partition of X.
-    vectorizer : SequenceVectorizer, fitted vectoriser or None
-        What makes a batch of tokens. A `SequenceVectorizer` is fitted to the partition, others
-        transform it.
+    vectorizer : vectoriser or None
+        What makes a batch of tokens. A copy of a `SequenceVectorizer`, or of a vectoriser by
+        templates that learns, is fitted to the partition, others transform it.
 
     Returns
     -------
     format : Format
     batch : SequenceBatch
-    array_lengths : dict or None
-        Lengths of the features that are arrays; None unless a `SequenceVectorizer` was fitted.
+    learnt : vectoriser or None
+        The one that was fitted.
     """
-    if vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
-        format, batch, array_lengths = Format.TOKENS, vectorizer.transform(X), None
+    learnt = None
+    if isinstance(vectorizer, LearningTemplateVectorizer):
+        learnt = clone(vectorizer)
+        format, batch = Format.TOKENS, learnt._fit(X, 1, is_part=True)
+    elif vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
+        format, batch = Format.TOKENS, vectorizer.transform(X)
     else:
         format, batch = read_format(X)
-        array_lengths = None
         if format is Format.TOKENS:
-            vectorizer = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
-            batch = vectorizer._fit(batch, 1, is_part=True)
-            array_lengths = vectorizer._array_lengths
+            learnt = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
+            batch = learnt._fit(batch, 1, is_part=True)
     if format not in (Format.TOKENS, Format.BATCH):
         raise ValueError(
             "X is a matrix; expected a list of sequences or a SequenceBatch in each partition."
@@ -184,9 +197,9 @@ def vectorize(X, vectorizer):
     if batch.transition_X is not None:
         raise ValueError(
             "DaskTagger does not learn transition features: pass a SequenceBatch without "
-            "transition_X."
+            "transition_X, or a template without lines such as B01:%x[0,0]."
         )
-    return format, batch, array_lengths
+    return format, batch, learnt
 
 
 def describe(shard, _):
@@ -198,6 +211,7 @@ def describe(shard, _):
         shard.classes,
         pack_strings(shard.columns),
         shard.array_lengths,
+        shard.templates,
         shard.n_features,
         frequency,
     )

@@ -16,6 +16,7 @@ from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
 from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.sapo import SAPOTagger
+from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
 from skstruct.utils.public_paths import set_module
 
@@ -24,6 +25,13 @@ __all__ = ["DaskTagger"]
 # Taggers whose weights can be mixed, and solvers of CRFTagger that can learn from shards.
 _ONLINE = (PerceptronTagger, MIRATagger, SAPOTagger)
 _SOLVERS = ("lbfgs", "sgd")
+# Vectorisers that need not be fitted.
+_UNFITTED = (SequenceVectorizer, LearningTemplateVectorizer, HashingTemplateVectorizer)
+
+
+def _is_of_tagger(vectorizer):
+    """Return True if a vectoriser becomes a part of the tagger, which then takes tokens."""
+    return vectorizer is None or isinstance(vectorizer, SequenceVectorizer)
 
 
 @set_module("skstruct.dask")
@@ -33,19 +41,20 @@ class DaskTagger(BaseEstimator):
     Every partition of the data is a shard. For L-BFGS, workers compute the sums of the objective
     shard by shard, and the driver, the process that calls `fit`, adds them in the order of the
     partitions and makes the steps. Online learners visit the sequences of each shard on their own,
-    and after every epoch the driver takes the mean of the weights of all shards (McDonald et al.,
-    2010). So the result depends on the partitions, but not on the number of workers, their order,
-    or the death of one. Needs the package distributed: ``pip install "skstruct[dask]"``.
+    and after every epoch the driver mixes the weights of all shards (McDonald et al., 2010). So the
+    result depends on the partitions, but not on the number of workers, their order, or the death of
+    one. Needs the package distributed: ``pip install "skstruct[dask]"``.
 
     Parameters
     ----------
     estimator : CRFTagger, PerceptronTagger, MIRATagger or SAPOTagger
         Tagger to fit, a `CRFTagger` with ``solver="lbfgs"`` or ``solver="sgd"``. It is cloned.
     vectorizer : vectoriser, default=None
-        What turns the tokens of a partition into a batch. A `SequenceVectorizer` learns the
-        attributes of all partitions, which the driver unites, and so does None where X has feature
-        dicts or attribute strings. `HashingTemplateVectorizer` has nothing to learn. Any other
-        vectoriser must be fitted, and is used as it is.
+        What turns the tokens of a partition into a batch. It is cloned. A `SequenceVectorizer`,
+        `TemplateVectorizer` or `WordVectorizer` learns the features of all partitions, which the
+        driver unites, and so does None where X has feature dicts or attribute strings.
+        `HashingTemplateVectorizer` has nothing to learn. Any other vectoriser must be fitted, and
+        is used as it is; so is one in a `sklearn.frozen.FrozenEstimator`.
     client : distributed.Client, default=None
         Connection to the cluster. By default, the one that was made last.
     transport_dtype : {"float64", "float32"}, default="float64"
@@ -159,15 +168,20 @@ class DaskTagger(BaseEstimator):
         self._validate_params()
         tagger = clone(self.estimator)
         vectorizer = self._check(tagger, X_val)
-        merges = vectorizer is None or isinstance(vectorizer, SequenceVectorizer)
-        if X_val is not None and not merges:
-            X_val = vectorizer.transform(X_val)
-        self._learn(tagger, vectorizer, X, y, classes, (X_val, y_val, None))
+
+        def read_validation_set():
+            known = X_val is None or _is_of_tagger(vectorizer)
+            return X_val if known else vectorizer.transform(X_val), y_val, None
+
+        self._learn(tagger, vectorizer, X, y, classes, read_validation_set)
+        return self._keep(tagger, vectorizer)
+
+    def _keep(self, tagger, vectorizer):
         self.estimator_, self.classes_ = tagger, tagger.classes_
-        self.vectorizer_ = None if merges else vectorizer
+        self.vectorizer_ = None if _is_of_tagger(vectorizer) else vectorizer
         return self
 
-    def _learn(self, tagger, vectorizer, X, y, classes, validation):
+    def _learn(self, tagger, vectorizer, X, y, classes, read_validation_set):
         # Imported where it is needed: a fitted tagger does not learn.
         from skstruct.dask.learning import learn
 
@@ -181,7 +195,7 @@ class DaskTagger(BaseEstimator):
                 compute_parts(workers.client, X, y, self.max_retries),
                 vectorizer,
                 classes,
-                lambda: tagger._watcher(validation, None, progress),
+                lambda: tagger._watcher(read_validation_set(), None, progress),
                 self.transport_dtype,
             )
 
@@ -268,7 +282,7 @@ class DaskTagger(BaseEstimator):
         if tagger.early_stopping and X_val is None:
             raise ValueError("early_stopping on a cluster needs a validation set: X_val and y_val.")
         vectorizer = self.vectorizer
-        if isinstance(vectorizer, (SequenceVectorizer, HashingTemplateVectorizer)):
+        if isinstance(vectorizer, _UNFITTED):
             vectorizer = clone(vectorizer)
             vectorizer._validate_params()
         elif vectorizer is not None:

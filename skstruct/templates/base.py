@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.learnt import LearntFeatures, learn_features
+from skstruct.templates.merging import merge_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
@@ -126,23 +127,56 @@ class LearningTemplateVectorizer(
         ValueError
             As in `fit`.
         """
+        return self._fit(X, self.min_freq)
+
+    def _fit(self, X, min_freq, *, is_part=False):
+        """Learn the features, of a part of the data that may lack tokens or features."""
         dtype = check_float_dtype(self.dtype)
         reader = self._read(X, self._given_lines())
         if reader.n_columns is None:
+            if is_part:
+                return SequenceBatch(np.empty((0, 0), dtype), reader.offsets)
             raise ValueError("Found no token: every sequence is empty.")
         reader.sort_values()
-        features, matrix = learn_features(reader, self.min_freq, dtype)
-        if features.n_features_ == 0:
-            raise ValueError(
-                f"No feature occurs in at least {self.min_freq} token(s): lower min_freq, or "
-                "change the template."
-            )
+        features, matrix = learn_features(reader, min_freq, dtype)
+        if features.n_features_ == 0 and not is_part:
+            raise self._none_frequent()
         transitions, transition_matrix = None, None
         if reader.observes_transitions:
             observer = reader.for_transitions()
-            transitions, transition_matrix = learn_features(observer, self.min_freq, dtype)
+            transitions, transition_matrix = learn_features(observer, min_freq, dtype)
         self._keep(reader.n_columns, features, transitions)
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+
+    def _none_frequent(self):
+        """Error where no feature is left."""
+        return ValueError(
+            f"No feature occurs in at least {self.min_freq} token(s): lower min_freq, or change "
+            "the template."
+        )
+
+    def _merge(self, parts, frequency):
+        """Learn what parts of the data have learnt.
+
+        Parameters
+        ----------
+        parts : list of LearningTemplateVectorizer
+            Fitted to a part each, with ``min_freq=1``.
+        frequency : list of ndarray of shape (n_features,)
+            Number of tokens of a part with each of its features.
+
+        Returns
+        -------
+        columns : list of ndarray of shape (n_features,)
+            For each feature of each part its column, -1 for rare ones.
+        """
+        features, columns = merge_features(
+            [part._features for part in parts], frequency, self.min_freq
+        )
+        if features.n_features_ == 0:
+            raise self._none_frequent()
+        self._keep(parts[0].n_columns_, features, None)
+        return columns
 
     def transform(self, X):
         """Vectorise; features that were not learnt are ignored.

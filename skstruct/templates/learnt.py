@@ -23,7 +23,7 @@ from skstruct.templates.syntax import parse_template
 from skstruct.templates.values import Memory, Vocabulary, hash_pieces, renumber
 from skstruct.utils.persistence import Persistent, check_array_shape
 
-__all__ = ["LearntFeatures", "learn_features", "split_name"]
+__all__ = ["LearntFeatures", "learn_features", "select", "split_name"]
 
 
 def learn_features(reader, min_freq, dtype):
@@ -56,23 +56,43 @@ def learn_features(reader, min_freq, dtype):
         column_of = column_of[same]
     matrix = gather(reader, numbers, len(order), dtype, column_of=column_of, sources=sources)
     matrix, kept = keep_frequent(matrix, min_freq, all_occur=not reader.of_transitions)
-    return _select(reader, features, order[kept]), matrix
+    chosen, used = select(features, order[kept], reader.values)
+    return (
+        LearntFeatures(
+            reader.lines,
+            *chosen,
+            of_transitions=reader.of_transitions,
+            memory=reader.memory(used),
+        ),
+        matrix,
+    )
 
 
-def _select(reader, features, chosen):
-    """Keep the features with these numbers, in this order, and only the values they use."""
-    codes, values = features.codes[chosen], reader.values
+def select(features, chosen, values):
+    """Keep some features, and only the values they use.
+
+    Parameters
+    ----------
+    features : Features
+        All features.
+    chosen : ndarray of int
+        Numbers of those to keep, in their new order.
+    values : list of str
+        What the codes stand for.
+
+    Returns
+    -------
+    parts : tuple
+        Values, codes, groups and hashes, as `LearntFeatures` takes them.
+    used : ndarray of shape (n_values,), dtype bool
+        Which of the values are kept.
+    """
+    codes = features.codes[chosen]
     used = np.zeros(len(values), bool)
     kernels.mark_used(codes, used)
-    return LearntFeatures(
-        reader.lines,
-        list(compress(values, used.tolist())),
-        renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes),
-        features.groups[chosen],
-        features.hashes[chosen],
-        of_transitions=reader.of_transitions,
-        memory=reader.memory(used),
-    )
+    codes = renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes)
+    kept = list(compress(values, used.tolist()))
+    return (kept, codes, features.groups[chosen], features.hashes[chosen]), used
 
 
 class LearntFeatures(Persistent):
