@@ -9,8 +9,7 @@ from itertools import chain
 
 import pytest
 from helpers.learners import labelled_sequences
-from helpers.shards import cut
-from helpers.taggers import assert_same_weights
+from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -29,7 +28,9 @@ from skstruct import (
 )
 from skstruct.dask import DaskTagger
 from skstruct.dask.cluster import Cluster
+from skstruct.dask.learning import learn
 from skstruct.metrics import token_accuracy_score
+from skstruct.solvers.watcher import Watcher
 
 dask = pytest.importorskip("dask")
 bag = pytest.importorskip("dask.bag")
@@ -154,13 +155,15 @@ def test_single_precision(client, expected):
     assert_allclose(objective[-1], expected.history_["objective"][-1], rtol=3e-4)
 
 
-def test_online_learners(client):
-    # Dealt out like cards, as threads get them.
-    parts = [[dask.delayed(part[s::3], traverse=False) for s in range(3)] for part in (X, Y)]
-    tagger = PerceptronTagger(max_iter=4, tol=None, shuffle=False)
-    found = DaskTagger(tagger, client=client).fit(*parts).estimator_
-    expected = tagger.set_params(n_jobs=3).fit(X, Y)
-    assert_same_weights(found, expected, rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("tagger", [PerceptronTagger(), CRFTagger(solver="sgd")], ids=str)
+def test_online_learners(client, tagger):
+    """The bits are those of shards that learn one after the other in this process."""
+    tagger = clone(tagger).set_params(max_iter=3, tol=None, random_state=0)
+    found = DaskTagger(tagger, client=client).fit(*delayed_parts(X, Y)).estimator_
+    expected, parts = clone(tagger), cut(X, Y, N_SHARDS)
+    expected._keep(learn(expected, OneProcess(), parts, None, None, Watcher, "float64"))
+    for name in LEARNT:
+        assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
     assert found.predict(X).tolist() == expected.predict(X).tolist()
 
 

@@ -1,8 +1,10 @@
 """Online learners on shards: every epoch each shard learns alone, and the driver mixes the weights.
 
-This is iterative parameter mixing (McDonald, Hall and Mann, 2010), as `skstruct.online.mixing` does
-it in threads. A shard has the weights of its own features alone. Features that it lacks keep their
-weights there, apart from the penalty, which is a factor that all weights share.
+This is iterative parameter mixing (McDonald, Hall and Mann, 2010). But where threads take the mean
+of all weights (`skstruct.online.mixing`), here the changes of a feature's weights are divided by
+about the number of shards that made any: most features occur in few of many shards, and would
+hardly move. A shard has the weights of its own features alone, and sends those that it has changed.
+The penalty is a factor that all weights of a shard share.
 """
 
 from __future__ import annotations
@@ -72,8 +74,9 @@ class _Epochs:
         self._seed = check_random_state(tagger.random_state).randint(2**31)
         # Without what a worker has no use for.
         self._tagger = copy(tagger)
-        for name in ("vectorizer_", "feature_names_in_"):
-            vars(self._tagger).pop(name, None)
+        for name in list(vars(tagger)):
+            if name in ("vectorizer_", "feature_names_in_") or "callback" in name:
+                delattr(self._tagger, name)
         self._learner = learner
 
     def run(self, history, number):
@@ -115,10 +118,10 @@ class _Epochs:
         return [chain._replace(weights=chain.weights[own]) for own in self._numbers]
 
     def _mix(self, results):
-        """Replace the weights by the mean of those of all shards, and collect the average."""
-        state, n = self._state, len(results)
+        """Replace the weights by the mixture of those of all shards, and collect the average."""
+        state = self._state
         average = len(state.lag.weights) > 0
-        shares = [result.progress[kernels.SCALE] / n for result in results]
+        scales = [result.progress[kernels.SCALE] for result in results]
         totals = [result.progress[kernels.TOTAL] for result in results]
         for name in kernels.Chain._fields[1:]:
             parts = [getattr(result.chain, name) for result in results]
@@ -126,30 +129,44 @@ class _Epochs:
                 lag = getattr(state.lag, name)
                 for result, part, total in zip(results, parts, totals, strict=True):
                     lag += getattr(result.lag, name) - total * part
-            mixture = sum(share * part for share, part in zip(shares, parts, strict=True))
-            getattr(state.chain, name)[...] = mixture
-        weights, lag = state.chain.weights, state.lag.weights
-        if average:
-            lag -= self._where_absent(totals)[:, None] * weights
-        weights *= self._where_absent(shares)[:, None]
-        for result, own, share, total in zip(results, self._numbers, shares, totals, strict=True):
-            weights[own] += share * result.chain.weights
-            if average:
-                lag[own] += result.lag.weights - total * result.chain.weights
-        now = state.progress
-        now[kernels.NORM] = kernels.dot(weights.ravel(), weights.ravel())
+            total = sum(scale * part for scale, part in zip(scales, parts, strict=True))
+            getattr(state.chain, name)[...] = total / len(results)
+        self._mix_features(results, scales, totals)
+        now, weights = state.progress, state.chain.weights.ravel()
+        now[kernels.NORM] = kernels.dot(weights, weights)
         now[kernels.SCALE], now[kernels.TOTAL] = 1.0, 0.0
         now[kernels.RATE] = np.mean([result.progress[kernels.RATE] for result in results])
         now[kernels.SEEN] += sum(result.progress[kernels.SEEN] for result in results)
 
-    def _where_absent(self, numbers):
-        """Sum the numbers of the shards that lack each feature."""
-        total = np.zeros(len(self._state.chain.weights))
-        for number, own in zip(numbers, self._numbers, strict=True):
-            absent = np.full(len(total), number)
-            absent[own] = 0.0
-            total += absent
-        return total
+    def _mix_features(self, results, scales, totals):
+        """Add the changes that shards have made to the weights of features."""
+        weights, lag = self._state.chain.weights, self._state.lag.weights
+        average = len(lag) > 0
+        # As if no shard had changed anything: the penalty shrinks all weights.
+        if average:
+            lag -= sum(totals) * weights
+        weights *= sum(scales) / len(results)
+        rows = [own[result.rows] for own, result in zip(self._numbers, results, strict=True)]
+        n_changed = np.zeros(len(weights))
+        for result, of_shard in zip(results, rows, strict=True):
+            n_changed[of_shard] += np.any(result.chain.weights, axis=1)
+        factor = _gain(np.maximum(n_changed, 1))[:, None]
+        for result, of_shard, scale, total in zip(results, rows, scales, totals, strict=True):
+            change = factor[of_shard] * result.chain.weights
+            weights[of_shard] += scale * change
+            if average:
+                # Every shard counts its samples, and would see the whole change in all of them.
+                behind = factor[of_shard] * result.lag.weights - total * change
+                lag[of_shard] += len(results) * behind
+
+
+def _gain(n_changed):
+    """Factor of the sum of the changes that so many shards have made to a feature's weights.
+
+    A change that one shard alone has made counts as it is. Of several changes the mean moves too
+    little where shards are small, and more than twice the mean would diverge where they are large.
+    """
+    return (1.75 - 0.75 / n_changed) / n_changed
 
 
 # What workers do
@@ -174,8 +191,12 @@ class _Epoch(NamedTuple):
 
 
 class _Learnt(NamedTuple):
-    """What a shard has learnt in an epoch: fields of its state, and what there is to note."""
+    """What a shard has learnt in an epoch: its state, and what there is to note.
 
+    Of the weights of features there are those that changed: their differences in `chain`.
+    """
+
+    rows: np.ndarray  # features that changed, by the numbers of the shard
     chain: kernels.Chain
     lag: kernels.Chain
     progress: np.ndarray
@@ -211,7 +232,20 @@ def learn_alone(training_set, chain, shard, epoch):
     settings = learner.rule.settings()
     result = learner.visit(training_set, samples, owner, state, settings, n_samples)
     notes = learner.rule.notes([settings], 1)
-    return _Learnt(*state, result, notes, len(samples))
+    return _Learnt(*_changes(state, chain.weights), result, notes, len(samples))
+
+
+def _changes(state, before):
+    """Fields of `_Learnt` of a state whose weights were `before`."""
+    weights, lag = state.chain.weights, state.lag.weights
+    changed = np.any(weights != before, axis=1)
+    if len(lag):
+        # A weight may have come back.
+        changed |= np.any(lag != 0, axis=1)
+    rows = np.flatnonzero(changed).astype(np.int32)
+    chain = state.chain._replace(weights=weights[rows] - before[rows])
+    lag = state.lag._replace(weights=lag[rows] if len(lag) else lag)
+    return rows, chain, lag, state.progress
 
 
 def count_right(training_set, chain, _):
