@@ -4,10 +4,13 @@ import os
 import pickle
 import re
 import signal
+import threading
 import time
+import warnings
 from itertools import chain
 
 import pytest
+import skops.io
 from helpers.learners import labelled_sequences
 from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
@@ -31,6 +34,8 @@ from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import learn
 from skstruct.metrics import token_accuracy_score
 from skstruct.solvers.watcher import Watcher
+from skstruct.utils.callbacks import has_callbacks
+from skstruct.utils.progress import Progress
 
 dask = pytest.importorskip("dask")
 bag = pytest.importorskip("dask.bag")
@@ -174,6 +179,40 @@ def test_progress_and_warnings(client, capsys):
     assert "CRFTagger: finished, 2 epochs" in capsys.readouterr().out
 
 
+class EpochCounter:
+    """A callback of scikit-learn that cannot leave its process."""
+
+    def __init__(self):
+        self.n_epochs, self.lock = 0, threading.Lock()
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.n_epochs += context.task_name == "epoch"
+
+
+@pytest.mark.skipif(not has_callbacks(), reason="scikit-learn before 1.9")
+@pytest.mark.parametrize(
+    "tagger", [CRFTagger(tol=1e-3), PerceptronTagger(max_iter=4, tol=None)], ids=str
+)
+def test_callbacks_stay_with_the_driver(client, tmp_path, tagger):
+    counter, path = EpochCounter(), tmp_path / "model.skops"
+    tagger = clone(tagger).set_callbacks(counter)
+    model = DaskTagger(tagger, client=client, checkpoint=path, checkpoint_period=2)
+    n_iter = model.fit(*delayed_parts(X, Y)).estimator_.n_iter_
+    # An epoch has begun before L-BFGS knows that it is done.
+    assert 2 <= n_iter <= counter.n_epochs <= n_iter + 1
+    types = skops.io.get_untrusted_types(file=path)
+    assert 0 < skops.io.load(path, trusted=types).estimator_.n_iter_ <= counter.n_epochs
+
+
 def test_copies_have_the_same_cluster(client):
     tagger = DaskTagger(CRFTagger(l2=0.5), client=client, max_retries=1)
     copy = clone(tagger)
@@ -230,7 +269,6 @@ def test_versions_must_agree(client, monkeypatch):
         (DaskTagger(AROWTagger()), "SAPOTagger, not AROWTagger"),
         (DaskTagger(SequenceVectorizer()), "'estimator' parameter"),
         (DaskTagger(CRFTagger(solver="sag")), r"not CRFTagger\(solver='sag'\)"),
-        (DaskTagger(CRFTagger(warm_start=True)), "warm_start=True"),
         (DaskTagger(CRFTagger(class_weight="balanced")), "class_weight='balanced'"),
         (DaskTagger(CRFTagger(early_stopping=True)), "early_stopping .* validation set"),
         (DaskTagger(CRFTagger(l2=-1)), "'l2' parameter"),
@@ -239,6 +277,7 @@ def test_versions_must_agree(client, monkeypatch):
             DaskTagger(CRFTagger(), vectorizer=TemplateVectorizer(min_freq=0)),
             "'min_freq' parameter",
         ),
+        (DaskTagger(CRFTagger(), checkpoint_period=0), "'checkpoint_period' parameter"),
         (DaskTagger(CRFTagger(), transport_dtype="float16"), "'transport_dtype' parameter"),
     ],
 )
@@ -324,4 +363,104 @@ def test_scattered_partitions_that_are_lost(client, monkeypatch):
         pytest.raises(RuntimeError, match=r"Partition \d: its data were lost with a worker"),
     ):
         DaskTagger(CRFTagger(tol=1e-6), client=client).fit(x, y)
+    assert time.monotonic() - start < 60
+
+
+def wait_for(path):
+    """Keep a worker busy until a file is there, or the test has failed."""
+    deadline = time.monotonic() + 40
+    while not os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return X[:1], Y[:1]
+
+
+def test_ctrl_c_cancels_what_the_workers_do(tmp_path):
+    options = {"processes": False, "dashboard_address": ":0", "set_as_default": False}
+    with distributed.Client(n_workers=1, threads_per_worker=2, **options) as client:
+        model = DaskTagger(PerceptronTagger(random_state=0), client=client)
+        before = vars(model.fit(*delayed_parts(X, Y))).copy()
+        gate = tmp_path / "gate"
+        parts = [dask.delayed(wait_for, nout=2)(str(gate)) for _ in range(2)]
+        main = threading.main_thread().ident
+        threading.Timer(1, signal.pthread_kill, [main, signal.SIGINT]).start()
+        try:
+            model.fit(*zip(*parts, strict=True))
+        except KeyboardInterrupt:
+            interrupted = True
+        assert interrupted
+        assert vars(model) == before
+        deadline = time.monotonic() + 20
+        while tasks := client.run_on_scheduler(keys_of_tasks):
+            assert time.monotonic() < deadline, tasks
+            time.sleep(0.05)
+        # Python cannot stop what a worker's thread is in the middle of.
+        gate.touch()
+        model.fit(*delayed_parts(X, Y))
+    assert_array_equal(model.estimator_.coef_, before["estimator_"].coef_)
+
+
+def keys_of_tasks(dask_scheduler):
+    return [str(key) for key in dask_scheduler.tasks]
+
+
+# Fits that go on
+
+
+@pytest.mark.parametrize(
+    ("tagger", "period", "epoch"),
+    [(CRFTagger(tol=1e-6), 4, 8), (PerceptronTagger(max_iter=7, random_state=0), 3, 6)],
+)
+def test_a_checkpoint_survives_the_driver(client, tmp_path, monkeypatch, tagger, period, epoch):
+    """A fit that ends in the middle leaves what a shorter fit would have learnt."""
+    client.wait_for_workers(2, timeout=60)
+    path = tmp_path / "model.skops"
+    tagger = clone(tagger).set_params(warm_start=True)
+    calls, tell = [], Progress.tell
+
+    def tell_and_end(progress, history, attributes):
+        calls.append(history["epoch"][-1])
+        if calls[-1] == epoch + 1:
+            raise KeyboardInterrupt
+        return tell(progress, history, attributes)
+
+    model = DaskTagger(tagger, client=client, checkpoint=path, checkpoint_period=period)
+    monkeypatch.setattr(Progress, "tell", tell_and_end)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*delayed_parts(X, Y))
+    monkeypatch.undo()
+    types = skops.io.get_untrusted_types(file=path)
+    assert all(name.startswith("skstruct.") for name in types)
+    stored = skops.io.load(path, trusted=types)
+    shorter = DaskTagger(clone(tagger).set_params(max_iter=epoch), client=client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        shorter.fit(*delayed_parts(X, Y))
+    assert stored.estimator_.n_iter_ == epoch
+    for name in LEARNT:
+        expected = getattr(shorter.estimator_, name)
+        assert_array_equal(getattr(stored.estimator_, name), expected, err_msg=name)
+    assert stored.estimator_.predict(X).tolist() == shorter.estimator_.predict(X).tolist()
+    stored.set_params(client=client, checkpoint=None)
+    if isinstance(tagger, CRFTagger):
+        fresh = DaskTagger(tagger, client=client).fit(*delayed_parts(X, Y)).estimator_
+        found = stored.fit(*delayed_parts(X, Y)).estimator_
+        objective = shorter.estimator_.history_["objective"][-1]
+        assert_allclose(found.history_["objective"][0], objective, rtol=1e-12)
+        assert_allclose(found.history_["objective"][-1], fresh.history_["objective"][-1], rtol=2e-6)
+        assert found.n_iter_ < fresh.n_iter_
+
+
+def end_process(driver):
+    if os.getpid() != driver:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return X[:1], Y[:1]
+
+
+def test_a_partition_that_kills_its_workers(client):
+    client.wait_for_workers(2, timeout=60)
+    x, y = delayed_parts(X, Y)
+    x[1], y[1] = dask.delayed(end_process, nout=2)(os.getpid())
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"Partition \d: 4 workers died one after the other"):
+        DaskTagger(CRFTagger(), client=client).fit(x, y)
     assert time.monotonic() - start < 60

@@ -6,6 +6,7 @@ import numpy as np
 
 from skstruct.dask.merging import merge_classes, merge_columns, sort_classes
 from skstruct.dask.mixing import fit_online
+from skstruct.dask.resuming import start_from
 from skstruct.dask.shard import count, describe, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
@@ -19,7 +20,7 @@ from skstruct.templates.base import LearningTemplateVectorizer
 __all__ = ["learn"]
 
 
-def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype):
+def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, before=None):
     """Learn the weights of a tagger from partitions.
 
     Parameters
@@ -40,6 +41,8 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype):
         Returns the `Watcher` that says when to stop; called when the tagger has these attributes.
     dtype : {"float64", "float32"}
         Type of the numbers of L-BFGS that travel.
+    before : DaskTagger, default=None
+        A fitted one, whose weights are the start.
 
     Returns
     -------
@@ -48,12 +51,13 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype):
     shards = read_shards(tagger, workers, parts, vectorizer, classes)
     del parts
     watcher = make_watcher()
+    start = None if before is None else start_from(before, tagger, vectorizer)
     if not (isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs"):
-        return fit_online(tagger, workers, *shards, watcher)
+        return fit_online(tagger, workers, *shards, start, watcher)
     objective = make_objective(tagger, workers, *shards, dtype)
     # The objective has a copy of its own of what it needs.
     del shards
-    return minimize(objective, settings_of(Settings, tagger), None, watcher)
+    return minimize(objective, settings_of(Settings, tagger), start, watcher)
 
 
 def read_shards(tagger, workers, parts, vectorizer, classes):

@@ -26,7 +26,7 @@ from skstruct.utils.sparse import read_only
 __all__ = ["fit_online"]
 
 
-def fit_online(tagger, workers, training_sets, numbers, watcher):
+def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     """Learn the weights of an online learner.
 
     Parameters
@@ -37,6 +37,8 @@ def fit_online(tagger, workers, training_sets, numbers, watcher):
         Where the shards are; anything with its `map`.
     training_sets, numbers : list
         From `skstruct.dask.learning.read_shards`.
+    start : Chain or None
+        Weights to start from.
     watcher : Watcher
         Says when to stop.
 
@@ -58,6 +60,7 @@ def fit_online(tagger, workers, training_sets, numbers, watcher):
         [training_sets[i] for i in full],
         [numbers[i] for i in full],
         [sizes[i] for i in full],
+        start,
     )
     return learner.run_epochs(epochs.run, epochs.chain, epochs.accuracy, None, watcher)
 
@@ -65,11 +68,11 @@ def fit_online(tagger, workers, training_sets, numbers, watcher):
 class _Epochs:
     """Weights of all features on the driver, and the epochs that change them."""
 
-    def __init__(self, tagger, learner, workers, training_sets, numbers, sizes):
+    def __init__(self, tagger, learner, workers, training_sets, numbers, sizes, start):
         self._workers, self._training_sets, self._numbers = workers, training_sets, numbers
         self._n_labelled = sum(size.n_labelled for size in sizes)
         self._n_sequences = [size.n_sequences for size in sizes]
-        self._state = learner.new_state(None)
+        self._state = learner.new_state(None, start)
         self._model = tagger._model()
         self._seed = check_random_state(tagger.random_state).randint(2**31)
         # Without what a worker has no use for.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Integral
+from os import PathLike
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -49,6 +51,8 @@ class DaskTagger(BaseEstimator):
     ----------
     estimator : CRFTagger, PerceptronTagger, MIRATagger or SAPOTagger
         Tagger to fit, a `CRFTagger` with ``solver="lbfgs"`` or ``solver="sgd"``. It is cloned.
+        With ``warm_start=True``, another `fit` starts from the weights of `estimator_`: features
+        and labels are matched by name, and may have changed.
     vectorizer : vectoriser, default=None
         What turns the tokens of a partition into a batch. It is cloned. A `SequenceVectorizer`,
         `TemplateVectorizer` or `WordVectorizer` learns the features of all partitions, which the
@@ -63,6 +67,12 @@ class DaskTagger(BaseEstimator):
     max_retries : int, default=3
         How often Dask repeats a task that fails, such as one that cannot read a file. Tasks that
         are lost with their worker are repeated anyway, invalid data are not.
+    checkpoint : str or path-like, default=None
+        File of this process in which `fit` stores the model by skops.io while it learns. A model
+        that is loaded from there is a fitted `DaskTagger`, and goes on if its estimator has
+        ``warm_start=True``.
+    checkpoint_period : int, default=10
+        Number of iterations or epochs from one time to the next.
 
     Attributes
     ----------
@@ -81,7 +91,7 @@ class DaskTagger(BaseEstimator):
 
     Notes
     -----
-    The solvers "sag", "oeg" and "crfsuite", other taggers, transition features, ``warm_start``,
+    The solvers "sag", "oeg" and "crfsuite", other taggers, transition features,
     ``class_weight="balanced"``, and ``early_stopping`` without a validation set are refused. The
     order in which an online learner visits the sequences of a shard is drawn from `random_state`,
     the number of the shard and that of the epoch.
@@ -117,6 +127,8 @@ class DaskTagger(BaseEstimator):
         "client": "no_validation",
         "transport_dtype": [StrOptions({"float64", "float32"})],
         "max_retries": [Interval(Integral, 0, None, closed="left")],
+        "checkpoint": [str, PathLike, None],
+        "checkpoint_period": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -127,12 +139,16 @@ class DaskTagger(BaseEstimator):
         client=None,
         transport_dtype="float64",
         max_retries=3,
+        checkpoint=None,
+        checkpoint_period=10,
     ):
         self.estimator = estimator
         self.vectorizer = vectorizer
         self.client = client
         self.transport_dtype = transport_dtype
         self.max_retries = max_retries
+        self.checkpoint = checkpoint
+        self.checkpoint_period = checkpoint_period
 
     def fit(self, X, y, *, classes=None, X_val=None, y_val=None):
         """Learn the weights.
@@ -184,11 +200,18 @@ class DaskTagger(BaseEstimator):
     def _learn(self, tagger, vectorizer, X, y, classes, read_validation_set):
         # Imported where it is needed: a fitted tagger does not learn.
         from skstruct.dask.learning import learn
+        from skstruct.dask.resuming import Checkpoints
 
         workers = Cluster(self.client, self.max_retries)
         workers.check_versions()
 
         def learn_from_parts(progress):
+            if self.checkpoint is not None:
+
+                def model():
+                    return copy(self)._keep(tagger, vectorizer)
+
+                progress = Checkpoints(progress, model, self.checkpoint, self.checkpoint_period)
             return learn(
                 tagger,
                 workers,
@@ -197,6 +220,7 @@ class DaskTagger(BaseEstimator):
                 classes,
                 lambda: tagger._watcher(read_validation_set(), None, progress),
                 self.transport_dtype,
+                self if tagger.warm_start and hasattr(self, "estimator_") else None,
             )
 
         tagger._fit_by(learn_from_parts, X, y)
@@ -272,8 +296,6 @@ class DaskTagger(BaseEstimator):
             )
         tagger._validate_params()
         tagger._check_params()
-        if tagger.warm_start:
-            raise ValueError("DaskTagger does not support warm_start=True.")
         if isinstance(tagger.class_weight, str):
             raise ValueError(
                 f"DaskTagger does not support class_weight={tagger.class_weight!r}: pass the "
