@@ -1,31 +1,164 @@
-"""Learning on a Dask cluster of two processes, beside two threads: CoNLL-2000 chunking.
+"""Learning from partitions on a Dask cluster, beside one process: CoNLL-2000 chunking.
 
     python -m benchmarks.distributed
+    python -m benchmarks.distributed --parts evaluations mixing
 
-A conditional random field learns by L-BFGS from the same sentences in two threads of one process,
-and from 2, 8 and 64 partitions on two workers with a thread each. Partitions are files, which the
-workers read and turn into attribute strings. The systems take turns. An evaluation is one of the
-objective and its gradient, with all that is sent for it.
+The part "evaluations": a conditional random field learns by L-BFGS from all sentences in two
+threads, and from 2, 8 and 64 partitions. An evaluation is one of the objective and its gradient.
+
+The part "mixing": online learners in one process, and from 2, 4, 8 and 64 partitions, with the same
+number of epochs.
+
+In these parts the shards learn one after the other in this process. They have the functions and
+the arguments that workers get, and so give the same bits; what would travel is counted.
+
+The part "seconds": L-BFGS on a cluster of two workers with a thread each, beside two threads.
+Partitions are files, which the workers read and turn into attribute strings. The systems take
+turns; the time of an evaluation has all that is sent for it. This needs a quiet machine.
 """
 
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from sklearn.base import clone
 
+from benchmarks.common.chunking import EPOCHS
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import CORPORA, chunking_name, read_sentences, write_sentences
 from benchmarks.common.features import crfsuite_attributes
 from benchmarks.common.report import machine, median_and_range, table
-from skstruct import CRFTagger
+from benchmarks.parallel_learning import load
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
+from skstruct.dask.learning import learn
+from skstruct.dask.mixing import learn_alone
 from skstruct.metrics import chunk_f1_score
+from skstruct.solvers.base import settings_of
 from skstruct.solvers.objective import Objective
+from skstruct.solvers.watcher import Stopping, Watcher
 
 THREADS, PARTITIONS, QUICK_PARTITIONS = "two threads", (2, 8, 64), (2, 4)
+SHARDS, QUICK_SHARDS = (2, 4, 8, 64), (2, 4)
 TAGGER = {"l2": 1.0, "tol": 1e-4}
+ONLINE = {
+    "Averaged perceptron": PerceptronTagger(),
+    "MIRA, averaged": MIRATagger(),
+    "SAPO, 5 best": SAPOTagger(n_best=5),
+    "CRF, SGD": CRFTagger(solver="sgd"),
+}
+
+
+# Shards in this process
+
+
+class OneProcess:
+    """Has the `map` of a cluster, and counts the bytes of the weights that would travel."""
+
+    def __init__(self):
+        self.sent, self.returned = [], []
+
+    def map(self, function, shards, shared=None, *, keep=False):
+        """Call a function for each shard."""
+        results = [function(*shard, shared) for shard in shards]
+        if function is learn_alone:
+            self.sent.append(sum(n_bytes(shard[1]) for shard in shards))
+            self.returned.append(
+                sum(n_bytes((r.rows, *r.chain, *r.lag)) for r in results),
+            )
+        return results
+
+
+def n_bytes(arrays):
+    """Bytes of several arrays."""
+    return sum(array.nbytes for array in arrays)
+
+
+def cut(y, n):
+    """Bounds of parts of consecutive sentences with about equally many tokens."""
+    ends = np.cumsum([len(labels) for labels in y])
+    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n + 1)[1:-1])
+    return list(pairwise([0, *cuts.tolist(), len(y)]))
+
+
+def learn_here(tagger, data, n):
+    """Tagger that has learnt from partitions, and what they have sent."""
+    tagger, workers = clone(tagger), OneProcess()
+    X, y = data
+    parts = [(X[a:b], y[a:b]) for a, b in cut(y, n)]
+    watcher = partial(Watcher, settings_of(Stopping, tagger))
+    tagger._keep(learn(tagger, workers, parts, None, None, watcher, "float64"))
+    return tagger, workers
+
+
+def f1_of(tagger, test):
+    """F1 of the test set, in per cent."""
+    return 100 * chunk_f1_score(test[1], tagger.predict(test[0]))
+
+
+def report_evaluations(corpus, partitions, report):
+    """Write the evaluations of L-BFGS, and its traffic."""
+    train, test = load(corpus)
+    rows, traffic = [], []
+    for n in (THREADS, *partitions):
+        with evaluations() as (seconds, objectives):
+            if n == THREADS:
+                tagger = CRFTagger(n_jobs=2, **TAGGER).fit(*train)
+            else:
+                tagger, _ = learn_here(CRFTagger(**TAGGER), train, n)
+        name = n if n == THREADS else f"{n} partitions"
+        objective, f1 = tagger.history_["objective"][-1], f1_of(tagger, test)
+        rows.append([name, len(seconds), f"{objective:.3f}", f"{f1:.2f}"])
+        print(*rows[-1], flush=True)
+        if n != THREADS:
+            positions, size = objectives[0].likelihood.positions, objectives[0].size
+            sent = sum(map(len, positions))
+            share = 100 * sent / (len(positions) * size)
+            traffic.append([name, f"{share:.1f}", f"{8e-6 * sent:.1f}"])
+    report.write("evaluations", table(["", "evaluations", "objective", "F1 on test, %"], rows))
+    head = ["", "weights of a partition, % of all", "MB each way, all partitions"]
+    report.write("traffic", table(head, traffic))
+
+
+def report_mixing(corpus, shards, seeds, report):
+    """Write the F1 of the online learners, and their traffic."""
+    train, test = load(corpus)
+    rows, traffic = [], []
+    for name, tagger in ONLINE.items():
+        scores, shares = [], []
+        tagger.set_params(max_iter=EPOCHS, tol=None)
+        for n in (1, *shards):
+            f1 = []
+            for seed in range(seeds):
+                tagger.set_params(random_state=seed)
+                if n == 1:
+                    found = clone(tagger).fit(*train)
+                else:
+                    found, workers = learn_here(tagger, train, n)
+                f1.append(f1_of(found, test))
+            scores.append(f"{np.mean(f1):.2f} ({min(f1):.2f}-{max(f1):.2f})")
+            print(name, n, scores[-1], flush=True)
+            if n > 1:
+                dense = n * n_bytes(found._chain())
+                back = dense * (1 + tagger.average)
+                sent, returned = np.mean(workers.sent), np.mean(workers.returned)
+                shares.append(f"{100 * sent / dense:.1f}, {100 * returned / back:.1f}")
+        rows.append([name, *scores])
+        traffic.append([name, *shares])
+    head = ["", "one process", *(f"{n} partitions" for n in shards)]
+    note = f"Means of {seeds} seeds (and range) after {EPOCHS} epochs: F1 on test, %."
+    report.write("mixing", table(head, rows), note)
+    note = (
+        f"Bytes to the shards and back, % of all weights, with averaging also of their sums: mean "
+        f"of {EPOCHS} epochs, last seed."
+    )
+    report.write("mixing_traffic", table(["", *head[2:]], traffic), note)
+
+
+# Two workers
 
 
 def read_features(path):
@@ -35,11 +168,9 @@ def read_features(path):
 
 
 def write_partitions(X, y, n, folder):
-    """Files of consecutive sentences, with about equally many tokens."""
-    ends = np.cumsum([len(labels) for labels in y])
-    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n + 1)[1:-1])
-    bounds, paths = [0, *cuts.tolist(), len(X)], []
-    for i, (a, b) in enumerate(pairwise(bounds)):
+    """Files of consecutive sentences."""
+    paths = []
+    for i, (a, b) in enumerate(cut(y, n)):
         paths.append(folder / f"{n}-{i}")
         write_sentences(X[a:b], y[a:b], paths[-1])
     return paths
@@ -64,88 +195,71 @@ def evaluations():
         Objective.value_and_gradient = evaluate
 
 
-def run(system, paths, test):
-    """What a fit of one system takes, and what it gives."""
+def run(system, paths):
+    """What a fit of one system takes."""
     import dask
 
     from skstruct.dask import DaskTagger
 
     start = perf_counter()
-    with evaluations() as (seconds, objectives):
+    with evaluations() as (seconds, _):
         if system == THREADS:
-            tagger = CRFTagger(n_jobs=2, **TAGGER).fit(*read_features(paths[0]))
-            share = sent = None
+            CRFTagger(n_jobs=2, **TAGGER).fit(*read_features(paths[0]))
         else:
             parts = [dask.delayed(read_features, nout=2)(path) for path in paths]
-            tagger = DaskTagger(CRFTagger(**TAGGER)).fit(*zip(*parts, strict=True)).estimator_
-            positions = objectives[0].likelihood.positions
-            sent = sum(map(len, positions))
-            share = sent / (len(positions) * objectives[0].size)
+            DaskTagger(CRFTagger(**TAGGER)).fit(*zip(*parts, strict=True))
     whole = perf_counter() - start
-    X, y = test
-    return {
-        "evaluations": len(seconds),
-        "evaluation": 1000 * float(np.median(seconds)),
-        "whole": whole,
-        "objective": float(tagger.history_["objective"][-1]),
-        "share": share,
-        "MB": None if sent is None else 8e-6 * sent,
-        "f1": 100 * chunk_f1_score(y, tagger.predict(X)),
-    }
+    return {"evaluation": 1000 * float(np.median(seconds)), "whole": whole}
 
 
-def run_all(corpus, partitions, repeat):
-    """Results of all systems, in turn."""
+def report_seconds(corpus, partitions, repeat, report):
+    """Write the time of an evaluation and of a fit, of all systems in turn."""
     from distributed import Client
 
-    parts = CORPORA[corpus]()
+    train = CORPORA[corpus]()["train"]
     with (
         tempfile.TemporaryDirectory() as folder,
         Client(n_workers=2, threads_per_worker=1, dashboard_address=":0"),
     ):
-        folder = Path(folder)
-        paths = {n: write_partitions(*parts["train"], n, folder) for n in (1, *partitions)}
-        write_sentences(*parts["test"], folder / "test")
-        test = read_features(folder / "test")
+        paths = {n: write_partitions(*train, n, Path(folder)) for n in (1, *partitions)}
         systems = {THREADS: paths[1], **{n: paths[n] for n in partitions}}
         results = {system: [] for system in systems}
         for turn in range(repeat + 1):
             for system, files in systems.items():
-                found = run(system, files, test)
+                found = run(system, files)
                 if turn:  # the first turn compiles
                     results[system].append(found)
                     print(system, found, flush=True)
-    return results
-
-
-def write_report(results, report):
-    """Write medians of time, and the traffic."""
-    rows, traffic = [], []
-    threads = results[THREADS]
+    rows, threads = [], results[THREADS]
     for system, runs in results.items():
         ratio = [a["evaluation"] / b["evaluation"] for a, b in zip(runs, threads, strict=True)]
-        first, name = runs[0], system if system == THREADS else f"{system} partitions"
+        name = system if system == THREADS else f"{system} partitions"
         ms, whole = (
             median_and_range([run[key] for run in runs]) for key in ("evaluation", "whole")
         )
-        cells = [ms, median_and_range(ratio, digits=2), first["evaluations"], whole]
-        rows.append([name, *cells, f"{first['objective']:.3f}", f"{first['f1']:.2f}"])
-        if first["share"] is not None:
-            traffic.append([name, f"{100 * first['share']:.0f}", f"{first['MB']:.1f}"])
-    head = ["", "an evaluation, ms", "ratio", "evaluations", "fit, s", "objective", "F1 on test, %"]
-    note = f"Medians of {len(threads)} runs (and range), in turn. {machine()}"
-    report.write("evaluations", table(head, rows), note)
-    head = ["", "weights of a partition, % of all", "MB each way, all partitions"]
-    report.write("traffic", table(head, traffic))
+        rows.append([name, ms, median_and_range(ratio, digits=2), whole])
+    note = f"Medians of {repeat} runs (and range), in turn. {machine()}"
+    report.write("seconds", table(["", "an evaluation, ms", "ratio", "fit, s"], rows), note)
+
+
+PARTS = ("evaluations", "mixing", "seconds")
 
 
 def main():
     """Run the benchmark."""
-    arguments = parse(make_parser(__doc__, repeat=3))
-    partitions = QUICK_PARTITIONS if arguments.quick else PARTITIONS
-    results = run_all(chunking_name(arguments.quick), partitions, arguments.repeat)
+    parser = make_parser(__doc__, repeat=3)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="default all")
+    arguments = parse(parser)
+    quick, corpus = arguments.quick, chunking_name(arguments.quick)
+    partitions = QUICK_PARTITIONS if quick else PARTITIONS
     with open_report("distributed", arguments) as report:
-        write_report(results, report)
+        if "evaluations" in arguments.parts:
+            report_evaluations(corpus, partitions, report)
+        if "mixing" in arguments.parts:
+            shards = QUICK_SHARDS if quick else SHARDS
+            report_mixing(corpus, shards, arguments.repeat, report)
+        if "seconds" in arguments.parts:
+            report_seconds(corpus, partitions, arguments.repeat, report)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,10 @@ BENCHMARKS = {
     "online_epochs": ({"epochs"}, ("pycrfsuite",)),
     "parallel_learning": ({"shards"}, ()),
     "streams": ({"memory", "accuracy"}, ()),
-    "distributed": ({"evaluations", "traffic"}, ("distributed",)),
+    "distributed": (
+        {"evaluations", "traffic", "mixing", "mixing_traffic", "seconds"},
+        ("distributed",),
+    ),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
