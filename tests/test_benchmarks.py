@@ -18,6 +18,8 @@ BENCHMARKS = {
     "online_epochs": ({"epochs"}, ("pycrfsuite",)),
     "parallel_learning": ({"shards"}, ()),
     "streams": ({"memory", "accuracy"}, ()),
+    "larger_data": ({"memory", "scores"}, ("distributed",)),
+    "scale_plan": ({"units", "shares", "plan"}, ()),
     "distributed": (
         {"evaluations", "traffic", "mixing", "mixing_traffic", "seconds"},
         ("distributed",),
