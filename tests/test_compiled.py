@@ -14,6 +14,7 @@ import numba
 import numpy as np
 import pytest
 from llvmlite.binding import ffi
+from numba.core import serialize
 from numba.core.registry import cpu_target
 
 from skstruct import PerceptronTagger
@@ -462,3 +463,40 @@ def test_an_interrupt_does_not_come_while_llvm_frees_an_object(monkeypatch):
     assert threading.active_count() == n_threads
     text.close()
     assert len(freed) == 1
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_an_interrupt_comes_out_of_a_kernel_that_returns_arrays(nth):
+    """numba asks Python for the class of each array, and goes on whatever that raises."""
+
+    @jit
+    def kernel(n):
+        return np.zeros(n), (np.ones(n), n), np.zeros((n, n))
+
+    calls = []
+
+    def interrupt(frame, event, argument):
+        if frame.f_code is serialize._numba_unpickle.__code__ and event == "call":
+            calls.append(event)
+            if len(calls) == nth:
+                raise KeyboardInterrupt
+
+    kernel(2)
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) as raised:
+            kernel(2)
+    finally:
+        sys.settrace(before)
+    assert len(calls) >= nth
+    assert raised.value.__suppress_context__
+    zeros, (ones, n), square = kernel(2)
+    assert zeros.tolist() == [0, 0]
+    assert ones.tolist() == [1, 1]
+    assert square.shape == (n, n)
+
+
+def test_errors_of_numba_come_out_of_a_kernel_as_they_are():
+    with pytest.raises(numba.TypingError):
+        jit(lambda x: x.missing)(1)

@@ -1,8 +1,11 @@
-"""Ctrl-C while compiled code is loaded or made.
+"""Ctrl-C while compiled code is loaded or made, or returns.
 
 LLVM calls Python for the code that it loads, and with the code that it has made. An exception does
 not get through. Nor must one come between the moment in which LLVM frees or takes over an object
 and the note of it in Python: the object would be freed twice, and the process crash.
+
+numba calls Python for each array that compiled code returns. A Ctrl-C that came while the code ran
+is answered there, and what the caller gets is a SystemError that was caused by it.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import threading
 from contextlib import contextmanager
 
 from llvmlite.binding import ExecutionEngine, ffi, linker
+from numba.core.registry import CPUDispatcher
 
-__all__ = ["interrupts_deferred", "interrupts_kept"]
+__all__ = ["Interruptible", "interrupts_deferred", "interrupts_kept"]
 
 # What LLVM calls, where Python prints an exception and ignores it; and where objects change hands.
 _LATE = {
@@ -28,6 +32,24 @@ _LATE = {
     for name in names
 }
 
+
+class Interruptible(CPUDispatcher):
+    """Compiled function out of which an interrupt comes as what it is."""
+
+    def __call__(self, *args):
+        """Run the function; raise what raised inside, not the SystemError that it caused."""
+        try:
+            return _call(self, *args)
+        except SystemError as error:
+            cause = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            if cause is error:
+                raise
+            raise cause from None
+
+
+_call = CPUDispatcher.__call__
 
 # Seconds after which an interrupt that came at a bad moment is sent again.
 _PAUSE = 0.01
