@@ -192,7 +192,7 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
         plain.fit(X, y)
     starts = []
 
-    def start(objective, l1):
+    def start(objective):
         starts.append(np.full(objective.size, bad))
         return starts[-1]
 

@@ -278,7 +278,7 @@ def test_gap_bounds_the_distance_from_the_minimum(problem, l1, l2):
 
 
 @given(st.floats(0.0, 100.0), st.integers(0, 1000), st.floats(0.01, 3), st.floats(0.01, 3))
-def testbest_dual_is_that_of_a_grid(entropy, seed, l1, l2):
+def test_best_dual_is_that_of_a_grid(entropy, seed, l1, l2):
     slope = np.random.default_rng(seed).exponential(size=5)
     share = np.linspace(0, 1, 20_001)[:, None]
     over = np.maximum(share * slope - l1, 0)

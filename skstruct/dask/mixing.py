@@ -21,6 +21,7 @@ from skstruct.decoding import best_labels
 from skstruct.online.learner import note_epoch
 from skstruct.online.state import averaged
 from skstruct.solvers.base import Model
+from skstruct.utils.callbacks import without_callbacks
 from skstruct.utils.sparse import read_only
 
 __all__ = ["fit_online"]
@@ -75,11 +76,10 @@ class _Epochs:
         self._state = learner.new_state(None, start)
         self._model = tagger._model()
         self._seed = check_random_state(tagger.random_state).randint(2**31)
-        # Without what a worker has no use for.
-        self._tagger = copy(tagger)
-        for name in list(vars(tagger)):
-            if name in ("vectorizer_", "feature_names_in_") or "callback" in name:
-                delattr(self._tagger, name)
+        self._tagger = without_callbacks(tagger)
+        # Workers have no use for the names of features.
+        for name in vars(self._tagger).keys() & {"vectorizer_", "feature_names_in_"}:
+            delattr(self._tagger, name)
         self._learner = learner
 
     def run(self, history, number):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from copy import copy
 
 import numpy as np
 
 from skstruct.templates.base import LearningTemplateVectorizer
+from skstruct.utils.callbacks import without_callbacks
 from skstruct.utils.files import write_whole
 
 __all__ = ["Checkpoints", "start_from"]
@@ -103,15 +103,7 @@ class Checkpoints:
 
         model = self._model()
         model.checkpoint = os.fspath(self._path)
-        model.estimator = _without_callbacks(model.estimator)
-        model.estimator_ = _without_callbacks(model.estimator_)
+        model.estimator = without_callbacks(model.estimator)
+        model.estimator_ = without_callbacks(model.estimator_)
         vars(model.estimator_).update(weights, n_iter_=epoch, history_=history.arrays())
         write_whole(self._path, skops.io.dumps(model))
-
-
-def _without_callbacks(estimator):
-    """Copy of an estimator without the callbacks of scikit-learn, which cannot be stored."""
-    estimator = copy(estimator)
-    for name in [name for name in vars(estimator) if "callback" in name]:
-        delattr(estimator, name)
-    return estimator

@@ -2,7 +2,7 @@
 
 L-BFGS. Large training sets are started by dual-free coordinate ascent (Shalev-Shwartz, 2016), from
 which it needs a third of the evaluations or fewer. With an L1 penalty the ascent goes on for as
-long as it gains, and the proximal quasi-Newton method ends what is left.
+long as it gains fast, and the proximal quasi-Newton method does the rest.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _starts(objective, l1, start):
         return
     # With an L1 penalty the ascent has been tried.
     if not l1 and _has_many_tokens(objective):
-        theta = objective.stochastic_start(l1)
+        theta = objective.stochastic_start()
         if theta is not None:
             yield theta, 1
     yield np.zeros(objective.size), _BLIND_STEPS

@@ -88,16 +88,11 @@ class Objective:
         # Without penalty the curvature of a weight may be close to zero.
         out += max(self.l2, 1e-3)
 
-    def stochastic_start(self, l1=0.0):
+    def stochastic_start(self):
         """Compute a parameter vector near the minimum.
 
         From there a batch method needs a third of the evaluations or fewer. The order of the
         sequences is random but fixed.
-
-        Parameters
-        ----------
-        l1 : float, default=0
-            Strength of an L1 penalty.
 
         Returns
         -------
@@ -108,7 +103,7 @@ class Objective:
         if memory is None:
             return None
         theta = None
-        for found in islice(self.dual_free_epochs(memory, l1), _MOST_EPOCHS):
+        for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
             theta, objective, distance = found
             if not distance > _NEAR * objective:
                 break

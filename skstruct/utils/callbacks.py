@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from functools import cache, wraps
 from importlib.util import find_spec
 
 from sklearn.utils.metaestimators import available_if
 
-__all__ = ["CallbackSupport", "FitTasks", "as_one_task", "has_callbacks", "part_of_fit"]
+__all__ = [
+    "CallbackSupport",
+    "FitTasks",
+    "as_one_task",
+    "has_callbacks",
+    "part_of_fit",
+    "without_callbacks",
+]
 
 
 @cache
@@ -50,6 +58,14 @@ class CallbackSupport:
         from sklearn.callback import CallbackSupportMixin
 
         return CallbackSupportMixin.set_callbacks(self, *callbacks)
+
+
+def without_callbacks(estimator):
+    """Copy of an estimator without its callbacks, which can be neither stored nor sent."""
+    estimator = copy(estimator)
+    for name in [name for name in vars(estimator) if "callback" in name]:
+        delattr(estimator, name)
+    return estimator
 
 
 class FitTasks:

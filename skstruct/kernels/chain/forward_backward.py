@@ -20,6 +20,7 @@ from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import into_token, transition_score
 from skstruct.kernels.chain.transitions import N_SHARED, tabulate_sequence
 from skstruct.kernels.vector.rows import add_outer, vector_matrix
+from skstruct.kernels.vector.sums import largest
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
 # Smaller forward probabilities are not trusted where some labellings are impossible. Backward
@@ -109,9 +110,7 @@ def exponentiate(scores, length, shift):
         if t > 0:
             for j in range(n_labels):
                 row[j] += shift[j]
-        high = row[0]
-        for j in range(1, n_labels):
-            high = max(high, row[j])
+        high = largest(row)
         for j in range(n_labels):
             row[j] = exp_nonpositive(row[j] - high)
         taken += high

@@ -31,7 +31,6 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
             room.log, room.shift, room.linear, room.linear_t, transitions.forbids
         )
     scores = np.empty((length, n_labels))
-    alpha = np.empty((length, n_labels))
     scale = np.empty(length)
     no_slabs = np.empty((0, n_labels, n_labels))
     for i in range(first, last):
@@ -39,10 +38,9 @@ def decode_marginals(rows, offsets, first, last, chain, transitions, marginals, 
         sequence_scores(rows, a, b, chain, scores)
         if len(chain) > N_PLAIN:
             transition_scores(rows, a, b, chain, transitions.log)
-        log_partition[i] = forward_backward(scores, b - a, transitions, alpha, scale, 1.0, no_slabs)
-        for t in range(b - a):
-            for j in range(n_labels):
-                marginals[a + t, j] = alpha[t, j]
+        log_partition[i] = forward_backward(
+            scores, b - a, transitions, marginals[a:b], scale, 1.0, no_slabs
+        )
 
 
 @jit
@@ -52,14 +50,10 @@ def decode_marginals_sparse(
     """Do the same with listed transitions of the chain, which all tokens share."""
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
-    alpha = np.empty((length, n_labels))
     scale, nothing = np.empty(length), np.empty(0)
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)
         log_partition[i] = sparse_forward_backward(
-            scores, b - a, chain.transition, sparse, tables, alpha, scale, 1.0, nothing
+            scores, b - a, chain.transition, sparse, tables, marginals[a:b], scale, 1.0, nothing
         )
-        for t in range(b - a):
-            for j in range(n_labels):
-                marginals[a + t, j] = alpha[t, j]

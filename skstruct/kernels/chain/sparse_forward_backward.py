@@ -22,6 +22,7 @@ from skstruct.kernels.chain.forward_backward import (
     restore,
 )
 from skstruct.kernels.chain.transitions import MAX_SPREAD
+from skstruct.kernels.vector.sums import sum_in_lanes
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
 # A sum that is smaller than this share of its terms is computed without a difference.
@@ -92,39 +93,43 @@ def sum_unlisted(x, weights, listed, first, last):
 @lean_jit
 def into_labels(previous, sparse, factors, ones, out):
     """``out[j] = sum_i previous[i] m[i, j]``; the items of ``previous`` sum to one."""
+    first = 0
     for j in range(out.shape[0]):
-        base = factors.default[j]
+        last, base = sparse.indptr_t[j + 1], factors.default[j]
         others, listed = 1.0, 0.0
-        for m in range(sparse.indptr_t[j], sparse.indptr_t[j + 1]):
-            a = previous[sparse.origin[m]]
+        for m in range(first, last):
+            # Of an unsigned index, no code looks whether it counts from the end.
+            a = previous[np.uint32(sparse.origin[m])]
             others -= a
             listed += a * factors.linear_t[m]
         if base > 0.0:
-            if base * max(others, 0.0) + listed < CANCELLED * base:
-                others = sum_unlisted(
-                    previous, ones, sparse.origin, sparse.indptr_t[j], sparse.indptr_t[j + 1]
-                )
-            listed += base * max(others, 0.0)
+            total = base * max(others, 0.0) + listed
+            if total < CANCELLED * base:
+                others = sum_unlisted(previous, ones, sparse.origin, first, last)
+                total = base * others + listed
+            listed = total
         out[j] = listed
+        first = last
 
 
 @lean_jit
-def from_labels(q, sparse, factors, out):
-    """``out[i] = sum_j m[i, j] q[j]``."""
-    total = 0.0
+def from_labels(q, sparse, factors, shares, out):
+    """``out[i] = sum_j m[i, j] q[j]``; ``shares`` is workspace."""
     for j in range(q.shape[0]):
-        total += factors.default[j] * q[j]
+        shares[j] = factors.default[j] * q[j]
+    total, first = sum_in_lanes(shares), 0
     for i in range(out.shape[0]):
+        last = sparse.indptr[i + 1]
         others, listed = total, 0.0
-        for k in range(sparse.indptr[i], sparse.indptr[i + 1]):
-            j = sparse.into[k]
-            others -= factors.default[j] * q[j]
+        for k in range(first, last):
+            j = np.uint32(sparse.into[k])
+            others -= shares[j]
             listed += factors.linear[k] * q[j]
-        if max(others, 0.0) + listed < CANCELLED * total:
-            others = sum_unlisted(
-                q, factors.default, sparse.into, sparse.indptr[i], sparse.indptr[i + 1]
-            )
-        out[i] = listed + max(others, 0.0)
+        others = max(others, 0.0)
+        if others + listed < CANCELLED * total:
+            others = sum_unlisted(q, factors.default, sparse.into, first, last)
+        out[i] = others + listed
+        first = last
 
 
 @lean_jit
@@ -154,9 +159,7 @@ def sparse_forward(scores, factors, length, sparse, tables, room, alpha, scale):
                 if tables.forbids and a[j] == 0.0 and not is_reached(t, j, sparse, tables, alpha):
                     factors[t, j] = reached[j] = 0.0
                 a[j] *= factors[t, j]
-        total = 0.0
-        for j in range(a.shape[0]):
-            total += a[j]
+        total = sum_in_lanes(a)
         inverse = 1.0 / total
         for j in range(a.shape[0]):
             a[j] *= inverse
@@ -190,7 +193,7 @@ def sparse_backward(factors, length, sparse, tables, alpha, scale, weight, expec
     ``expected[k] += weight * alpha[t - 1, i] * q[j]`` omits the factor ``linear``.
     """
     n_labels = alpha.shape[1]
-    beta, q = room[0], room[1]
+    beta, q, shares = room[0], room[1], room[2]
     for j in range(n_labels):
         beta[j] = 1.0
     for t in range(length - 1, 0, -1):
@@ -202,7 +205,7 @@ def sparse_backward(factors, length, sparse, tables, alpha, scale, weight, expec
                 a = weight * alpha[t - 1, i]
                 for k in range(sparse.indptr[i], sparse.indptr[i + 1]):
                     expected[k] += a * q[sparse.into[k]]
-        from_labels(q, sparse, tables, beta)
+        from_labels(q, sparse, tables, shares, beta)
     for j in range(n_labels):
         alpha[0, j] *= beta[j]
 
@@ -223,7 +226,7 @@ def sparse_forward_backward(scores, length, transition, sparse, tables, alpha, s
     log_z = exponentiate(scores, length, tables.shift)
     if tables.forbids:
         clear_impossible(kept, scores)
-    room = np.ones((2, n_labels))
+    room = np.ones((3, n_labels))
     added, exact = sparse_forward(kept, scores, length, sparse, tables, room, alpha, scale)
     if exact:
         sparse_backward(scores, length, sparse, tables, alpha, scale, weight, out, room)

@@ -1,4 +1,4 @@
-"""Sums in several lanes, in the same order on every processor.
+"""Sums and maxima in several lanes, in the same order on every processor.
 
 The compiler could vectorise a plain sum only if it were free to reorder it, and the order would
 depend on the width of the processor's registers.
@@ -39,6 +39,21 @@ def squared_distance(a, b):
         d0 = a[k] - b[k]
         s0 += d0 * d0
     return (s0 + s1) + (s2 + s3)
+
+
+@lean_jit
+def largest(x):
+    """Largest item of an array that has some."""
+    a = b = c = d = x[0]
+    n = x.shape[0]
+    for k in range(0, n - 3, 4):
+        a = x[k] if x[k] > a else a
+        b = x[k + 1] if x[k + 1] > b else b
+        c = x[k + 2] if x[k + 2] > c else c
+        d = x[k + 3] if x[k + 3] > d else d
+    for k in range(n - n % 4, n):
+        a = x[k] if x[k] > a else a
+    return max(max(a, b), max(c, d))
 
 
 @lean_jit
