@@ -46,7 +46,7 @@ from skstruct import (
 # Moments of an interrupt, in seconds after the start of a call.
 MOMENTS = np.concatenate([np.linspace(0.002, 0.04, 12), np.linspace(0.06, 0.3, 8)])
 # The interrupt is answered within a second; busy machines get some more.
-PATIENCE = 5.0
+PATIENCE = 10.0
 ENDLESS = {"tol": None, "max_iter": 1_000_000, "random_state": 0}
 LONG = {"max_iter": 20_000, "random_state": 0}
 EXACT = {"l2": 1e-6, "tol": 1e-300, "max_iter": 1_000_000, "random_state": 0}
