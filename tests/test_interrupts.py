@@ -45,8 +45,8 @@ from skstruct import (
 
 # Moments of an interrupt, in seconds after the start of a call.
 MOMENTS = np.concatenate([np.linspace(0.002, 0.04, 12), np.linspace(0.06, 0.3, 8)])
-# The interrupt is answered within a second; busy machines get some more.
-PATIENCE = 10.0
+# The interrupt is answered within a second of the processor; slow machines get some more.
+PATIENCE = 5.0
 ENDLESS = {"tol": None, "max_iter": 1_000_000, "random_state": 0}
 LONG = {"max_iter": 20_000, "random_state": 0}
 EXACT = {"l2": 1e-6, "tol": 1e-300, "max_iter": 1_000_000, "random_state": 0}
@@ -163,7 +163,7 @@ def other_methods():
 def forever(call, subject=None):
     """Function that calls another one until an interrupt ends it.
 
-    It is called once before: an interrupt is lost where LLVM calls Python to compile.
+    It is called once before, so that all is compiled.
     """
     call(subject)
 
@@ -189,9 +189,10 @@ def many_labels():
         "crf, sgd": CRFTagger(solver="sgd", **ENDLESS),
         "crf, lbfgs": CRFTagger(**EXACT),
     }.items():
-        # An interrupt is lost where LLVM calls Python, so all is compiled before.
-        tagger.set_params(max_iter=1).fit(batch, y)
-        tagger.fit(part, some)
+        # All is compiled before. Only L-BFGS has other kernels where there are many tokens.
+        if name == "crf, lbfgs":
+            tagger.set_params(max_iter=1).fit(batch, y)
+        tagger.set_params(max_iter=1).fit(part, some)
         yield name, tagger, partial(fit, {"max_iter": 1000}, (batch, y))
         yield f"predict, {name}", tagger, forever(lambda t: t.predict(batch), tagger)
 
@@ -232,16 +233,21 @@ def interrupt_all(cases):
 
 def interrupt(estimator, call, seconds):
     """Call, and check what an interrupt leaves behind; False if it came after the call."""
-    before, files, finished = pickle.dumps(estimator), folder(), False
-    start = time.perf_counter()
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    before, files, finished, sent = pickle.dumps(estimator), folder(), False, []
+
+    def send():
+        # In time of the processor, of which a busy machine gives a process little.
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds, send)
     try:
         timer.start()
         call(estimator)
         finished = True
         time.sleep(10)
     except KeyboardInterrupt:
-        late = time.perf_counter() - start - seconds
+        late = time.process_time() - sent[0]
     else:
         raise AssertionError("The interrupt was lost.")
     if finished:
