@@ -558,12 +558,12 @@ def test_fetch_into_a_folder_that_cannot_be_written(server, home, register):
 
 
 def test_fetch_interrupted_while_storing(server, home, register, monkeypatch):
-    def full(self, target):
+    def full(source, target):
         raise OSError(28, "No space left on device")
 
     register("conll2000/train", "train", content=SMALL)
     server.replies["train"] = Reply(SMALL)
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match=r"train.txt.gz cannot be written.*No space left"):
         fetch_conll2000(data_home=home)
     assert files_below(home) == []

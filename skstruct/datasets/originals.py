@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.datasets.conll import unpacked
+from skstruct.utils.files import write_whole
 
 DATA_VARIABLE = "SKSTRUCT_DATA"
 DEFAULT_HOME = "~/skstruct_data"
@@ -203,7 +204,8 @@ def obtained(key, data_home, download_if_missing):
 
 
 def _downloaded(original, advice):
-    # Imported here, because pooch loads HTTP libraries and few processes download.
+    # Imported here, because pooch loads HTTP libraries and few processes download. `pooch.retrieve`
+    # would verify the file as it comes, and make one that no other user can read.
     import pooch
 
     failures = []
@@ -224,14 +226,9 @@ def _downloaded(original, advice):
 
 
 def _store(content, target):
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial.write_bytes(content)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(target, content)
     except OSError as error:
         raise OSError(
             f"{target} cannot be written ({error}). Pass a folder of yours as data_home=, or set "
