@@ -5,6 +5,7 @@ from itertools import pairwise
 import naive
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.learners import labelled_sequences
 from helpers.objectives import learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
@@ -131,7 +132,25 @@ def test_single_precision_on_the_way():
     assert_allclose(found.history_["objective"][-1], plain.history_["objective"][-1], rtol=3e-4)
 
 
-# Vocabularies
+# Columns and vocabularies
+
+
+@pytest.mark.parametrize("n_columns", [40, 10**9])
+def test_columns_are_numbered_in_their_order(n_columns):
+    """Whether there are fewer columns than entries or more."""
+    rng = np.random.default_rng(0)
+    indices = np.sort(rng.choice(n_columns, (60, 3)), axis=1).astype(np.int32)
+    matrix = sp.csr_matrix(
+        (np.ones(180), indices.ravel(), np.arange(0, 181, 3)), shape=(60, n_columns)
+    )
+    matrix.sum_duplicates()
+    shard = read(SequenceBatch(matrix, [0, 60]), [["A"] * 60], (None, None))
+    columns = sorted(set(matrix.indices.tolist()))
+    assert shard.columns.tolist() == columns
+    assert shard.columns.dtype == shard.rows.indices.dtype == np.int32
+    expected = [columns.index(column) for column in matrix.indices.tolist()]
+    assert shard.rows.indices.tolist() == expected
+    assert shard.n_features == n_columns
 
 
 @pytest.mark.parametrize("min_freq", [1, 2, 5])

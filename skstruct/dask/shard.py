@@ -155,10 +155,26 @@ def read(X, y, settings):
     elif learnt is not None:
         array_lengths = learnt._array_lengths
     if learnt is None or columns is None:
-        columns, places = np.unique(rows.indices, return_inverse=True)
-        rows = read_only(rows._replace(indices=places.astype(np.int32)))
+        columns, indices = _number_used(rows.indices, batch.n_features)
+        rows = read_only(rows._replace(indices=indices))
     known = rows, batch.offsets, labels, classes.tolist()
     return Shard(*known, columns, array_lengths, templates, n_features)
+
+
+def _number_used(indices, n_columns):
+    """Columns that occur, sorted, and the position of each index among them."""
+    if n_columns > len(indices):
+        columns, places = np.unique(indices, return_inverse=True)
+        return columns, places.astype(np.int32)
+    # Sorting would take many times as long, and several times the memory of the indices.
+    used = np.zeros(n_columns, bool)
+    used[indices] = True
+    return np.flatnonzero(used).astype(indices.dtype), _places(used)[indices]
+
+
+def _places(kept):
+    """Position of each feature that is kept among these."""
+    return np.cumsum(kept, dtype=np.int32) - np.int32(1)
 
 
 def vectorize(X, vectorizer):
@@ -259,9 +275,8 @@ def _keep_features(rows, kept):
         return read_only(rows)
     of_kept = kept[rows.indices]
     indptr = np.concatenate([[0], np.cumsum(of_kept)])[rows.indptr]
-    numbers = (np.cumsum(kept) - 1).astype(np.int32)
     data = rows.data[of_kept] if rows.data.size else rows.data
-    return read_only(kernels.Rows(indptr, numbers[rows.indices[of_kept]], data))
+    return read_only(kernels.Rows(indptr, _places(kept)[rows.indices[of_kept]], data))
 
 
 def count(training_set, n_features, settings):
