@@ -56,7 +56,7 @@ ONLINE = {
 
 
 class OneProcess:
-    """Has the `map` of a cluster, and counts the bytes of the weights that would travel."""
+    """Does what a cluster does, and counts the bytes of the weights that would travel."""
 
     def __init__(self):
         self.sent, self.returned = [], []
@@ -70,6 +70,10 @@ class OneProcess:
                 sum(n_bytes((r.rows, *r.chain, *r.lag)) for r in results),
             )
         return results
+
+    def iterate(self, function, shards, shared=None):
+        """Call a function for each shard, and yield the results."""
+        yield from self.map(function, list(shards), shared)
 
 
 def n_bytes(arrays):

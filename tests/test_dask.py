@@ -345,6 +345,27 @@ def test_a_killed_worker_changes_nothing(client, expected, monkeypatch, when, ca
     assert_same_bits(tagger.estimator_, expected)
 
 
+def test_a_worker_killed_while_weights_are_mixed_changes_nothing(client, monkeypatch):
+    client.wait_for_workers(2, timeout=60)
+    tagger, parts = PerceptronTagger(max_iter=3, tol=None, random_state=0), cut(X, Y, N_SHARDS)
+    taken, gather = [], Cluster._gather
+
+    def gather_and_kill(cluster, futures, *number):
+        # Results that are taken one by one have a number.
+        taken.extend(number)
+        if number and len(taken) == N_SHARDS + 2:
+            kill_workers(client, 1)
+        return gather(cluster, futures, *number)
+
+    monkeypatch.setattr(Cluster, "_gather", gather_and_kill)
+    found = DaskTagger(tagger, client=client).fit(*delayed_parts(X, Y)).estimator_
+    assert taken == 3 * list(range(N_SHARDS))
+    expected = clone(tagger)
+    expected._keep(learn(expected, OneProcess(), parts, None, None, Watcher, "float64"))
+    for name in LEARNT:
+        assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
 def test_scattered_partitions_that_are_lost(client, monkeypatch):
     client.wait_for_workers(2, timeout=60)
     x, y = (client.scatter(list(column)) for column in zip(*cut(X, Y, N_SHARDS), strict=True))

@@ -70,13 +70,13 @@ def learner(request):
 @pytest.fixture
 def plain(monkeypatch):
     """Take the mean of the weights of all shards, as threads do."""
-    seen, mix = [], mixing._Epochs._mix
+    seen, finish = [], mixing._Mixture.finish
 
-    def note(epochs, results):
-        seen[:] = [len(results)]
-        mix(epochs, results)
+    def note(mixture):
+        seen[:] = [len(mixture._seen)]
+        finish(mixture)
 
-    monkeypatch.setattr(mixing._Epochs, "_mix", note)
+    monkeypatch.setattr(mixing._Mixture, "finish", note)
     monkeypatch.setattr(mixing, "_gain", lambda n_changed: np.full(len(n_changed), 1 / seen[0]))
 
 
@@ -192,12 +192,13 @@ def test_shards_send_the_features_that_they_have_changed(average):
     sent = []
 
     class Watched(OneProcess):
-        def map(self, function, shards, shared=None, *, keep=False):
-            results = super().map(function, shards, shared, keep=keep)
+        def iterate(self, function, shards, shared=None):
+            shards = list(shards)
+            results = list(super().iterate(function, shards, shared))
             if function is mixing.learn_alone:
                 chains = [shard[1] for shard in shards]
                 sent.extend(zip(chains, results, strict=True))
-            return results
+            return iter(results)
 
     tagger = PerceptronTagger(average=average, max_iter=2, random_state=0)
     x = weighed(X, own=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ __all__ = ["Cluster"]
 
 # Packages whose release can change the bits of a result.
 _PACKAGES = ("skstruct", "numpy", "numba")
+# Tasks for each thread that are on their way or done, where results are taken one by one.
+_AHEAD = 2
 
 
 class Cluster:
@@ -65,7 +68,8 @@ class Cluster:
             shard, that of the first shard that has one.
         shards : list of tuples
             Arguments of each shard. Those that are results of earlier calls with `keep` are passed
-            on by the workers themselves.
+            on by the workers themselves. Those that are delayed are computed on the workers, and
+            let go of as soon as the functions that take them have returned.
         shared : object, default=None
             Argument of all shards, which workers fetch from each other.
         keep : bool, default=False
@@ -84,34 +88,88 @@ class Cluster:
         RuntimeError
             If a task or what it depends on is lost, and cannot be run again.
         """
-        import dask
-
-        # The weights of a model are sent with the tasks, and are large.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            if shared is not None:
-                shared = self.client.submit(_Given(shared), pure=False)
-            n = len(shards)
-            columns = zip(*shards, strict=True)
-            futures = self.client.map(
-                _Call(function),
-                *(range(n), [shared] * n, *map(list, columns)),
-                pure=False,
-                retries=self.max_retries,
-            )
+        with _large_graphs():
+            futures = self._submit(function, shards, self._share(shared))
         return futures if keep else self._gather(futures)
 
-    def _gather(self, futures):
+    def iterate(self, function, shards, shared=None):
+        """Call ``function(*shard, shared)`` for each shard, and take the results one by one.
+
+        Neither the arguments of all shards nor their results are ever in this process, or in that
+        of the scheduler, at the same time: the next shard is sent when the first result of those
+        that are on their way has been taken.
+
+        Parameters
+        ----------
+        function, shared : object
+            As in `map`.
+        shards : iterable of tuples
+            Arguments of each shard.
+
+        Yields
+        ------
+        result : object
+            What the function returned for the next shard, in the order of the shards.
+
+        Raises
+        ------
+        ValueError, RuntimeError
+            As in `map`.
+        """
+        most = _AHEAD * max(1, sum(self.client.nthreads().values()))
+        shared = self._share(shared)
+        futures = deque()
+        taken = 0
+        try:
+            for number, shard in enumerate(shards):
+                with _large_graphs():
+                    futures += self._submit(function, [shard], shared, number)
+                if len(futures) == most:
+                    yield self._gather([futures.popleft()], taken)[0]
+                    taken += 1
+            while futures:
+                yield self._gather([futures.popleft()], taken)[0]
+                taken += 1
+        finally:
+            self.client.cancel(list(futures))
+
+    def _share(self, value):
+        """Future of an argument of all shards."""
+        if value is None:
+            return None
+        with _large_graphs():
+            return self.client.submit(_Given(value), pure=False)
+
+    def _submit(self, function, shards, shared, first=0):
+        """Futures of the calls for shards, numbered from `first` on."""
+        import dask
+        from dask.delayed import Delayed
+
+        call, retries = _Call(function), {"retries": self.max_retries}
+        numbers = range(first, first + len(shards))
+        if any(isinstance(value, Delayed) for shard in shards for value in shard):
+            # In one call, so that what several shards need is computed once.
+            call = dask.delayed(call, pure=False)
+            calls = [call(i, shared, *shard) for i, shard in zip(numbers, shards, strict=True)]
+            return self.client.compute(calls, **retries)
+        columns = map(list, zip(*shards, strict=True))
+        return self.client.map(
+            call, numbers, [shared] * len(shards), *columns, pure=False, **retries
+        )
+
+    def _gather(self, futures, first=0):
+        """Results of tasks; the first one is that of the shard of this number."""
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker
 
         try:
             results = self.client.gather(futures)
         except (CancelledError, KilledWorker) as error:
-            raise _lost(futures, error, isinstance(error, KilledWorker)) from error
+            raise _lost(futures, first, error, isinstance(error, KilledWorker)) from error
         except BaseException as error:
             failed = next((i for i, f in enumerate(futures) if f.status == "error"), None)
             if failed is not None:
-                error.add_note(f"This happened in partition {failed}.")
+                error.add_note(f"This happened in partition {first + failed}.")
             self.client.cancel(futures)
             raise
         failure = next((result for result in results if isinstance(result, _Failure)), None)
@@ -139,6 +197,13 @@ class Cluster:
                         f"Worker {worker} has {package} {release}, and this process {own[package]}."
                         " Install the same releases everywhere: other ones learn other weights."
                     )
+
+
+def _large_graphs():
+    """Context without Dask's warning of large tasks: the weights of a model are sent with them."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
 
 
 class _Failure(NamedTuple):
@@ -193,9 +258,10 @@ def installed_versions():
     return found
 
 
-def _lost(futures, error, killed):
+def _lost(futures, first, error, killed):
     """Error for a task that is lost for good."""
-    number = next((i for i, f in enumerate(futures) if f.status in ("error", "cancelled")), 0)
+    lost = (i for i, f in enumerate(futures) if f.status in ("error", "cancelled"))
+    number = first + next(lost, 0)
     if killed:
         return RuntimeError(
             f"Partition {number}: {error.allowed_failures + 1} workers died one after the other "

@@ -29,9 +29,10 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
         Gets ``classes_``, ``n_features_in_`` and, where features have names, ``feature_names_in_``
         and ``vectorizer_``.
     workers : Cluster
-        Where the partitions are; anything with its `map`.
+        Where the partitions are; anything with its `map` and `iterate`.
     parts : list of tuples
-        What stands for X and y of each partition. Whoever calls lets go of it.
+        What stands for X and y of each partition. What is delayed is let go of as soon as its
+        partition has been read.
     vectorizer : vectoriser or None
         What makes batches of tokens. One that learns by templates gets the features of all
         partitions.

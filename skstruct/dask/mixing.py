@@ -35,7 +35,7 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     tagger : PerceptronTagger, MIRATagger, SAPOTagger or CRFTagger
         With labels and features.
     workers : Cluster
-        Where the shards are; anything with its `map`.
+        Where the shards are; anything with its `map` and `iterate`.
     training_sets, numbers : list
         From `skstruct.dask.learning.read_shards`.
     start : Chain or None
@@ -48,7 +48,8 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     solution : Solution
     """
     model = tagger._model()
-    model.require_memory(1 + tagger.average, 2)
+    # Once more for the sums over the shards.
+    model.require_memory(2 * (1 + tagger.average), 2)
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
     full = [i for i, size in enumerate(sizes) if size.n_sequences]
@@ -92,18 +93,13 @@ class _Epochs:
             sum(self._n_sequences),
             self._state.progress,
         )
-        n = len(self._training_sets)
-        columns = self._training_sets, self._own(self._state.chain), range(n)
-        results = self._workers.map(learn_alone, list(zip(*columns, strict=True)), epoch)
-        self._mix(results)
-        total = kernels.EpochResult(
-            *map(sum, zip(*(result.result for result in results), strict=True))
-        )
-        n_visited = sum(result.n_visited for result in results)
-        notes = {
-            name: sum(result.notes[name] for result in results) / n_visited
-            for name in results[0].notes
-        }
+        mixture = _Mixture(self._state)
+        shards = self._shards(self._state.chain, range(len(self._numbers)))
+        learnt = self._workers.iterate(learn_alone, shards, epoch)
+        for own, result in zip(self._numbers, learnt, strict=True):
+            mixture.add(own, result)
+        mixture.finish()
+        total, notes = mixture.total(), mixture.notes()
         note_epoch(history, number, total, self._n_labelled, self._state.progress, notes)
 
     def chain(self, overwrite=False):
@@ -112,55 +108,85 @@ class _Epochs:
 
     def accuracy(self):
         """Share of the labelled tokens of all shards that the weights label correctly."""
-        shards = list(zip(self._training_sets, self._own(self.chain()), strict=True))
-        hits = self._workers.map(count_right, shards)
+        hits = self._workers.iterate(count_right, self._shards(self.chain()))
         return sum(hits) / self._n_labelled
 
-    def _own(self, chain):
-        """Chains with the weights of the features of each shard."""
-        return [chain._replace(weights=chain.weights[own]) for own in self._numbers]
+    def _shards(self, chain, *columns):
+        """Training set, weights of its own features, and more of each shard, when asked for."""
+        for training_set, own, *more in zip(
+            self._training_sets, self._numbers, *columns, strict=True
+        ):
+            yield training_set, chain._replace(weights=chain.weights[own]), *more
 
-    def _mix(self, results):
-        """Replace the weights by the mixture of those of all shards, and collect the average."""
-        state = self._state
-        average = len(state.lag.weights) > 0
-        scales = [result.progress[kernels.SCALE] for result in results]
-        totals = [result.progress[kernels.TOTAL] for result in results]
+
+class _Mixture:
+    """Mixture of the weights of all shards after an epoch, and the average of those before.
+
+    Results of shards are added one after the other, and not kept.
+
+    Parameters
+    ----------
+    state : OnlineState
+        Weights from which all shards have started. `finish` changes them.
+    """
+
+    def __init__(self, state):
+        self._state = state
+        self._average = len(state.lag.weights) > 0
+        # Sums over the shards, of what each chain would be and of what its average would lack.
+        self._chain = kernels.Chain(*map(np.zeros_like, state.chain))
+        self._lag = kernels.Chain(*map(np.zeros_like, state.lag))
+        self._n_changed = np.zeros(len(state.chain.weights))
+        self._seen = []
+
+    def add(self, own, learnt):
+        """Add what a shard has learnt, whose features have the numbers `own`."""
+        scale, total = learnt.progress[[kernels.SCALE, kernels.TOTAL]]
+        rows = own[learnt.rows]
+        self._n_changed[rows] += np.any(learnt.chain.weights, axis=1)
+        for name, part, behind in zip(learnt.chain._fields, learnt.chain, learnt.lag, strict=True):
+            # The rows of a shard differ from each other.
+            where = rows if name == "weights" else ...
+            getattr(self._chain, name)[where] += scale * part
+            if self._average:
+                getattr(self._lag, name)[where] += behind - total * part
+        self._seen.append((learnt.progress, learnt.result, learnt.notes, learnt.n_visited))
+
+    def finish(self):
+        """Replace the weights by the mixture, and add to the average."""
+        progress = np.array([of_shard for of_shard, *_ in self._seen])
+        n, scales, totals = len(progress), progress[:, kernels.SCALE], progress[:, kernels.TOTAL]
+        chain, lag = self._state.chain, self._state.lag
         for name in kernels.Chain._fields[1:]:
-            parts = [getattr(result.chain, name) for result in results]
-            if average:
-                lag = getattr(state.lag, name)
-                for result, part, total in zip(results, parts, totals, strict=True):
-                    lag += getattr(result.lag, name) - total * part
-            total = sum(scale * part for scale, part in zip(scales, parts, strict=True))
-            getattr(state.chain, name)[...] = total / len(results)
-        self._mix_features(results, scales, totals)
-        now, weights = state.progress, state.chain.weights.ravel()
+            getattr(chain, name)[...] = getattr(self._chain, name) / n
+            if self._average:
+                getattr(lag, name)[...] += getattr(self._lag, name)
+        # As if no shard had changed anything: the penalty shrinks all weights.
+        if self._average:
+            lag.weights[...] -= sum(totals) * chain.weights
+        chain.weights[...] *= sum(scales) / n
+        factor = _gain(np.maximum(self._n_changed, 1))[:, None]
+        chain.weights[...] += np.multiply(self._chain.weights, factor, out=self._chain.weights)
+        if self._average:
+            # Every shard counts its samples, and would see the whole change in all of them.
+            factor *= n
+            lag.weights[...] += np.multiply(self._lag.weights, factor, out=self._lag.weights)
+        now, weights = self._state.progress, chain.weights.ravel()
         now[kernels.NORM] = kernels.dot(weights, weights)
         now[kernels.SCALE], now[kernels.TOTAL] = 1.0, 0.0
-        now[kernels.RATE] = np.mean([result.progress[kernels.RATE] for result in results])
-        now[kernels.SEEN] += sum(result.progress[kernels.SEEN] for result in results)
+        now[kernels.RATE] = np.mean(progress[:, kernels.RATE])
+        now[kernels.SEEN] += sum(progress[:, kernels.SEEN])
 
-    def _mix_features(self, results, scales, totals):
-        """Add the changes that shards have made to the weights of features."""
-        weights, lag = self._state.chain.weights, self._state.lag.weights
-        average = len(lag) > 0
-        # As if no shard had changed anything: the penalty shrinks all weights.
-        if average:
-            lag -= sum(totals) * weights
-        weights *= sum(scales) / len(results)
-        rows = [own[result.rows] for own, result in zip(self._numbers, results, strict=True)]
-        n_changed = np.zeros(len(weights))
-        for result, of_shard in zip(results, rows, strict=True):
-            n_changed[of_shard] += np.any(result.chain.weights, axis=1)
-        factor = _gain(np.maximum(n_changed, 1))[:, None]
-        for result, of_shard, scale, total in zip(results, rows, scales, totals, strict=True):
-            change = factor[of_shard] * result.chain.weights
-            weights[of_shard] += scale * change
-            if average:
-                # Every shard counts its samples, and would see the whole change in all of them.
-                behind = factor[of_shard] * result.lag.weights - total * change
-                lag[of_shard] += len(results) * behind
+    def total(self):
+        """Sum of the results of all shards."""
+        results = [result for _, result, *_ in self._seen]
+        return kernels.EpochResult(*map(sum, zip(*results, strict=True)))
+
+    def notes(self):
+        """Means over the samples of what there is to note."""
+        n_visited = sum(n for *_, n in self._seen)
+        noted = [notes for *_, notes, _ in self._seen]
+        return {name: sum(notes[name] for notes in noted) / n_visited for name in noted[0]}
 
 
 def _gain(n_changed):

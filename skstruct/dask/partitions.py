@@ -6,7 +6,7 @@ import warnings
 
 from skstruct.utils.messages import short_repr
 
-__all__ = ["answer_lazily", "as_parts", "compute_parts"]
+__all__ = ["answer_lazily", "as_parts", "pair_parts"]
 
 _EXPECTED = "Expected a dask bag, or a list of delayed objects or futures, one for each partition."
 
@@ -46,20 +46,18 @@ def as_parts(X, name):
     return list(X)
 
 
-def compute_parts(client, X, y, max_retries):
-    """Let the workers compute the partitions of X and y.
+def pair_parts(client, X, y):
+    """Pair the partitions of X and y, without computing them.
 
     Parameters
     ----------
     client : distributed.Client
     X, y : dask.bag.Bag or list of Delayed or Future
         With the same number of partitions.
-    max_retries : int
-        How often a task that fails is repeated.
 
     Returns
     -------
-    shards : list of (Future, Future)
+    shards : list of (Delayed or Future, Delayed or Future)
         The partitions of both.
 
     Raises
@@ -73,17 +71,10 @@ def compute_parts(client, X, y, max_retries):
     n = len(parts[0])
     if n != len(parts[1]):
         raise ValueError(f"X has {n} partitions, but y has {len(parts[1])}.")
-    flat = [*parts[0], *parts[1]]
-    given = [part for part in flat if isinstance(part, Future)]
+    given = [part for column in parts for part in column if isinstance(part, Future)]
     if given:
         _warn_of_scattered(client, given)
-    # In one call, so that what both need is computed once.
-    computed = client.compute(
-        [part for part in flat if not isinstance(part, Future)], retries=max_retries
-    )
-    made = iter(computed)
-    flat = [part if isinstance(part, Future) else next(made) for part in flat]
-    return list(zip(flat[:n], flat[n:], strict=True))
+    return list(zip(*parts, strict=True))
 
 
 def _warn_of_scattered(client, futures):

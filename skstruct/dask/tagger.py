@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.dask.cluster import Cluster
-from skstruct.dask.partitions import answer_lazily, compute_parts
+from skstruct.dask.partitions import answer_lazily, pair_parts
 from skstruct.dask.shard import count_hits, predict, predict_proba
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
@@ -215,7 +215,7 @@ class DaskTagger(BaseEstimator):
             return learn(
                 tagger,
                 workers,
-                compute_parts(workers.client, X, y, self.max_retries),
+                pair_parts(workers.client, X, y),
                 vectorizer,
                 classes,
                 lambda: tagger._watcher(read_validation_set(), None, progress),
@@ -274,7 +274,7 @@ class DaskTagger(BaseEstimator):
             If X or y is invalid, or no token has a label.
         """
         model, workers = self._model(), Cluster(self.client, self.max_retries)
-        parts = compute_parts(workers.client, X, y, self.max_retries)
+        parts = pair_parts(workers.client, X, y)
         hits, known = map(sum, zip(*workers.map(count_hits, parts, model), strict=True))
         if not known:
             raise ValueError("y has no known labels.")

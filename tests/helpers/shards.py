@@ -14,17 +14,19 @@ class OneProcess:
     """
 
     def map(self, function, shards, shared=None, *, keep=False):
-        results = []
+        return list(self.iterate(function, shards, shared))
+
+    def iterate(self, function, shards, shared=None):
         for number, shard in enumerate(shards):
             arguments = [*map(_travel, shard), _travel(shared)]
             before = pickle.dumps(arguments)
             try:
-                results.append(_travel(function(*arguments)))
+                result = _travel(function(*arguments))
             except ValueError as error:
                 raise ValueError(f"Partition {number}: {error}") from None
             # A task may be run again.
             assert pickle.dumps(arguments) == before, function.__name__
-        return results
+            yield result
 
 
 def _travel(value):
