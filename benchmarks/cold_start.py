@@ -101,7 +101,8 @@ class Python:
 
     def run(self, *arguments):
         """Output of a fresh process."""
-        command = [self.executable, "-W", "ignore", *map(str, arguments)]
+        # -P: what is measured is what is installed, not the package in the working directory.
+        command = [self.executable, "-P", "-W", "ignore", *map(str, arguments)]
         options = {"check": True, "stdout": subprocess.PIPE, "text": True}
         return subprocess.run(command, env=self.environment, **options).stdout
 
