@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from importlib import import_module
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -161,9 +161,10 @@ def stochastic_start():
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
     objective = CRFObjective(data, 40, 20, l2=0.5)
+    epochs = objective.dual_free_epochs(objective._memory(), 0.2)
     return {
         "crf-start": objective.stochastic_start(),
-        "crf-start-l1": objective.stochastic_start(0.2),
+        "crf-start-l1": [theta for theta, *_ in islice(epochs, 12)][-1],
     }
 
 
