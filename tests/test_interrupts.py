@@ -177,7 +177,7 @@ def forever(call, subject=None):
 def many_labels():
     """Single epochs of many seconds: 1,000 labels."""
     rng = np.random.default_rng(0)
-    lengths, k = np.full(2000, 10), 1000
+    lengths, k = np.full(1000, 10), 1000
     X = sp.random(lengths.sum(), 500, 0.02, format="csr", random_state=0)
     batch = SequenceBatch.from_lengths(X, lengths)
     codes = np.concatenate([np.arange(k), rng.integers(0, k, size=lengths.sum() - k)])
