@@ -13,7 +13,8 @@ from strategies import score_arrays
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best
 from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.chain.viterbi import argmax, largest, viterbi
+from skstruct.kernels.chain.viterbi import argmax, viterbi
+from skstruct.kernels.vector.sums import largest
 
 
 def best(scores, transition):

@@ -110,7 +110,7 @@ def exponentiate(scores, length, shift):
         if t > 0:
             for j in range(n_labels):
                 row[j] += shift[j]
-        high = largest(row)
+        high = largest(row, n_labels)
         for j in range(n_labels):
             row[j] = exp_nonpositive(row[j] - high)
         taken += high

@@ -16,7 +16,8 @@ from skstruct.kernels.chain.scores import (
     transition_buffer,
     transition_scores,
 )
-from skstruct.kernels.chain.viterbi import best_prefixes, largest
+from skstruct.kernels.chain.viterbi import best_prefixes
+from skstruct.kernels.vector.sums import largest
 
 ASTAR, KBEST, BEAM = range(3)
 SEARCHES = {"astar": ASTAR, "kbest": KBEST, "beam": BEAM}

@@ -5,6 +5,7 @@ import numpy as np
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.chain.scores import transition_score
 from skstruct.kernels.vector.rows import max_plus
+from skstruct.kernels.vector.sums import largest
 
 # With at most so many labels, comparing all of them is faster than selecting some.
 FEW_LABELS = 32
@@ -28,20 +29,6 @@ def handicaps(transition, out):
         for i in range(n_labels):
             if transition[i, j] > -np.inf:
                 out[i] = max(out[i], transition[i, j] - worst)
-
-
-@lean_jit
-def largest(x, n):
-    """Maximum of the first ``n`` items; four independent comparisons at a time for speed."""
-    a = b = c = d = -np.inf
-    for i in range(0, n - 3, 4):
-        a = x[i] if x[i] > a else a
-        b = x[i + 1] if x[i + 1] > b else b
-        c = x[i + 2] if x[i + 2] > c else c
-        d = x[i + 3] if x[i + 3] > d else d
-    for i in range(n - n % 4, n):
-        a = x[i] if x[i] > a else a
-    return max(max(a, b), max(c, d))
 
 
 @lean_jit

@@ -4,6 +4,8 @@ The compiler could vectorise a plain sum only if it were free to reorder it, and
 depend on the width of the processor's registers.
 """
 
+import numpy as np
+
 from skstruct.kernels._jit import lean_jit
 from skstruct.kernels.vector.lanes import GROUP, sum_groups
 
@@ -42,17 +44,16 @@ def squared_distance(a, b):
 
 
 @lean_jit
-def largest(x):
-    """Largest item of an array that has some."""
-    a = b = c = d = x[0]
-    n = x.shape[0]
-    for k in range(0, n - 3, 4):
-        a = x[k] if x[k] > a else a
-        b = x[k + 1] if x[k + 1] > b else b
-        c = x[k + 2] if x[k + 2] > c else c
-        d = x[k + 3] if x[k + 3] > d else d
-    for k in range(n - n % 4, n):
-        a = x[k] if x[k] > a else a
+def largest(x, n):
+    """Maximum of the first ``n`` items; four independent comparisons at a time for speed."""
+    a = b = c = d = -np.inf
+    for i in range(0, n - 3, 4):
+        a = x[i] if x[i] > a else a
+        b = x[i + 1] if x[i + 1] > b else b
+        c = x[i + 2] if x[i + 2] > c else c
+        d = x[i + 3] if x[i + 3] > d else d
+    for i in range(n - n % 4, n):
+        a = x[i] if x[i] > a else a
     return max(max(a, b), max(c, d))
 
 
