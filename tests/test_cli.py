@@ -18,12 +18,20 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skstruct
-from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, VRDAReranker, WordVectorizer
+from skstruct import (
+    CRFTagger,
+    NBestReranker,
+    PerceptronTagger,
+    SGDReranker,
+    TemplateVectorizer,
+    VRDAReranker,
+    WordVectorizer,
+)
 from skstruct.cli import main as cli
 from skstruct.cli.work.stored import UnknownContentError, read_skops
 from skstruct.crfsuite import read_model
 from skstruct.datasets import load_addresses
-from skstruct.metrics import chunk_f1_scorer, chunk_report
+from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -110,11 +118,7 @@ def test_help_loads_nothing_that_is_slow():
 def test_every_estimator_has_its_name_in_the_command():
     from skstruct.cli.work.estimators import estimator_names
 
-    public = {
-        name
-        for name in skstruct.__all__
-        if hasattr(getattr(skstruct, name), "predict") and name != "NBestReranker"
-    }
+    public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
     assert set(estimator_names()) == public
 
 
@@ -125,6 +129,10 @@ def test_every_estimator_has_its_name_in_the_command():
         (["-m", "x", "-p", "l3=1"], "CRFTagger has no parameter 'l3'; its parameters are solver,"),
         (["-m", "x", "-p", "l2=-1"], "The 'l2' parameter of CRFTagger must be a float"),
         (["-m", "x", "-p", "l2"], "'l2' is not NAME=VALUE"),
+        (["-m", "x", "-e", "NBestReranker", "-p", "l2=1"], "such as tagger__max_iter"),
+        (["-m", "x", "-e", "NBestReranker", "-p", "tagger=CRF"], "expected one of AROWTagger,"),
+        (["-m", "x", "-e", "NBestReranker", "-p", "n_best=1"], "The 'n_best' parameter of"),
+        (["-m", "x", "-e", "NBestReranker", "-p", "tagger__l3=1"], "CRFTagger has no parameter"),
         (["-m", "x", "-f", "windows=1"], "WordVectorizer has no parameter 'windows'"),
         (["-m", "x", "-e", "CRF"], "'CRF' is not one of"),
         (["-m", "x", "--columns", "word"], "'word' is neither a number nor one of id, form,"),
@@ -433,6 +441,56 @@ def test_rerankers(tmp_path):
         "train", "-", "-m", tmp_path / "m", "--format", "jsonl", *options, text=bad, code=1
     )
     assert str(result.exception).endswith(", line 2: there are 4 candidates, but 1 costs")
+
+
+def test_a_reranker_on_top_of_a_tagger(folder, tmp_path, capsys):
+    model, files = tmp_path / "model", [folder / "train.txt", folder / "test.txt"]
+    options = ["-p", "cost=chunk_f1", "-p", "tagger__max_iter=15", "-p", "reranker__max_iter=3"]
+    result = run("train", files[0], "-m", model, "-e", "NBestReranker", "--dev", files[1], *options)
+    assert result.stderr.count("CRFTagger: finished") == 6
+    stacked = NBestReranker(
+        CRFTagger(max_iter=15),
+        VRDAReranker(max_iter=3, random_state=0),
+        features="labels",
+        cost="chunk_f1",
+    )
+    pipeline = make_pipeline(WordVectorizer(), stacked).fit(*TRAIN)
+    expected = [list(labels) for labels in pipeline.predict(TEST[0])]
+    assert predicted(run("tag", "-m", model, folder / "plain.txt").output) == expected
+    f1 = chunk_f1_score(TEST[1], expected)
+    assert f"chunk F1 {f1:.4f}" in result.stderr
+    assert f"chunk f1: {f1:.4f}" in run("evaluate", "-m", model, files[1]).output
+    shown = run("show", model).output
+    assert "CITY repeated" in shown
+    for name in ("NBestReranker", "CRFTagger", "VRDAReranker"):
+        assert f"{name}\n" in shown
+    dumped = run("show", model, "--dump").output.splitlines()
+    n_weights = [
+        np.count_nonzero(stacked.tagger_.coef_),
+        np.count_nonzero(stacked.tagger_.transition_),
+    ]
+    assert len(dumped) == sum(n_weights) + np.count_nonzero(stacked.reranker_.coef_)
+    for arguments, message in (
+        (("tag", "-m", model, "--n-best", "2", files[1]), "leave out --n-best"),
+        (("tag", "-m", model, "--marginals", files[1]), "leave out --marginals"),
+        (("convert", model, tmp_path / "x.crfsuite"), "CRF++ have no rerankers"),
+    ):
+        code, error = exit_code(*arguments, capsys=capsys)
+        assert code == 1
+        assert message in error
+
+
+def test_a_reranker_on_top_of_a_tagger_takes_their_names(folder, tmp_path):
+    options = ["-p", "tagger=perceptrontagger", "-p", "tagger__random_state=0"]
+    options += ["-p", "reranker=SGDReranker", "-p", "reranker__random_state=0", "-p", "n_best=3"]
+    options += ["-p", "cv=2", "--early-stopping", "-q"]
+    run("train", folder / "train.txt", "-m", tmp_path / "model", "-e", "nbestreranker", *options)
+    tagger = PerceptronTagger(early_stopping=True, random_state=0)
+    reranker = SGDReranker(random_state=0)
+    stacked = NBestReranker(tagger, reranker, features="labels", n_best=3, cv=2)
+    expected = make_pipeline(WordVectorizer(), stacked).fit(*TRAIN).predict(TEST[0])
+    output = run("tag", "-m", tmp_path / "model", folder / "plain.txt").output
+    assert predicted(output) == [list(labels) for labels in expected]
 
 
 # Models of others. --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
+from skstruct.rerankers.labellings import chunk_features, label_features
 from skstruct.rerankers.perceptron import PerceptronReranker
 from skstruct.rerankers.stacking import NBestReranker, chunk_cost, hamming_cost
 from skstruct.rerankers.vrda import VRDAReranker
@@ -52,6 +53,60 @@ def test_a_global_feature_finds_what_no_chain_can():
     model = NBestReranker(tagger, VRDAReranker(random_state=0), features=parity, n_best=4)
     assert alone < 0.95
     assert model.fit(X, y).score(X_test, y_test) == 1.0
+
+
+def test_ready_made_features_count_what_labels_have_together():
+    labels = ["B-A", "I-A", "O", "B-B", "B-A"]
+    assert chunk_features(None, labels) == {
+        "A repeated": 1,
+        "A and B": 1,
+        "start, A": 1,
+        "A, B": 1,
+        "B, A": 1,
+        "A, end": 1,
+        "start, A, B": 1,
+        "A, B, A": 1,
+        "B, A, end": 1,
+        "A of length 2": 1,
+        "B of length 1": 1,
+        "A of length 1": 1,
+    }
+    assert label_features(None, [0, 0, 0]) == {
+        "0 repeated": 1,
+        "start, 0": 1,
+        "0, 0": 2,
+        "0, end": 1,
+        "start, 0, 0": 1,
+        "0, 0, 0": 1,
+        "0, 0, end": 1,
+    }
+    assert label_features(None, []) == chunk_features(None, []) == {"start, end": 1}
+
+
+@pytest.mark.parametrize("scheme", ["chunks", "labels", "numbers"])
+def test_ready_made_features_find_what_no_chain_can(scheme):
+    # One "c" or none: whether a doubtful word is "c" depends on a word of any distance.
+    names = {"chunks": ("O", "B-C"), "labels": ("a", "c"), "numbers": (0, 1)}[scheme]
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(160):
+        length = int(rng.integers(5, 9))
+        first, last = sorted(rng.choice(length, 2, replace=False).tolist())
+        words, labels = ["plain"] * length, [names[0]] * length
+        words[last] = "doubtful"
+        if rng.random() < 0.5:
+            words[first], labels[first] = "sure", names[1]
+        else:
+            labels[last] = names[1]
+        X.append([{"word": word} for word in words])
+        y.append(labels)
+    train, test = (X[:80], y[:80]), (X[80:], y[80:])
+    given = {"tagger": CRFTagger(l2=0.1), "reranker": VRDAReranker(random_state=0), "n_best": 4}
+    alone, with_features = (
+        NBestReranker(**given, features=features).fit(*train).score(*test)
+        for features in (None, "labels")
+    )
+    assert with_features == 1.0 > alone
 
 
 class SpyTagger(BaseEstimator):

@@ -31,7 +31,7 @@ def convert(source, target, to):
       skstruct convert --to crfpp chunker.skops chunker.txt
     """
     # Imported here, with all that it needs, so that the help is quick.
-    from skstruct.cli.work.models import check_storable, load_model, store_model
+    from skstruct.cli.work.models import check_chain, check_storable, load_model, store_model
 
     check_storable(target)
     model = load_model(source)
@@ -40,6 +40,7 @@ def convert(source, target, to):
     if to == "skops":
         store_model(model, target)
         return
+    check_chain(model, source)
     if to == "crfpp":
         from skstruct.crfpp.writing import write_model
 

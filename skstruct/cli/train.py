@@ -34,7 +34,8 @@ __all__ = ["train"]
     multiple=True,
     metavar="NAME=VALUE",
     callback=assignments("-p"),
-    help="Parameter of the estimator; may be repeated.",
+    help="Parameter of the estimator; may be repeated. Those of the parts of NBestReranker have "
+    "two underscores: tagger__l2=0.5.",
 )
 @click.option(
     "--features",
@@ -79,7 +80,8 @@ __all__ = ["train"]
     multiple=True,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Validation set, scored at every epoch; may be repeated.",
+    help="Validation set, scored at every epoch, for NBestReranker once at the end; may be "
+    "repeated.",
 )
 @click.option(
     "--early-stopping",
@@ -121,6 +123,10 @@ def train(
     rerankers, they have {"candidates": [{...}, ...], "costs": [...]}, a dict of features and a cost
     for each candidate; in place of costs, "oracle" is the number of the best one.
 
+    NBestReranker learns from tokens and labels: it trains a tagger, by default CRFTagger, and a
+    reranker, by default VRDAReranker, which chooses among the tagger's best labellings by what
+    their labels have as a whole, such as two chunks of a type that occurs once.
+
     \b
     Examples:
       skstruct train train.txt -m chunker.skops
@@ -131,14 +137,13 @@ def train(
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
       skstruct train nbest.jsonl -m reranker.skops -e VRDAReranker
+      skstruct train train.txt -m both.skops -e NBestReranker -p n_best=5 -p tagger__l2=0.5
     """
     # Imported here, with all that it needs, so that the help is quick.
     from skstruct.cli.work.training import Plan, run
 
     if model is None and cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
-    if early_stopping:
-        parameters = {"early_stopping": True, **parameters}
     run(
         Plan(
             files=list(files),
@@ -151,6 +156,7 @@ def train(
             gazetteers=gazetteers,
             clusters=clusters,
             dev=list(dev),
+            early_stopping=early_stopping,
             cv=cv,
             jobs=jobs,
             quiet=quiet,

@@ -1,5 +1,6 @@
 """Chunks in label sequences: found in every scheme, matched and counted."""
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from skstruct.metrics.labels import (
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
-__all__ = ["chunks_of", "count_chunks", "count_chunks_of_sequences"]
+__all__ = ["are_chunk_labels", "chunks_of", "count_chunks", "count_chunks_of_sequences"]
 
 _O, _B, _I, _E, _S = range(5)
 _ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
@@ -29,6 +30,16 @@ _PREFIXES = {
 _MUST_BE_STRINGS = (
     "labels of chunks must be str; skstruct.datasets.labels_from_ids replaces numbers by names"
 )
+
+
+_CHUNK_LABEL = re.compile(r"[BIESLU](-.*)?|O")
+
+
+def are_chunk_labels(labels):
+    """Return True if labels are those of chunks with types, such as B-NP, I-NP and O."""
+    return all(
+        isinstance(label, str) and _CHUNK_LABEL.fullmatch(label) for label in labels
+    ) and any("-" in label[1:2] for label in labels)
 
 
 class _Chunks(NamedTuple):

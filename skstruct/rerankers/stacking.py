@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.formats import read_format, shape_predictions
 from skstruct.metrics.accuracy import token_accuracy_score
+from skstruct.metrics.chunks import are_chunk_labels
 from skstruct.metrics.scores import extract_chunks
+from skstruct.rerankers.labellings import chunk_features, label_features
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.callbacks import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.persistence import Persistent
@@ -44,11 +46,14 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         Reranker of feature dicts. By default, ``VRDAReranker(random_state=0)``.
     n_best : int, default=10
         Number of label sequences to rerank.
-    features : callable, default=None
+    features : callable or "labels", default=None
         ``features(x, labels)`` returns the features of the label sequence ``labels`` of ``x``, an
-        element of X: a dict, or a list of attribute strings. Two features are added:
-        ``"base_score"``, the tagger's score less that of its best label sequence, and ``"first"``
-        for the best one. By default there are only these two.
+        element of X: a dict, or a list of attribute strings. "labels" stands for ready-made ones,
+        which look at the labels alone: types of chunks that are repeated, that occur together and
+        that follow each other, by twos and threes, and lengths of chunks; where labels are not
+        those of chunks, the same of the labels. Two features are added: ``"base_score"``, the
+        tagger's score less that of its best label sequence, and ``"first"`` for the best one. By
+        default there are only these two.
     cost : {"hamming", "chunk_f1"} or callable, default="hamming"
         Cost to minimise. "hamming": share of wrong labels; "chunk_f1": one minus the F1 of the
         chunks of the sequence; or a function ``cost(y_true, y_pred)`` of two lists of labels.
@@ -89,7 +94,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         "tagger": [HasMethods(["fit", "predict_nbest"])],
         "reranker": [HasMethods(["fit", "predict"]), None],
         "n_best": [Interval(Integral, 2, None, closed="left")],
-        "features": [callable, None],
+        "features": [callable, StrOptions({"labels"}), None],
         "cost": [StrOptions({"hamming", "chunk_f1"}), callable],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
@@ -226,13 +231,19 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         return (chunk_cost if self.cost == "chunk_f1" else hamming_cost)(y_true, y_pred)
 
     def _groups(self, X, lists):
-        return [self._candidates(x, found) for x, found in zip(_elements(X), lists, strict=True)]
+        features = self.features
+        if features == "labels":
+            features = chunk_features if are_chunk_labels(self.classes_) else label_features
+        return [
+            self._candidates(x, found, features)
+            for x, found in zip(_elements(X), lists, strict=True)
+        ]
 
-    def _candidates(self, x, found):
+    def _candidates(self, x, found, features_of):
         """Feature dicts of the label sequences of one sequence."""
         candidates = []
         for number, labelling in enumerate(found):
-            features = {} if self.features is None else self.features(x, labelling.labels)
+            features = {} if features_of is None else features_of(x, labelling.labels)
             if not isinstance(features, Mapping):
                 features = Counter(features)
             base = {"base_score": labelling.score - found[0].score, "first": number == 0}

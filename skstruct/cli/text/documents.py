@@ -86,12 +86,9 @@ def errors_name_lines(sequences):
         raise ValueError(f"{sequence.name}, line {sequence.first + row}: {error}") from error
 
 
-_CHUNK_LABEL = re.compile(r"[BIESLU](-.*)?|O")
-
-
 def has_chunks(y):
     """Return True if labels are those of chunks, such as B-NP, I-NP and O."""
-    labels = {label for sequence in y for label in sequence}
-    return any("-" in label[1:2] for label in labels) and all(
-        _CHUNK_LABEL.fullmatch(label) for label in labels
-    )
+    # Imported here: tagging a text does not need it.
+    from skstruct.metrics.chunks import are_chunk_labels
+
+    return are_chunk_labels({label for sequence in y for label in sequence})

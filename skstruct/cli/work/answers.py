@@ -108,8 +108,20 @@ def answer(model, sequences, wish):
             )
         if model.is_reranker and not isinstance(sequence.raw, dict):
             raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
+    _check_wish(model, wish)
     with errors_name_lines(sequences):
         return (_choose if model.is_reranker else _label)(model, sequences, wish)
+
+
+def _check_wish(model, wish):
+    """Raise an error if a model cannot answer what is asked."""
+    kind = type(model.estimator).__name__
+    if wish.n_best is not None and not any(
+        hasattr(model.estimator, name) for name in ("rank", "predict_nbest")
+    ):
+        raise ValueError(f"{kind} chooses one labelling: leave out --n-best.")
+    if (wish.marginals or wish.all_marginals) and not hasattr(model.estimator, "predict_proba"):
+        raise ValueError(f"{kind} has no probabilities of labels: leave out --marginals.")
 
 
 def _label(model, sequences, wish):

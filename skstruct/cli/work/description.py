@@ -25,6 +25,9 @@ def describe(model, n_top, labels):
     """
     estimator = model.estimator
     lines = [f"{type(estimator).__name__}", _parameters("parameters", estimator)]
+    if hasattr(estimator, "reranker_"):
+        tagger, reranker = _parts(model)
+        return [*lines, *describe(tagger, n_top, labels), "", *describe(reranker, n_top, ())]
     if model.vectorizer is not None:
         lines.append(f"features by {type(model.vectorizer).__name__}")
         lines.append(_parameters("parameters", model.vectorizer))
@@ -49,6 +52,12 @@ def describe(model, n_top, labels):
         pairs = [f"{a} -> {b}" for a in classes for b in classes]
         lines += ["", *_extremes("transitions", np.ravel(estimator.transition_), pairs, n_top)]
     return lines
+
+
+def _parts(model):
+    """Tagger and reranker of a model that has both."""
+    stacked = model.estimator
+    return model._replace(estimator=stacked.tagger_), type(model)(stacked.reranker_)
 
 
 def _parameters(title, estimator):
@@ -96,6 +105,10 @@ def _extremes(title, weights, names, n_top):
 def dumped(model):
     """Iterate over lines with all weights that are not zero."""
     estimator = model.estimator
+    if hasattr(estimator, "reranker_"):
+        for part in _parts(model):
+            yield from dumped(part)
+        return
     names, coef = _names(model), np.atleast_2d(_dense(estimator.coef_))
     if not hasattr(estimator, "classes_"):
         for i in np.flatnonzero(coef[0]):

@@ -7,6 +7,7 @@ import click
 __all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]
 
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
+STACKED = "NBestReranker"
 TAGGERS = (
     *("AROWTagger", "CRFTagger", "MIRATagger", "PerceptronTagger", "SAPOTagger"),
     "SDCACRF",
@@ -14,8 +15,8 @@ TAGGERS = (
 
 
 def estimator_names():
-    """Names of all taggers and rerankers."""
-    return [*TAGGERS, *RERANKERS]
+    """Names of all taggers and rerankers, and of the reranker on top of a tagger."""
+    return [*TAGGERS, *RERANKERS, STACKED]
 
 
 def find_estimator(name):
@@ -53,12 +54,15 @@ def make(kind, parameters, option):
     """
     from sklearn.utils._param_validation import InvalidParameterError
 
-    known = parameters_of(kind)
+    known, hint = parameters_of(kind), ""
+    if kind.__name__ == STACKED:
+        parameters = _with_parts(parameters, option)
+        hint = ", and those of its parts, such as tagger__max_iter"
     for name in parameters:
         if name not in known:
             raise click.BadParameter(
                 f"{kind.__name__} has no parameter {name!r}; its parameters are "
-                f"{', '.join(known)}.",
+                f"{', '.join(known)}{hint}.",
                 param_hint=option,
             )
     estimator = kind(**parameters)
@@ -67,6 +71,35 @@ def make(kind, parameters, option):
     except InvalidParameterError as error:
         raise click.BadParameter(str(error), param_hint=option) from None
     return estimator
+
+
+def _with_parts(parameters, option):
+    """Parameters of `NBestReranker` with a tagger and a reranker in place of names and parameters.
+
+    The features of labellings are the ready-made ones, since functions cannot be typed in.
+    """
+    found = {"features": "labels"}
+    defaults = {
+        "tagger": (TAGGERS, "CRFTagger", {}),
+        "reranker": (RERANKERS, "VRDAReranker", {"random_state": 0}),
+    }
+    for part, (names, default, always) in defaults.items():
+        asked = str(parameters.get(part, default))
+        name = next((name for name in names if name.lower() == asked.lower()), None)
+        if name is None:
+            raise click.BadParameter(
+                f"{part}={asked}: expected one of {', '.join(names)}.", param_hint=option
+            )
+        own = {
+            key.removeprefix(f"{part}__"): value
+            for key, value in parameters.items()
+            if key.startswith(f"{part}__")
+        }
+        found[part] = make(
+            find_estimator(name), {**({} if part in parameters else always), **own}, option
+        )
+    rest = {k: v for k, v in parameters.items() if k.partition("__")[0] not in defaults}
+    return {**found, **rest}
 
 
 def make_vectorizer(features, template, parameters, gazetteers, clusters):

@@ -9,7 +9,7 @@ import click
 
 from skstruct.utils.files import write_whole
 
-__all__ = ["Model", "check_storable", "load_model", "store_model"]
+__all__ = ["Model", "check_chain", "check_storable", "load_model", "store_model"]
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
@@ -146,6 +146,22 @@ def store_model(model, path):
     )
     write_whole(path, content)
     return len(content)
+
+
+def check_chain(model, path):
+    """Raise an error if a model is not a tagger, which models of other packages are.
+
+    Parameters
+    ----------
+    model : Model
+    path : str
+        Its file.
+    """
+    if not hasattr(model.estimator, "transition_"):
+        kind = type(model.estimator).__name__
+        raise click.ClickException(
+            f"{path}: {kind} cannot be converted, since CRFsuite and CRF++ have no rerankers."
+        )
 
 
 def check_storable(path):

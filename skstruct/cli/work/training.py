@@ -14,6 +14,7 @@ from skstruct.cli.text.documents import errors_name_lines, read_all
 from skstruct.cli.work.answers import as_attributes, baselines_of
 from skstruct.cli.work.estimators import (
     RERANKERS,
+    STACKED,
     find_estimator,
     make,
     make_vectorizer,
@@ -39,6 +40,7 @@ class Plan(NamedTuple):
     gazetteers: dict
     clusters: str | None
     dev: list
+    early_stopping: bool
     cv: int | None
     jobs: int
     quiet: bool
@@ -88,6 +90,9 @@ def _make_estimator(plan):
     kind = find_estimator(plan.estimator)
     known = parameters_of(kind)
     parameters = {"n_jobs": plan.jobs} if "n_jobs" in known and plan.jobs != 1 else {}
+    if plan.early_stopping:
+        part = "tagger__" if plan.estimator == STACKED else ""
+        parameters[f"{part}early_stopping"] = True
     return make(kind, {**parameters, **plan.parameters}, "-p")
 
 
@@ -125,13 +130,16 @@ def _has_dicts(sequences):
 @contextlib.contextmanager
 def _progress(plan, estimator):
     """Context of a fit: it prints to standard error, and is verbose unless told otherwise."""
-    chosen = plan.quiet or "verbose" in plan.parameters
+    name = "tagger__verbose" if plan.estimator == STACKED else "verbose"
+    chosen = plan.quiet or name in plan.parameters
     if not chosen:
-        estimator.set_params(verbose=1)
+        estimator.set_params(**{name: 1})
     with contextlib.redirect_stdout(sys.stderr):
         yield
     if not chosen:
-        estimator.set_params(verbose=0)
+        estimator.set_params(**{name: 0})
+        if plan.estimator == STACKED:
+            estimator.tagger_.set_params(verbose=0)
 
 
 def _X_y(sequences):
@@ -150,7 +158,8 @@ def _train_tagger(plan, vectorizer, estimator, sequences, tell):
         with errors_name_lines(held_out):
             X_val = vectorizer.transform(X_val) if held_out else X_val
         tell(f"{X.n_features:,} features by {type(vectorizer).__name__}")
-    if held_out:
+    # A reranker on top of a tagger has no epochs at which to score.
+    if held_out and plan.estimator != STACKED:
         validation = {"X_val": X_val, "y_val": y_val}
     with errors_name_lines(sequences), _progress(plan, estimator):
         estimator.fit(X, y, **validation)
