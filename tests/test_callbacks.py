@@ -19,6 +19,7 @@ from skstruct import (
     TemplateVectorizer,
     VRDAReranker,
 )
+from skstruct.crfsuite import CRF
 from skstruct.metrics import token_accuracy_score, token_accuracy_scorer
 from skstruct.utils import callbacks
 from skstruct.utils.callbacks import has_callbacks
@@ -303,17 +304,104 @@ def test_only_callbacks_are_taken():
         CRFTagger().set_callbacks(print)
 
 
+# ------------------------------------------------------------------------------------ the drop-in
+
+
+def drop_in(algorithm, max_iterations=4):
+    return CRF(algorithm, max_iterations=max_iterations)
+
+
+needs_algorithms = pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
+
+
+@needs_callbacks
+@needs_algorithms
+def test_scores_of_the_drop_in_are_those_of_shorter_fits(algorithm):
+    X, y = labelled_sequences()
+    log = monitor()
+    crf = drop_in(algorithm).fit(X[:5], y[:5])
+    # What it had learnt before, and has cached, plays no part.
+    assert crf.num_attributes_ > 0
+    crf.set_callbacks(log).fit(X, y)
+    plain = drop_in(algorithm).fit(X, y)
+    assert crf.state_features_ == plain.state_features_
+    scores = epochs_of(log.get_logs())
+    assert len(scores) == len(crf.training_log_.iterations) == 4
+    for k, score in enumerate(scores, start=1):
+        assert score == drop_in(algorithm, k).fit(X, y).score(X, y)
+    fits = [row["score"] for row in log.get_logs().data if row["task_name"] == "fit"]
+    assert fits == [crf.score(X, y)]
+
+
+@needs_callbacks
+@pytest.mark.parametrize("algorithm", ["lbfgs", "ap"])
+def test_callbacks_get_the_model_of_the_drop_in(algorithm):
+    found = []
+
+    class Looking(Recorder):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "epoch" and fitted_estimator is not None:
+                found.append((fitted_estimator.classes_, fitted_estimator.transition_features_))
+
+    X, y = labelled_sequences()
+    drop_in(algorithm, 3).fit(X[:5], y[:5]).set_callbacks(Looking()).fit(X, y)
+    expected = [drop_in(algorithm, k).fit(X, y) for k in (1, 2, 3)]
+    assert found == [(crf.classes_, crf.transition_features_) for crf in expected]
+
+
+@needs_callbacks
+@needs_algorithms
+def test_a_callback_stops_the_drop_in_and_no_limit_is_no_number(algorithm):
+    X, y = labelled_sequences()
+    record = Recorder(stop_after=2)
+    crf = drop_in(algorithm, None).set_callbacks(record).fit(X, y)
+    assert record.notes[:3] == ["setup", "begin fit", "begin epoch"]
+    assert record.notes[-2:] == ["end fit", "teardown"]
+    assert crf.state_features_ == drop_in(algorithm, 2).fit(X, y).state_features_
+    assert set(vars(crf)) - set(vars(CRF())) <= {
+        *("_skl_callbacks", "_estimator", "_labels", "training_log_"),
+        *CRF._derived_state,
+    }
+    assert not hasattr(crf.estimator_, "_skl_callbacks")
+
+
+@needs_callbacks
+@needs_rich
+def test_progress_bar_of_the_drop_in_alone_and_in_a_search(capsys):
+    from sklearn.callback import ProgressBar
+
+    X, y = labelled_sequences()
+    drop_in("lbfgs").set_callbacks(ProgressBar()).fit(X, y)
+    assert "CRF - fit" in capsys.readouterr().out
+    log = monitor()
+    search = GridSearchCV(drop_in("pa").set_callbacks(log), {"c": [0.5, 1.0]}, cv=2)
+    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, y)
+    assert "CRF - " in capsys.readouterr().out
+    rows = [row for row in log.get_logs().data if row["estimator_name"] == "CRF"]
+    assert len([row for row in rows if row["task_name"] == "epoch"]) == 4 * (2 * 2 + 1)
+
+
+@needs_callbacks
+def test_teardown_after_an_error_of_the_drop_in():
+    record = Recorder()
+    crf = drop_in("ap").set_callbacks(record)
+    with pytest.raises(ValueError, match="label"):
+        crf.fit([[{"a": 1.0}]], [["b", "c"]])
+    assert record.notes[-1] == "teardown"
+    assert set(vars(crf)) - set(vars(CRF())) == {"_skl_callbacks"}
+
+
 # ---------------------------------------------------------------------------------- older releases
 
 
 def test_older_releases_have_no_method(monkeypatch):
     monkeypatch.setattr(callbacks, "has_callbacks", lambda: False)
-    for estimator in (CRFTagger(), VRDAReranker(), STACKED()):
+    for estimator in (CRFTagger(), VRDAReranker(), STACKED(), drop_in("ap")):
         assert not hasattr(estimator, "set_callbacks")
         estimator.fit(*data_of(estimator))
 
 
 @needs_callbacks
 def test_newer_releases_have_it():
-    for estimator in (CRFTagger(), VRDAReranker(), STACKED()):
+    for estimator in (CRFTagger(), VRDAReranker(), STACKED(), CRF()):
         assert hasattr(estimator, "set_callbacks")

@@ -101,6 +101,7 @@ _PARAMETERS = {
 # It is then about this many times `delta` above the minimum. With an L1 penalty, `CRFTagger` stops
 # when ten iterations gained less than a third of `tol`, hence by the same criterion.
 _DELTAS_ABOVE_MINIMUM = 3
+_NO_LIMIT = 2**31 - 1
 
 
 def algorithm_named(name):
@@ -138,6 +139,12 @@ def read_value(parameter, value):
         what = "a number" if kind is float else "a whole number"
         raise ValueError(f"{parameter.ours}={short_repr(value)} is not {what}.")
     return kind(number)
+
+
+def most_iterations(params):
+    """Largest number of iterations with the parameters of `CRF`; None if there is no limit."""
+    most = make_estimator(params).max_iter
+    return None if most == _NO_LIMIT else most
 
 
 def make_estimator(params):
@@ -182,7 +189,7 @@ def make_estimator(params):
 
 def _make_lbfgs(given):
     # CRFsuite has no limit where it is 0.
-    max_iter = given["max_iterations"] or 2**31 - 1
+    max_iter = given["max_iterations"] or _NO_LIMIT
     return CRFTagger(l1=given["c1"], max_iter=max_iter, **_crf_settings(given))
 
 

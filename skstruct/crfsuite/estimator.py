@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import NotFittedError
 
+from skstruct.crfsuite.algorithms import most_iterations
 from skstruct.crfsuite.items import LabelLists, as_sequences
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
-from skstruct.crfsuite.tagger import Tagger, tagger_of
+from skstruct.crfsuite.tagger import InfoOfModel, Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
+from skstruct.utils.callbacks import CallbackSupport, FitTasks
 from skstruct.utils.files import write_whole
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
@@ -18,7 +20,7 @@ __all__ = ["CRF"]
 
 
 @set_module("skstruct.crfsuite")
-class CRF(Persistent, BaseEstimator):
+class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
     """Conditional random field with the interface of ``sklearn_crfsuite.CRF``.
 
     The parameters, methods and attributes are the same; the models are trained by `CRFTagger` or
@@ -125,6 +127,9 @@ class CRF(Persistent, BaseEstimator):
     0.57
     """
 
+    # The estimators that learn check the values.
+    _parameter_constraints: dict = {}
+
     # Values before fitting.
     training_log_ = None
     _estimator = None
@@ -192,6 +197,7 @@ class CRF(Persistent, BaseEstimator):
         self.keep_tempfiles = keep_tempfiles
         self.trainer_cls = trainer_cls
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, X_dev=None, y_dev=None):
         """Learn the weights.
 
@@ -219,11 +225,15 @@ class CRF(Persistent, BaseEstimator):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("Pass both X_dev and y_dev to use the holdout data.")
         X_dev = None if X_dev is None else as_sequences(X_dev)
-        learnt = learn(self.get_params(deep=False), as_sequences(X), y, X_dev, y_dev)
+        params = self.get_params(deep=False)
+        tasks = FitTasks.of(self, X, y, most_iterations(params))
+        learnt = learn(params, as_sequences(X), y, X_dev, y_dev, tasks)
         self._forget()
         self._estimator, self._labels, self.training_log_ = learnt
         if self.model_filename is not None:
             write_whole(self.model_filename, self._bytes())
+        if tasks is not None:
+            tasks.close()
         return self
 
     def predict(self, X):
@@ -335,44 +345,11 @@ class CRF(Persistent, BaseEstimator):
         return None if self.tagger_ is None else self.tagger_.labels()
 
     @property
-    def size_(self):
-        """Size of the model file in bytes."""
-        return None if self._info is None else int(self._info.header["size"])
-
-    @property
-    def num_attributes_(self):
-        """Number of attributes with non-zero weights."""
-        return None if self._info is None else len(self._info.attributes)
-
-    @property
-    def attributes_(self):
-        """Attributes with non-zero weights."""
-        return None if self._info is None else list(self._info.attributes)
-
-    @property
-    def state_features_(self):
-        """Weights of pairs of an attribute and a label."""
-        return None if self._info is None else self._info.state_features
-
-    @property
-    def transition_features_(self):
-        """Weights of transitions, from the first label to the second."""
-        return None if self._info is None else self._info.transitions
-
-    @property
     def modelfile(self):
         """Model file with its path as ``name``."""
         if "_modelfile" not in self.__dict__:
             self._modelfile = ModelFile(self)
         return self._modelfile
-
-    @property
-    def _info(self):
-        if self.tagger_ is None:
-            return None
-        if "_info_cached" not in self.__dict__:
-            self._info_cached = self.tagger_.info()
-        return self._info_cached
 
     def _fitted(self):
         if self.estimator_ is None:
@@ -392,6 +369,11 @@ class CRF(Persistent, BaseEstimator):
         """Drop the caches."""
         for name in self._derived_state:
             self.__dict__.pop(name, None)
+        return self
+
+    def __copy__(self):
+        # Callbacks replace the weights of a copy.
+        return super().__copy__()._forget()
 
     def _check_state(self):
         if self._estimator is not None:

@@ -18,7 +18,7 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
-__all__ = ["ModelInfo", "Tagger", "tagger_of"]
+__all__ = ["InfoOfModel", "ModelInfo", "Tagger", "tagger_of"]
 
 
 @set_module("skstruct.crfsuite")
@@ -328,3 +328,40 @@ def _dump_lines(info):
         yield f"{title} = {{\n"
         yield from lines
         yield "}\n\n"
+
+
+class InfoOfModel:
+    """Attributes of a model with a `tagger_`: what its file would tell."""
+
+    @property
+    def size_(self):
+        """Size of the model file in bytes."""
+        return None if self._info is None else int(self._info.header["size"])
+
+    @property
+    def num_attributes_(self):
+        """Number of attributes with non-zero weights."""
+        return None if self._info is None else len(self._info.attributes)
+
+    @property
+    def attributes_(self):
+        """Attributes with non-zero weights."""
+        return None if self._info is None else list(self._info.attributes)
+
+    @property
+    def state_features_(self):
+        """Weights of pairs of an attribute and a label."""
+        return None if self._info is None else self._info.state_features
+
+    @property
+    def transition_features_(self):
+        """Weights of transitions, from the first label to the second."""
+        return None if self._info is None else self._info.transitions
+
+    @property
+    def _info(self):
+        if self.tagger_ is None:
+            return None
+        if "_info_cached" not in self.__dict__:
+            self._info_cached = self.tagger_.info()
+        return self._info_cached

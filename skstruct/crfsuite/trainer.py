@@ -20,6 +20,7 @@ from skstruct.crfsuite.log import HeldOut, TrainingLog
 from skstruct.crfsuite.messages import TrainLogParser, storing_messages, training_messages
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
+from skstruct.utils.callbacks import EpochRelay
 from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -27,7 +28,7 @@ from skstruct.utils.public_paths import set_module
 __all__ = ["BaseTrainer", "Trainer", "learn"]
 
 
-def learn(params, X, y, X_dev=None, y_dev=None):
+def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     """Train an estimator with the parameters of `CRF`.
 
     Parameters
@@ -36,6 +37,8 @@ def learn(params, X, y, X_dev=None, y_dev=None):
         Parameters of `CRF`; missing ones are None.
     X, y, X_dev, y_dev : object
         As in `CRF.fit`.
+    tasks : FitTasks, default=None
+        Tasks of a `CRF` that callbacks are told of.
 
     Returns
     -------
@@ -56,7 +59,7 @@ def learn(params, X, y, X_dev=None, y_dev=None):
         if params.get("max_iterations") is not None:
             # An explicit limit says that stopping before convergence is intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
-        held_out = _fit(estimator, X, y, X_dev, y_dev, labels)
+        held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks)
     if hasattr(estimator, "transition_coef_"):
         raise ValueError(
             "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
@@ -66,7 +69,7 @@ def learn(params, X, y, X_dev=None, y_dev=None):
     return estimator, labels, log
 
 
-def _fit(estimator, X, y, X_dev, y_dev, labels):
+def _fit(estimator, X, y, X_dev, y_dev, labels, tasks):
     """Fit; if there are held-out sequences, score them at every iteration."""
     named, other = dict(zip(labels, labels, strict=True)), "\0"
     if isinstance(estimator, OnlineCRF):
@@ -86,9 +89,18 @@ def _fit(estimator, X, y, X_dev, y_dev, labels):
             held_out.add([label_of[name] for name in estimator.classes_.tolist()], predicted)
 
     y = [[named[label] for label in sequence] for sequence in y]
+
+    def finish(fitted):
+        if isinstance(fitted, OnlineCRF):
+            fitted.name_classes(labels)
+        return {"_estimator": fitted, "_labels": labels}
+
+    if tasks is not None:
+        estimator.set_callbacks(EpochRelay(tasks, finish))
     estimator._fit_watched(X, y, None, validation, watch)
-    if isinstance(estimator, OnlineCRF):
-        estimator.name_classes(labels)
+    if tasks is not None:
+        estimator.set_callbacks()
+    finish(estimator)
     return held_out
 
 

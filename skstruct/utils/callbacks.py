@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 __all__ = [
     "CallbackSupport",
+    "EpochRelay",
     "FitTasks",
     "as_one_task",
     "has_callbacks",
@@ -77,8 +79,8 @@ class FitTasks:
         With callbacks.
     X, y : object
         Training data, as the estimator was given them.
-    n_tasks : int
-        Largest number of epochs or other parts of the fit.
+    n_tasks : int or None
+        Largest number of epochs or other parts of the fit; None where there is no limit.
     **metadata : object
         What else `fit` was given, such as sample weights.
     """
@@ -90,7 +92,8 @@ class FitTasks:
         # The fit itself has to read an iterator.
         X = None if isinstance(X, Iterator) else X
         self._data = {"X": X, "y": y, "metadata": given or None}
-        self._estimator, self._n_left = estimator, n_tasks
+        self._estimator = estimator
+        self._n_left = math.inf if n_tasks is None else n_tasks
         self.root = CallbackSupportMixin._init_callback_context(estimator, max_subtasks=n_tasks)
         self.root.call_on_fit_task_begin(estimator=estimator, **self._data)
         self._epoch = None
@@ -157,6 +160,39 @@ class FitTasks:
         self.root.call_on_fit_task_end(
             estimator=self._estimator, **self._data, reconstruction_attributes={}
         )
+
+
+class EpochRelay:
+    """Callback of an estimator that does the fit of another one, whose epochs its own are.
+
+    Parameters
+    ----------
+    tasks : FitTasks
+        Of the other one.
+    attributes : callable
+        ``attributes(fitted_estimator)`` returns a dict of the attributes that the other one would
+        have if its fit stopped with this estimator.
+    """
+
+    def __init__(self, tasks, attributes):
+        self._tasks, self._attributes = tasks, attributes
+
+    def setup(self, estimator, context):
+        """Begin the first epoch."""
+        self._tasks.begin_epoch()
+
+    def teardown(self, estimator, context):
+        """Do nothing: the other one ends its fit."""
+
+    def on_fit_task_begin(self, estimator, context):
+        """Do nothing: the end of an epoch begins the next."""
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        """Tell of an epoch that is over; True if a callback asks to stop."""
+        # An epoch that was begun when the fit was over has no fitted estimator.
+        if context.task_name != "epoch" or fitted_estimator is None:
+            return False
+        return self._tasks.end_epoch(lambda: self._attributes(fitted_estimator))
 
 
 def as_one_task(fit):
