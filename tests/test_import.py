@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import skstruct
 
 
@@ -30,3 +32,36 @@ def test_every_name_is_there():
     for name in skstruct.__all__:
         assert getattr(skstruct, name).__name__.rpartition(".")[2] == name
     assert isinstance(skstruct.__version__, str)
+
+
+def test_scikit_learn_is_imported_without_scipy_stats():
+    modules = loaded_by("from skstruct import CRFTagger")
+    assert "sklearn.utils.fixes" in modules
+    assert not {name for name in modules if name.startswith("scipy.stats")}
+
+
+# Ways to come by `scipy.stats`, each in a fresh process.
+WAYS = [
+    "import skstruct, sklearn.utils, scipy; stats = scipy.stats",
+    "import skstruct, sklearn.utils, scipy.stats.distributions; stats = scipy.stats",
+    "from scipy import stats; import skstruct, sklearn.utils",
+    # Another thread may ask while scikit-learn is being imported.
+    "from skstruct.utils.startup import stats_deferred\n"
+    "with stats_deferred(): import scipy.stats as stats",
+    "from skstruct.utils.startup import stats_deferred\n"
+    "with stats_deferred(): from scipy.stats import norm\nfrom scipy import stats",
+]
+
+
+@pytest.mark.parametrize("statement", WAYS)
+def test_scipy_stats_is_there_when_it_is_asked_for(statement):
+    code = f"""{statement}
+import sys
+import numpy as np
+from sklearn.utils.fixes import _mode
+assert stats.norm.cdf(0.0) == 0.5, stats
+assert _mode(np.array([1, 2, 2]))[0] == 2
+assert type(sys.modules["scipy.stats"]) is type(sys)
+assert sys.modules["scipy.stats"].norm is stats.norm
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

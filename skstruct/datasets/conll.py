@@ -7,7 +7,7 @@ from numbers import Integral
 from operator import itemgetter, methodcaller
 
 from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks, splitter
-from skstruct.utils.garbage import collector_paused
+from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 

@@ -7,7 +7,7 @@ import re
 from skstruct.datasets.conll import parsed_lines
 from skstruct.datasets.text_lines import open_line_blocks
 from skstruct.datasets.writing import join_lines, write_text
-from skstruct.utils.garbage import collector_paused
+from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 

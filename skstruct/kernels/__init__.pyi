@@ -11,7 +11,7 @@ from .chain.scores import (
     path_score,
     sequence_scores,
 )
-from .chain.search import SEARCHES, ListedSearch, Search, search_range
+from .chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
 from .chain.sparse_forward_backward import SparseFactors, sparse_factors
 from .chain.transitions import transition_tables
 from .dual.certificate import conjugate_sum, true_gaps
@@ -118,6 +118,7 @@ __all__ = [
     "SMALLEST_SCALE",
     "TOTAL",
     "TRANSITION_TYPE",
+    "AStarSearch",
     "Adaptive",
     "AverageGradient",
     "Chain",
@@ -134,7 +135,6 @@ __all__ = [
     "Histories",
     "IntoLabels",
     "ListedConfidentState",
-    "ListedSearch",
     "ListedState",
     "Margin",
     "Mean",
@@ -142,12 +142,12 @@ __all__ = [
     "OnlineState",
     "Pattern",
     "Pieces",
+    "PrefixSearch",
     "Problem",
     "Record",
     "Rows",
     "Sampling",
     "Schedule",
-    "Search",
     "Sources",
     "SparseFactors",
     "SparseTransitions",

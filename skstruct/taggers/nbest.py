@@ -29,8 +29,10 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
     """
     # More than that does not fit into memory, and its product with the labels into an integer.
     n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
+    if search == "astar":
+        return kernels.AStarSearch(n_best, None)
     misses = np.zeros(1 if count_misses else 0, np.int64)
-    return kernels.Search(n_best, kernels.SEARCHES[search], max(n_best, beam_width), misses)
+    return kernels.PrefixSearch(n_best, search == "beam", max(n_best, beam_width), misses)
 
 
 def check_search(n_best, search, beam_width):
@@ -54,7 +56,7 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
         Row number at which each sequence starts.
     chain : Chain
         The weights.
-    search : Search
+    search : AStarSearch or PrefixSearch
         From `make_search`.
     n_jobs : int or None
         Number of threads.

@@ -6,7 +6,6 @@ from numbers import Integral
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
 from skstruct.taggers.nbest import make_search
 from skstruct.taggers.online import OnlineTagger
 
@@ -32,7 +31,7 @@ class SearchTagger(OnlineTagger):
 
     def _with_list(self, search, into):
         """Search through listed transitions."""
-        return kernels.ListedSearch(*search, into)
+        return search._replace(into=into)
 
     def _search_notes(self, searches, n_visited):
         """The share of the samples whose best labelling a beam missed."""

@@ -20,7 +20,7 @@ from skstruct.templates.merging import merge_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
-from skstruct.utils.garbage import collector_paused
+from skstruct.utils.memory import collector_paused
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 

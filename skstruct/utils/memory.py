@@ -1,12 +1,13 @@
-"""Memory that a fit needs, asked for before it is allocated."""
+"""Memory that a fit needs, asked for before it is allocated; a pause of the garbage collector."""
 
 from __future__ import annotations
 
+import gc
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["as_size", "require_memory", "usable_memory"]
+__all__ = ["as_size", "collector_paused", "require_memory", "usable_memory"]
 
 _CGROUP_LIMITS = (
     "/sys/fs/cgroup/memory.max",
@@ -69,3 +70,19 @@ def as_size(n_bytes):
             return f"{n_bytes:,.0f} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:,.1f} GiB"
+
+
+@contextmanager
+def collector_paused():
+    """Context in which the garbage collector is off.
+
+    Reading a corpus makes many objects and frees none. Searching them for garbage over and over
+    would take as long as the reading itself.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -19,30 +19,26 @@ from skstruct.kernels.chain.scores import (
 from skstruct.kernels.chain.viterbi import best_prefixes
 from skstruct.kernels.vector.sums import largest
 
-ASTAR, KBEST, BEAM = range(3)
-SEARCHES = {"astar": ASTAR, "kbest": KBEST, "beam": BEAM}
+SEARCHES = ("astar", "kbest", "beam")
 
 
-class Search(NamedTuple):
-    """Parameters of a search for the best labellings."""
+class AStarSearch(NamedTuple):
+    """Parameters of an A* search for the best labellings."""
 
     n_best: int
-    method: int  # ASTAR, KBEST or BEAM
+    into: IntoLabels  # listed transitions, or None to search through all
+
+
+class PrefixSearch(NamedTuple):
+    """Parameters of a search that extends the best prefixes, by k-best Viterbi or in a beam."""
+
+    n_best: int
+    beam: bool
     beam_width: int  # at least n_best
     misses: np.ndarray  # (1,), number of beams that missed the best labelling; (0,) to skip
 
 
-class ListedSearch(NamedTuple):
-    """An A* search through listed transitions."""
-
-    n_best: int
-    method: int  # ASTAR
-    beam_width: int
-    misses: np.ndarray
-    into: IntoLabels
-
-
-N_PLAIN_SEARCH = len(Search._fields)
+N_ASTAR = len(AStarSearch._fields)
 
 
 @jit
@@ -50,14 +46,12 @@ def search_nbest(scores, length, transition, search, labels, path_scores):
     """Write the best labellings of a sample, best first; return their number.
 
     Parameters and ties are those of `nbest`, except that the scores may be overwritten. At most as
-    many labellings as ``labels`` has rows are found.
+    many labellings as ``labels`` has rows are found. Only the search of the record is compiled.
     """
     n_best = labels.shape[0]
-    if len(search) > N_PLAIN_SEARCH:
+    if len(search) == N_ASTAR:
         return astar_nbest(scores, length, transition, n_best, labels, path_scores, search.into)
-    if search.method == ASTAR:
-        return astar_nbest(scores, length, transition, n_best, labels, path_scores, None)
-    if search.method == KBEST:
+    if not search.beam:
         return nbest(scores, length, transition, n_best, labels, path_scores)
     n_found = beam_nbest(scores, length, transition, search.beam_width, n_best, labels, path_scores)
     if length > 0 and path_scores[0] == -np.inf:

@@ -40,6 +40,14 @@ N_SHARED = len(Transitions._fields)
 
 
 def transition_tables(transition):
+    """Tabulate the exponentials of the transition scores of a model, for calls of kernels.
+
+    Of a copy, which is writable as those of a fit are: kernels are compiled once for both.
+    """
+    return lay_out_tables(transition.copy())
+
+
+def lay_out_tables(transition):
     """Tabulate the exponentials of transition scores, once for a whole batch.
 
     Kernels call it as `prepare_transitions`.
@@ -56,7 +64,7 @@ def transition_tables(transition):
     return Transitions(transition, shift, linear, linear_t, scaled, forbids)
 
 
-prepare_transitions = jit(transition_tables)
+prepare_transitions = jit(lay_out_tables)
 
 
 @jit(inline="always")

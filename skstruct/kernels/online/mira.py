@@ -7,7 +7,7 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.nbest import n_possible
 from skstruct.kernels.chain.scores import path_score
-from skstruct.kernels.chain.search import Search, search_nbest
+from skstruct.kernels.chain.search import AStarSearch, search_nbest
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import online_epoch
 from skstruct.kernels.online.products import inner_products
@@ -20,7 +20,7 @@ PRECISION = 1e-9
 class Margin(NamedTuple):
     """Parameters and workspace of MIRA."""
 
-    search: Search
+    search: AStarSearch  # or PrefixSearch
     hamming: bool  # the margin is the number of wrong tokens, else one
     cap: float  # largest multiplier of a labelling
     n_passes: int  # largest number of passes over the constraints
