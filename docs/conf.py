@@ -1,13 +1,14 @@
 """Configuration of the documentation: ``sphinx-build -W -b html docs docs/_build/html``.
 
-The build needs no network. Examples on a public corpus run only if the corpus is already on disk;
-otherwise only their source is shown.
+The build needs no network. Examples on a public corpus run only if the corpus is already on disk,
+and those with other packages only if these are installed; otherwise only their source is shown.
 """
 
 import ast
+import os
 import sys
 import tomllib
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 import skstruct
@@ -76,27 +77,41 @@ def write_solver_table():
 write_solver_table()
 
 
-def corpus_is_on_disk():
-    """Tell if the examples on real corpora can run without a download."""
+def is_on_disk(fetch, *subsets):
+    """Tell if a corpus can be read without a download."""
     try:
-        for subset in ("train", "test"):
-            fetch_conll2000(subset=subset, download_if_missing=False)
-            fetch_ocr_letters(subset=subset, download_if_missing=False)
-        for subset in ("train", "testb"):
-            fetch_conll2002(subset=subset, download_if_missing=False)
+        for subset in subsets:
+            fetch(subset=subset, download_if_missing=False)
     except OSError:
         return False
     return True
 
 
+def has_column_files(name):
+    """Tell if a folder of the data has the column files of a corpus."""
+    folder = Path(os.environ.get("SKSTRUCT_DATA", "")) / name
+    return all((folder / f"{subset}.txt.gz").exists() for subset in ("train", "test"))
+
+
+# What the examples need that cannot be taken for granted.
+conll2000 = is_on_disk(fetch_conll2000, "train", "test")
+CAN_RUN = {
+    "chunking": conll2000,
+    "word_segmentation": conll2000,
+    "handwritten_words": is_on_disk(fetch_ocr_letters, "train", "test"),
+    "spanish_names": is_on_disk(fetch_conll2002, "train", "testb"),
+    "biomedical_names": has_column_files("jnlpba"),
+    "parts_of_speech": has_column_files("brown-pos"),
+    "spacy": find_spec("spacy") is not None,
+}
+SOURCE_ONLY = [name for name, can_run in CAN_RUN.items() if not can_run]
 # In the order of the gallery.
 SECTIONS = ("first_steps", "corpora", "tuning", "labels", "seeing", "reranking", "scale")
-NEED_CORPORA = "chunking|handwritten|spanish|word_segmentation"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "subsection_order": [f"../examples/{name}" for name in SECTIONS],
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_" if corpus_is_on_disk() else rf"/plot_(?!{NEED_CORPORA})",
+    "filename_pattern": rf"/plot_(?!({'|'.join(SOURCE_ONLY)})\.)",
     "within_subsection_order": "FileNameSortKey",
     "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
