@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_bytes
 from importlib.metadata import version
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers.links import relative_targets
+from packaging.version import Version
 
 PROJECT = Path(__file__).parents[1]
 
@@ -82,6 +84,71 @@ def test_version_is_told_once():
     except ModuleNotFoundError:
         pytest.skip("skstruct is not installed.")
     assert skstruct.__version__ == installed
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Copies of the files that tell the version, and the script that sets it."""
+    for name in (".ci/set_version.py", "pyproject.toml", "CITATION.cff", "skstruct/__init__.py"):
+        if not (PROJECT / name).exists():
+            pytest.skip("needs the repository")
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(PROJECT / name, tmp_path / name)
+    return tmp_path
+
+
+def set_version(sources, tag):
+    command = [sys.executable, sources / ".ci" / "set_version.py", tag]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("tag", ["v1.2.3", "v0.10.0rc1", "v1.0.0.post1"])
+def test_a_tag_is_the_version_of_a_release(sources, tag):
+    files = [path for path in sources.rglob("*") if path.is_file()]
+    before = {path: path.read_text(encoding="utf-8") for path in files}
+    assert set_version(sources, tag).returncode == 0
+    new = str(Version(tag))
+    project = tomllib.loads((sources / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == new
+    code = (sources / "skstruct" / "__init__.py").read_text(encoding="utf-8")
+    names = {}
+    exec(next(line for line in code.splitlines() if line.startswith("__version__")), names)
+    assert names["__version__"] == new
+    assert f"\nversion: {new}\n" in (sources / "CITATION.cff").read_text(encoding="utf-8")
+    for path, text in before.items():
+        changed = sum(
+            a != b
+            for a, b in zip(
+                text.splitlines(), path.read_text(encoding="utf-8").splitlines(), strict=True
+            )
+        )
+        assert changed == (path.name != "set_version.py")
+
+
+@pytest.mark.parametrize("tag", ["1.2.3", "v1.2", "v1.2.3-rc1", "main", "v1.02.3"])
+def test_other_tags_change_nothing(sources, tag):
+    before = (sources / "pyproject.toml").read_bytes()
+    done = set_version(sources, tag)
+    assert done.returncode == 1
+    assert "is not the tag of a release" in done.stderr
+    assert (sources / "pyproject.toml").read_bytes() == before
+
+
+def test_a_file_without_a_version_changes_nothing(sources):
+    (sources / "CITATION.cff").write_text("cff-version: 1.2.0\n")
+    before = (sources / "pyproject.toml").read_bytes()
+    done = set_version(sources, "v1.2.3")
+    assert "CITATION.cff has 0 lines with a version" in done.stderr
+    assert (sources / "pyproject.toml").read_bytes() == before
+
+
+def test_releases_are_built_with_the_version_of_their_tag():
+    path = PROJECT / ".github" / "workflows" / "wheels.yml"
+    if not path.exists():
+        pytest.skip("needs the repository")
+    jobs = path.read_text(encoding="utf-8").split("\n  compiled:\n")[1].split("\n  pure:\n")
+    for job, build in zip(jobs, (".ci/build-wheel", "python -m build"), strict=True):
+        assert 0 < job.index('set_version.py "$GITHUB_REF_NAME"') < job.index(build)
 
 
 def test_citation_has_the_version():
