@@ -42,7 +42,7 @@ ONLINE = {
     "MIRA": MIRATagger(random_state=0),
     "MIRA, 5 best": MIRATagger(n_best=5, random_state=0),
     "SAPO": SAPOTagger(random_state=0),
-    "AROW": AROWTagger(random_state=0),
+    "AROW": AROWTagger(average=False, random_state=0),
 }
 # Larger than any number of labels.
 NEVER = 10**9

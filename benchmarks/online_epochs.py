@@ -25,7 +25,7 @@ SYSTEMS = {
     "MIRA, averaged": partial(run_skstruct, "MIRATagger", COMMON),
     "MIRA, 5 best, averaged": partial(run_skstruct, "MIRATagger", {**COMMON, "n_best": 5}),
     "SAPO, 5 best": partial(run_skstruct, "SAPOTagger", {**COMMON, "n_best": 5}),
-    "AROW": partial(run_skstruct, "AROWTagger", COMMON),
+    "AROW": partial(run_skstruct, "AROWTagger", {**COMMON, "average": False}),
     "AROW of the drop-in": partial(
         run_skstruct, "OnlineCRF", {**COMMON, "rule": "arow", "average": False}
     ),

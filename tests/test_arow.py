@@ -168,7 +168,8 @@ def test_every_step_is_the_twins(problem, average, intercept, variance, gamma, n
 @pytest.mark.parametrize("seed", range(3))
 def test_features_of_transitions_have_variances_too(seed):
     batch, y = short_problem(seed, transition_features=True)
-    tagger = AROWTagger(max_iter=2, tol=None, shuffle=False).fit(batch, y)
+    tagger = AROWTagger(gamma=1.0, average=False, max_iter=2, tol=None, shuffle=False)
+    tagger.fit(batch, y)
     tokens = tokens_of(batch)
     twin = Twin(3, tokens[0])
     for _ in range(tagger.n_iter_):
@@ -192,7 +193,9 @@ def test_only_the_ratio_of_variance_and_gamma_matters():
 
 def test_shards_average_weights_and_variances():
     batch, y = short_problem(1)
-    tagger = AROWTagger(n_jobs=2, max_iter=3, tol=None, shuffle=False).fit(batch, y)
+    tagger = AROWTagger(
+        gamma=1.0, average=False, n_jobs=2, max_iter=3, tol=None, shuffle=False
+    ).fit(batch, y)
     assert tagger.n_iter_ == 3
     tokens = tokens_of(batch)
     shards = [Twin(3, tokens[0]) for _ in range(2)]

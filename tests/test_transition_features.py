@@ -506,17 +506,12 @@ def test_a_warm_start_goes_on_with_all_weights(name):
     assert_allclose(weights_of(tagger.fit(batch, y)), known, atol=atol)
 
 
-def averaging(name, average):
-    """Parameters of a tagger that averages, or does not; AROW never does."""
-    return {} if name == "arow" else {"average": average}
-
-
 @every_online_tagger
 @pytest.mark.parametrize("average", [False, True])
 def test_early_stopping_keeps_the_weights_of_the_best_epoch(name, average):
     batch, y = random_batch(n_sequences=60)
     tagger = clone(TAGGERS[name]).set_params(
-        early_stopping=True, validation_fraction=0.3, max_iter=8, **averaging(name, average)
+        early_stopping=True, validation_fraction=0.3, max_iter=8, average=average
     )
     tagger.fit(batch, y)
     rng = np.random.RandomState(0)
@@ -530,7 +525,7 @@ def test_early_stopping_keeps_the_weights_of_the_best_epoch(name, average):
 def test_shards_mix_all_weights(name):
     batch, y = random_batch(n_sequences=12)
     tagger = clone(TAGGERS[name]).set_params(
-        n_jobs=2, max_iter=1, shuffle=False, fit_intercept=False, **averaging(name, False)
+        n_jobs=2, max_iter=1, shuffle=False, fit_intercept=False, average=False
     )
     counting = np.flatnonzero(batch.lengths > 0)
     parts = []

@@ -44,7 +44,7 @@ LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
 PIECES = {"mini_length": 2.5}, {"structure_alpha": 2.5}
 ONLINE = {
-    "AROWTagger": [WATCHED, {"n_jobs": 2}],
+    "AROWTagger": [{"average": False}, WATCHED, {"n_jobs": 2}],
     "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, *PIECES, WATCHED],
     "MIRATagger": [
         {"n_best": 3},

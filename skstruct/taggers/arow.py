@@ -24,12 +24,12 @@ class AROWTagger(OnlineTagger):
     ----------
     variance : float, default=1.0
         Variance of every weight at first. Only its ratio to `gamma` matters.
-    gamma : float, default=1.0
+    gamma : float, default=10.0
         Strength of the regularisation: the larger, the smaller the changes, of weights and of
         variances.
-    average : bool, default=False
-        Predict with the average of the weights after each sequence. This often labels better, above
-        all where some labels of the training data are wrong and with a larger `gamma`.
+    average : bool, default=True
+        Predict with the average of the weights after each sequence, which usually labels better.
+        False predicts with those after the last one, as in the paper.
     fit_intercept : bool, default=True
         Learn a bias for each label, and for each label at the first and at the last token.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
@@ -153,8 +153,8 @@ class AROWTagger(OnlineTagger):
         self,
         *,
         variance=1.0,
-        gamma=1.0,
-        average=False,
+        gamma=10.0,
+        average=True,
         fit_intercept=True,
         constraint=None,
         structure_alpha=1.0,
