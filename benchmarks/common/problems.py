@@ -17,12 +17,16 @@ class TrainingProblem(NamedTuple):
     def describe(self):
         """The numbers of Table 1."""
         rows, offsets, _, _ = self.training_set
+        n, n_tokens, k = len(offsets) - 1, int(offsets[-1]), self.n_labels
         return {
-            "sequences": len(offsets) - 1,
-            "tokens": int(offsets[-1]),
-            "labels": self.n_labels,
+            # Features, transitions, and biases of labels, of first and of last tokens.
+            "weights": k * (self.n_features + k + 3),
+            "sequences": n,
+            "tokens": n_tokens,
+            "labels": k,
             "attributes": self.n_features,
             "at most": int(np.diff(rows.indptr).max()),
+            "memory": 8 * (n_tokens - n) * k**2 / 2**30,
         }
 
 

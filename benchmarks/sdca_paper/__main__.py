@@ -1,13 +1,16 @@
 """The experiments of the SDCA paper (Le Priol et al., 2018), run again.
 
     python -m benchmarks.sdca_paper run --data DIR
+    python -m benchmarks.sdca_paper repeat conll2002-ned --seeds 5
     python -m benchmarks.sdca_paper report
+    python -m benchmarks.sdca_paper sizes
 
 `run` keeps every finished run as a line of JSON in the results folder; started again, it goes on
 where it stopped. A run ends when its duality gap is 1e-8 of the objective, or after the epochs or
 the time of its task (`tasks.py`). Gap and uniform sampling are run with several seeds, but for the
-largest task. `report` writes tables and figures of all runs that are finished. Tasks can be named.
-`--quick` does both on small tasks.
+largest task; `repeat` makes these runs alone. `report` writes tables and figures of all runs that
+are finished, and `sizes` the table that needs none. Tasks can be named. `--quick` runs and reports
+on small tasks.
 """
 
 import os
@@ -24,7 +27,7 @@ from benchmarks.sdca_paper.plan import (
     Runs,
     warm_up,
 )
-from benchmarks.sdca_paper.report import write_report
+from benchmarks.sdca_paper.report import write_report, write_sizes
 from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS
 
 
@@ -36,8 +39,13 @@ def run_all(tasks, experiments, repeated, seeds):
             for setting in experiment.values():
                 runs.make(setting, epochs=epochs)
             runs.release()
-    for seed in range(1, seeds):
-        for runs in (runs for runs in tasks if runs.name in repeated):
+    repeat([runs for runs in tasks if runs.name in repeated], range(1, seeds))
+
+
+def repeat(tasks, seeds):
+    """Make the runs of gap and of uniform sampling."""
+    for seed in seeds:
+        for runs in tasks:
             for setting in (GAP, UNIFORM):
                 runs.make(setting, seed)
             runs.release()
@@ -46,14 +54,14 @@ def run_all(tasks, experiments, repeated, seeds):
 def main():
     """Make runs, or report on them."""
     parser = make_parser(__doc__)
-    parser.add_argument("action", nargs="?", choices=["run", "report"])
+    parser.add_argument("action", nargs="?", choices=["run", "repeat", "report", "sizes"])
     parser.add_argument("tasks", nargs="*", default=[], help="by default all")
     parser.add_argument("--data", type=Path, default=os.environ.get("SKSTRUCT_DATA"))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"default {SEEDS}")
     arguments = parse(parser)
     if not (arguments.action or arguments.quick):
-        parser.error("Name an action, run or report, or pass --quick.")
+        parser.error("Name an action, run, repeat, report or sizes, or pass --quick.")
     known = QUICK_TASKS if arguments.quick else TASKS
     with results_folder("sdca_paper", arguments) as results:
         tasks = [
@@ -63,9 +71,14 @@ def main():
             run_all(tasks, QUICK_EXPERIMENTS, tuple(QUICK_TASKS), 2)
         elif arguments.action == "run":
             run_all(tasks, EXPERIMENTS, SMALLER, arguments.seeds)
+        elif arguments.action == "repeat":
+            repeat(tasks, range(arguments.seeds))
         if arguments.quick or arguments.action == "report":
             with open_report("sdca_paper", arguments) as report:
                 write_report([runs for runs in tasks if len(runs)], report, arguments.seeds)
+        elif arguments.action == "sizes":
+            with open_report("sdca_paper", arguments) as report:
+                write_sizes(tasks, report)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Tables of the runs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from benchmarks.common.report import table
@@ -12,6 +14,7 @@ from benchmarks.sdca_paper.plan import (
     SHARES,
     UNIFORM,
 )
+from benchmarks.sdca_paper.tasks import COLUMNS
 
 # Shares of the objective.
 LEVELS = (1e-2, 1e-4, 1e-6)
@@ -85,16 +88,29 @@ def number(value, digits=1):
     return "-" if np.isnan(value) else f"{value:,.{digits}f}"
 
 
+def write_sizes(all_runs, report):
+    """Write the table of sizes alone, which needs no runs."""
+    tasks = []
+    for runs in all_runs:
+        tasks.append(SimpleNamespace(task=runs.task, sizes=runs.problem.describe()))
+        runs.release()
+    report.write("sizes", size_table(tasks))
+
+
 def size_table(tasks):
     """Sizes of the tasks, and of their counterparts in the paper."""
-    names, rows = ("sequences", "tokens", "labels", "attributes", "at most"), []
+    rows = []
     for t in tasks:
-        rows.append([t.task.title, *(f"{t.sizes[name]:,}" for name in names)])
         paper = t.task.paper
+        rows.append([t.task.title, *sizes_of(t.sizes)])
         if paper:
-            rows.append([f"paper: {paper['name']}", *(f"{paper[name]:,}" for name in names)])
-    head = ["", "sequences (n)", "tokens", "labels", "attributes", "of them at a token, at most"]
-    return table(head, rows)
+            rows.append([f"paper: {paper['name']}", *sizes_of(paper)])
+    head = ["weights (d)", "sequences (n)", "tokens (N)", "labels (K)", "attributes (A)"]
+    return table(["", *head, "at a token, at most (a)", "marginals, GiB"], rows)
+
+
+def sizes_of(found):
+    return [f"{found[c]:,.1f}" if c == "memory" else f"{found[c]:,}" for c in COLUMNS]
 
 
 def optimum_table(tasks):

@@ -18,7 +18,7 @@ class Task(NamedTuple):
 
     title: str
     read: object  # function of the data folder: X and y
-    paper: dict | None  # name there, sequences, tokens, labels, attributes, most of them at a token
+    paper: dict | None  # name there, and the columns of the table
     template: object = None  # lines for TemplateVectorizer; None where X is of numbers
     min_freq: int = 1
     size: object = None  # most sequences
@@ -26,9 +26,12 @@ class Task(NamedTuple):
     seconds: float = 150.0  # processor time after which a run ends in any case
 
 
-def as_in_table(name, sequences, tokens, labels, attributes, at_most):
-    names = ("name", "sequences", "tokens", "labels", "attributes", "at most")
-    return dict(zip(names, (name, sequences, tokens, labels, attributes, at_most), strict=True))
+# GiB of the marginals of all label pairs are the last column.
+COLUMNS = ("weights", "sequences", "tokens", "labels", "attributes", "at most", "memory")
+
+
+def as_in_table(name, *values):
+    return {"name": name, **dict(zip(COLUMNS, values, strict=True))}
 
 
 def read_training(name, n_columns=1):
@@ -42,25 +45,28 @@ def read_ocr(data):
 
 TASKS = {
     "ocr": Task(
-        "OCR letters", read_ocr, as_in_table("OCR", 6_202, 52_827, 26, 128, 128), epochs=150
+        "OCR letters",
+        read_ocr,
+        as_in_table("OCR", 4_082, 6_202, 52_827, 26, 128, 128, 0.2),
+        epochs=150,
     ),
     "conll2000": Task(
         "CoNLL-2000",
         read_training("conll2000", 2),
-        as_in_table("CONLL", 8_936, 210_000, 22, 74_658, 19),
+        as_in_table("CONLL", 1_600_000, 8_936, 210_000, 22, 74_658, 19, 0.7),
         CHUNKING,
         min_freq=3,
     ),
     "conll2002-ned": Task(
         "CoNLL-2002 Dutch",
         read_training("conll2002-ned"),
-        as_in_table("NER", 15_806, 200_000, 9, 310_000, 20),
+        as_in_table("NER", 2_800_000, 15_806, 200_000, 9, 310_000, 20, 0.1),
         WORDS + SPELLING,
     ),
     "brown-pos": Task(
         "Brown POS",
         read_training("brown-pos"),
-        as_in_table("POS", 38_219, 910_000, 45, 190_000, 13),
+        as_in_table("POS", 8_600_000, 38_219, 910_000, 45, 190_000, 13, 13.0),
         TAGGING,
         size=3_000,
         epochs=40,
