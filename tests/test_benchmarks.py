@@ -36,6 +36,10 @@ BENCHMARKS = {
     ),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
+    "structure": (
+        {"sizes", "scores", "edges", "lengths", "times", "convergence", "paper"},
+        ("matplotlib",),
+    ),
     "search_based": ({"scores", "duel", "n", "cut_crf"}, ("matplotlib",)),
     "rerank": ({"summary", "scale", "addresses"}, ("matplotlib",)),
 }

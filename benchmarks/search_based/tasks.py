@@ -141,6 +141,11 @@ def load_task(name, task, data, cache, *, full=False):
 
 
 def make_splits(task, data, full):
+    return as_batches(task, draw_parts(task, data, full))
+
+
+def draw_parts(task, data, full):
+    """Sentences and labels of each split, at random but the same in every call."""
     parts = task.read(data)
     sizes = {} if full else task.sizes
     rng = np.random.default_rng(0)
@@ -158,7 +163,7 @@ def make_splits(task, data, full):
         fit, dev = part(drawn, slice(n_fit)), part(drawn, slice(n_fit, None))
         train = fit if spare else drawn
     test = choose(parts["test"], sizes.get("test"), rng)
-    return as_batches(task, {"train": train, "fit": fit, "dev": dev, "test": test})
+    return {"train": train, "fit": fit, "dev": dev, "test": test}
 
 
 def part(pair, key):

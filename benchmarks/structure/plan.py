@@ -1,0 +1,193 @@
+"""Learners, lengths of pieces, and the runs that are finished."""
+
+import json
+import time
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+
+import skstruct.utils.history
+from benchmarks.common.runs import append_run, read_runs
+from benchmarks.search_based.tasks import score
+from benchmarks.structure.corpora import load_splits, without_edges
+from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
+from skstruct.metrics import paired_permutation_test
+
+# Epochs are measured in processor time, in which other work on the machine counts less.
+skstruct.utils.history.perf_counter = time.process_time
+
+SEEDS, EPOCHS, CHOOSING_EPOCHS, N_RESAMPLES = 5, 10, 5, 1999
+LENGTHS = (None, 2.5, 5.5, 10.5, 20.5)
+# After ten epochs the rate is as small as a decay of 0.9 makes it after twenty.
+DECAY = 0.8
+LEARNERS = {
+    "Perceptron": lambda corpus: PerceptronTagger(average=True),
+    "CRF": lambda corpus: CRFTagger(solver="sgd", decay=DECAY, **corpus.crf),
+    "SAPO": lambda corpus: SAPOTagger(n_best=5, decay=DECAY, **corpus.sapo),
+    "MIRA": lambda corpus: MIRATagger(average=True),
+}
+# What is compared: edges and cut of one system, then of the other.
+COMPARISONS = {
+    "pieces": ((False, True), (False, False)),
+    "pieces with edges": ((True, True), (True, False)),
+    "edges": ((True, False), (False, False)),
+    "edges and pieces": ((True, True), (False, False)),
+}
+
+
+class Records:
+    """Finished runs, choices and comparisons: those of the repository, and new ones in a file."""
+
+    def __init__(self, path, kept=()):
+        self.path = path
+        self._found = {key_of(record): record for record in [*kept, *read_runs(path)]}
+
+    def __iter__(self):
+        return iter(self._found.values())
+
+    def find(self, **head):
+        return self._found.get(key_of(head))
+
+    def add(self, record):
+        append_run(self.path, record)
+        self._found[key_of(record)] = record
+        return record
+
+
+NAMES = ("kind", "corpus", "learner", "edges", "length", "part", "seed", "what")
+
+
+def key_of(record):
+    return tuple(record.get(name) for name in NAMES)
+
+
+class Runs:
+    """A way to make the runs on a corpus."""
+
+    def __init__(self, name, corpus, records, folder, data, *, epochs=EPOCHS, seeds=SEEDS):
+        self.name, self.corpus, self.records = name, corpus, records
+        self.cache, self.data, self.epochs, self.seeds = folder / "cache", data, epochs, seeds
+
+    @cached_property
+    def splits(self):
+        return load_splits(self.name, self.corpus, self.data, self.cache)
+
+    def make_all(self, learners, lengths=LENGTHS):
+        """Choose lengths, make the runs on the test set, and compare them."""
+        self.describe()
+        for learner in learners:
+            for edges in (True, False):
+                length = self.choose(learner, edges, lengths)
+                for seed in range(self.seeds):
+                    for cut in {None, length}:
+                        self.run(learner, edges, cut, "test", seed, self.epochs)
+            for what in COMPARISONS:
+                self.compare(learner, what)
+
+    def describe(self):
+        """Note the sizes of the corpus."""
+        if not self.records.find(kind="sizes", corpus=self.name):
+            train = self.splits["train"]
+            self.records.add(
+                {
+                    "kind": "sizes",
+                    "corpus": self.name,
+                    **{part: len(self.splits[part].X) for part in ("train", "dev", "test")},
+                    "mean": train.X.n_rows / len(train.X),
+                    "labels": len(set(np.concatenate(train.y))),
+                    "features": train.X.n_features,
+                    "edge_features": train.X.n_transition_features,
+                }
+            )
+
+    def choose(self, learner, edges, lengths):
+        """Mean length of the pieces by the development set, with one seed."""
+        head = {"kind": "choice", "corpus": self.name, "learner": learner, "edges": edges}
+        known = self.records.find(**head)
+        if known is None:
+            n_epochs = min(CHOOSING_EPOCHS, self.epochs)
+            runs = [self.run(learner, edges, n, "dev", 0, n_epochs) for n in lengths]
+            # Of equal scores, that of the longest pieces: no cut comes first, the shortest last.
+            order = sorted(range(len(lengths)), key=lambda i: -(lengths[i] or np.inf))
+            best = max(order, key=lambda i: runs[i]["score"][-1])
+            known = self.records.add({**head, "chosen": lengths[best]})
+        return known["chosen"]
+
+    def run(self, learner, edges, length, part, seed, epochs):
+        """A run, made now unless it is finished."""
+        head = {"kind": "run", "corpus": self.name, "learner": learner, "edges": edges}
+        head |= {"length": length, "part": part, "seed": seed}
+        known = self.records.find(**head)
+        if known is None:
+            known = self.records.add({**head, **self._learn(head, epochs)})
+            print(time.strftime("%H:%M:%S"), *head.values(), known["score"][-1], flush=True)
+        return known
+
+    def _learn(self, head, epochs):
+        """Score, loss and time of each epoch; the last predictions go into the cache."""
+        learnt = self.splits["fit" if head["part"] == "dev" else "train"]
+        held = self.splits[head["part"]]
+        views = [(b if head["edges"] else without_edges(b)) for b in (learnt.X, held.X)]
+        tagger = LEARNERS[head["learner"]](self.corpus)
+        tagger.set_params(
+            mini_length=head["length"], random_state=np.random.RandomState(head["seed"])
+        )
+        classes, found = np.unique(np.concatenate(learnt.y)), {"score": [], "time": [], "loss": []}
+        for epoch in range(epochs):
+            tagger.partial_fit(views[0], learnt.y, classes=classes)
+            history = tagger.history_
+            found["time"].append(round(float(history["time"][-1]), 4))
+            penalty = getattr(tagger, "l2", 0.0) / 2 * history["weight_norm"][-1] ** 2
+            found["loss"].append(round(float(history["loss"][-1] + penalty), 2))
+            if head["part"] == "test" or epoch == epochs - 1:
+                predicted = tagger.predict(views[1])
+                found["score"].append(round(score(self.corpus.task, held.y, predicted), 3))
+        if head["part"] == "test":
+            codes = np.searchsorted(tagger.classes_, np.concatenate(predicted)).astype(np.int16)
+            np.save(self._path(head), codes)
+        return found
+
+    def _path(self, head):
+        name = sha256(json.dumps([head[name] for name in NAMES[1:-1]]).encode()).hexdigest()
+        return self.cache / f"{name[:24]}.npy"
+
+    def compare(self, learner, what):
+        """Test a difference on the test set; seeds of a sentence are swapped together."""
+        head = {"kind": "test", "corpus": self.name, "learner": learner, "what": what}
+        known = self.records.find(**head)
+        if known is not None:
+            return known
+        sides = [self._side(learner, *side) for side in COMPARISONS[what]]
+        if sides[0] == sides[1]:
+            return None
+        f1 = self.corpus.task.measure != "accuracy"
+        result = paired_permutation_test(
+            self._joined([self.splits["test"].y] * self.seeds, f1),
+            *(self._joined([self._predictions(h) for h in heads], f1) for heads in sides),
+            metric="chunk_f1" if f1 else "token_accuracy",
+            n_resamples=N_RESAMPLES,
+            random_state=0,
+        )
+        found = {"difference": 100 * result.difference, "p": result.pvalue, "seeds": self.seeds}
+        return self.records.add({**head, **found})
+
+    def _side(self, learner, edges, cut):
+        """Heads of the runs of one system, one for each seed."""
+        length = self.choose(learner, edges, LENGTHS) if cut else None
+        head = {"corpus": self.name, "learner": learner, "edges": edges, "length": length}
+        return [{**head, "part": "test", "seed": seed} for seed in range(self.seeds)]
+
+    def _predictions(self, head):
+        classes = np.unique(np.concatenate(self.splits["train"].y))
+        labels = classes[np.load(self._path(head))]
+        return np.split(labels, self.splits["test"].X.offsets[1:-1])
+
+    @staticmethod
+    def _joined(versions, f1):
+        """The labels of a sentence by all seeds, one after the other; "O" ends every chunk."""
+        end = ["O"] if f1 else []
+        return [
+            [label for labels in group for label in (*labels, *end)]
+            for group in zip(*versions, strict=True)
+        ]
