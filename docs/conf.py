@@ -153,6 +153,8 @@ html_theme_options = {
 }
 
 html_context = {
+    # Light or dark as the reader's system is; without it the theme complains at a first visit.
+    "default_mode": "auto",
     "github_user": URLS["Source"].split("/")[-2],
     "github_repo": URLS["Source"].split("/")[-1],
     "github_version": "main",
