@@ -71,7 +71,7 @@ class OneProcess:
             )
         return results
 
-    def iterate(self, function, shards, shared=None):
+    def iterate(self, function, shards, shared=None, *, together=1):
         """Call a function for each shard, and yield the results."""
         yield from self.map(function, list(shards), shared)
 

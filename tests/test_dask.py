@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from itertools import chain
+from itertools import chain, count
 
 import pytest
 import skops.io
@@ -319,30 +319,44 @@ def kill_workers(client, n):
         os.kill(pid, signal.SIGKILL)
 
 
+def watch_calls(monkeypatch, on_call):
+    """Let a function know of each call of a verb of the cluster, by its number."""
+    n_calls = count(1)
+    for name in ("map", "iterate"):
+        verb = getattr(Cluster, name)
+
+        def call(*arguments, verb=verb, **more):
+            on_call(next(n_calls))
+            return verb(*arguments, **more)
+
+        monkeypatch.setattr(Cluster, name, call)
+
+
 # The fourth call counts, the ninth evaluates the objective.
 @pytest.mark.parametrize(("when", "call"), [("before", 4), ("during", 9), ("after", 9)])
 def test_a_killed_worker_changes_nothing(client, expected, monkeypatch, when, call):
     client.wait_for_workers(2, timeout=PATIENCE)
-    calls = []
-    gather, map_ = Cluster._gather, Cluster.map
+    calls, killed, gather = [], [], Cluster._gather
 
-    def gather_and_kill(cluster, futures):
-        if len(calls) == call and when == "during":
+    def kill(moment):
+        if (moment, calls[-1]) == (when, call) and not killed:
+            killed.append(moment)
             kill_workers(client, 1)
-        results = gather(cluster, futures)
-        if len(calls) == call and when == "after":
-            kill_workers(client, 1)
+
+    def on_call(number):
+        calls.append(number)
+        kill("before")
+
+    def gather_and_kill(cluster, futures, *number):
+        kill("during")
+        results = gather(cluster, futures, *number)
+        kill("after")
         return results
 
-    def kill_and_map(cluster, *arguments, **keep):
-        calls.append(arguments)
-        if len(calls) == call and when == "before":
-            kill_workers(client, 1)
-        return map_(cluster, *arguments, **keep)
-
+    watch_calls(monkeypatch, on_call)
     monkeypatch.setattr(Cluster, "_gather", gather_and_kill)
-    monkeypatch.setattr(Cluster, "map", kill_and_map)
     tagger = DaskTagger(CRFTagger(tol=1e-6), client=client).fit(*delayed_parts(X, Y))
+    assert killed == [when]
     assert len(calls) > call
     assert_same_bits(tagger.estimator_, expected)
 
@@ -371,15 +385,12 @@ def test_a_worker_killed_while_weights_are_mixed_changes_nothing(client, monkeyp
 def test_scattered_partitions_that_are_lost(client, monkeypatch):
     client.wait_for_workers(2, timeout=PATIENCE)
     x, y = (client.scatter(list(column)) for column in zip(*cut(X, Y, N_SHARDS), strict=True))
-    map_, calls = Cluster.map, []
 
-    def kill_and_map(cluster, *arguments, **keep):
-        calls.append(arguments)
-        if len(calls) == 9:
+    def on_call(number):
+        if number == 9:
             kill_workers(client, 2)
-        return map_(cluster, *arguments, **keep)
 
-    monkeypatch.setattr(Cluster, "map", kill_and_map)
+    watch_calls(monkeypatch, on_call)
     start = time.monotonic()
     with (
         pytest.warns(UserWarning, match="6 of the partitions were scattered"),

@@ -10,8 +10,8 @@ from helpers.shards import OneProcess, cut
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from skstruct import PerceptronTagger
-from skstruct.dask import DaskTagger, mixing
+from skstruct import CRFTagger, PerceptronTagger
+from skstruct.dask import DaskTagger, mixing, sums
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import learn
 from skstruct.solvers.watcher import Watcher
@@ -128,6 +128,35 @@ def test_the_driver_mixes_results_one_by_one():
     assert_array_equal(found.coef_, expected.coef_)
 
 
+def test_the_driver_adds_sums_a_few_at_a_time():
+    """However many shards there are, few have weights or sums on the driver at the same time."""
+    sent, returned = Watch(), Watch()
+
+    class Watched(OneProcess):
+        def iterate(self, function, shards, shared=None, *, together=1):
+            if function not in (sums.likelihood_and_gradient, sums.curvature):
+                yield from super().iterate(function, shards, shared, together=together)
+                return
+            sending = ((part, sent.see(weights)) for part, weights in shards)
+            for result in super().iterate(function, sending, shared, together=together):
+                returned.see(result[1])
+                yield result
+                del result
+
+    def learnt(workers):
+        tagger = CRFTagger(tol=1e-6)
+        tagger._keep(learn(tagger, workers, PARTS, None, None, Watcher, "float64"))
+        return tagger
+
+    expected, found = learnt(OneProcess()), learnt(Watched())
+    assert sent.n_seen == returned.n_seen >= 10 * N_PARTS
+    assert sent.most <= 2
+    assert returned.most <= 2
+    assert sent.alive() == returned.alive() == 0
+    assert_array_equal(found.coef_, expected.coef_)
+    assert_array_equal(found.history_["objective"], expected.history_["objective"])
+
+
 # The verb
 
 
@@ -155,6 +184,22 @@ def test_results_in_the_order_of_shards(client):
     assert results == workers.map(square, [(number,) for number in range(20)], 7)
     assert results == [number**2 + 7 for number in range(20)]
     assert list(workers.iterate(square, [], 7)) == []
+
+
+@pytest.mark.parametrize("together", [2, 3, 50])
+def test_results_a_few_at_a_time(client, together):
+    asked, results = [], []
+    workers, numbers = Cluster(client, 0), [(number,) for number in range(21)]
+    for result in workers.iterate(square, asked_for(range(21), asked), 7, together=together):
+        results.append(result)
+        assert len(asked) - len(results) < max(2 * N_THREADS, 2 * together)
+    assert results == workers.map(square, numbers, 7)
+    kept = workers.map(square, iter(numbers), 7, keep=True)
+    assert client.gather(kept) == results
+    with pytest.raises(ValueError, match=r"^Partition 11: -1 is negative$"):
+        list(workers.iterate(square, [*numbers[:11], (-1,), (3,)], 0, together=together))
+    with pytest.raises(ValueError, match=r"^Partition 11: -1 is negative$"):
+        workers.map(square, iter([*numbers[:11], (-1,), (3,)]), 0)
 
 
 def test_errors_of_single_results_name_the_partition(client):

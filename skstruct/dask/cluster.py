@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from typing import NamedTuple
 
 __all__ = ["Cluster"]
@@ -12,6 +13,8 @@ __all__ = ["Cluster"]
 _PACKAGES = ("skstruct", "numpy", "numba")
 # Tasks for each thread that are on their way or done, where results are taken one by one.
 _AHEAD = 2
+# Shards of an iterator whose arguments are in this process at the same time.
+_AT_A_TIME = 4
 
 
 class Cluster:
@@ -66,10 +69,11 @@ class Cluster:
         function : callable
             A function of a module. A ValueError that it raises is told with the number of the
             shard, that of the first shard that has one.
-        shards : list of tuples
+        shards : list or iterator of tuples
             Arguments of each shard. Those that are results of earlier calls with `keep` are passed
             on by the workers themselves. Those that are delayed are computed on the workers, and
-            let go of as soon as the functions that take them have returned.
+            let go of as soon as the functions that take them have returned. An iterator is asked
+            for a few shards at a time.
         shared : object, default=None
             Argument of all shards, which workers fetch from each other.
         keep : bool, default=False
@@ -88,11 +92,15 @@ class Cluster:
         RuntimeError
             If a task or what it depends on is lost, and cannot be run again.
         """
-        with _large_graphs():
-            futures = self._submit(function, shards, self._share(shared))
+        shared, futures = self._share(shared), []
+        # What is delayed is in a list: several shards may need the same.
+        at_a_time = len(shards) if isinstance(shards, list) else _AT_A_TIME
+        shards = iter(shards)
+        while some := list(islice(shards, at_a_time)):
+            futures += self._submit(function, some, shared, len(futures))
         return futures if keep else self._gather(futures)
 
-    def iterate(self, function, shards, shared=None):
+    def iterate(self, function, shards, shared=None, *, together=1):
         """Call ``function(*shard, shared)`` for each shard, and take the results one by one.
 
         Neither the arguments of all shards nor their results are ever in this process, or in that
@@ -105,6 +113,9 @@ class Cluster:
             As in `map`.
         shards : iterable of tuples
             Arguments of each shard.
+        together : int, default=1
+            Number of shards that are sent, and of results that are taken, at a time. Small ones
+            take less time together.
 
         Yields
         ------
@@ -116,20 +127,31 @@ class Cluster:
         ValueError, RuntimeError
             As in `map`.
         """
-        most = _AHEAD * max(1, sum(self.client.nthreads().values()))
-        shared = self._share(shared)
-        futures = deque()
-        taken = 0
+        # Workers have something to do while the next results are taken.
+        most, n_threads = 2 * together, None
+        shared, shards = self._share(shared), iter(shards)
+        futures, sent, taken = deque(), 0, 0
         try:
-            for number, shard in enumerate(shards):
-                with _large_graphs():
-                    futures += self._submit(function, [shard], shared, number)
-                if len(futures) == most:
-                    yield self._gather([futures.popleft()], taken)[0]
-                    taken += 1
-            while futures:
-                yield self._gather([futures.popleft()], taken)[0]
-                taken += 1
+            while True:
+                while len(futures) + together <= most and (some := list(islice(shards, together))):
+                    futures += self._submit(function, some, shared, sent)
+                    sent += len(some)
+                # Else they would be in memory for as long as the results are.
+                some = None
+                if len(futures) == most and n_threads is None:
+                    # Asked for while workers compute, and only where there are many shards.
+                    n_threads = sum(self.client.nthreads().values())
+                    most = max(most, _AHEAD * n_threads)
+                    continue
+                if not futures:
+                    return
+                first = [futures.popleft() for _ in range(min(together, len(futures)))]
+                results = deque(self._gather(first, taken))
+                taken += len(first)
+                # The workers may let go of them.
+                del first
+                while results:
+                    yield results.popleft()
         finally:
             self.client.cancel(list(futures))
 
@@ -147,15 +169,16 @@ class Cluster:
 
         call, retries = _Call(function), {"retries": self.max_retries}
         numbers = range(first, first + len(shards))
-        if any(isinstance(value, Delayed) for shard in shards for value in shard):
-            # In one call, so that what several shards need is computed once.
-            call = dask.delayed(call, pure=False)
-            calls = [call(i, shared, *shard) for i, shard in zip(numbers, shards, strict=True)]
-            return self.client.compute(calls, **retries)
-        columns = map(list, zip(*shards, strict=True))
-        return self.client.map(
-            call, numbers, [shared] * len(shards), *columns, pure=False, **retries
-        )
+        with _large_graphs():
+            if any(isinstance(value, Delayed) for shard in shards for value in shard):
+                # In one call, so that what several shards need is computed once.
+                call = dask.delayed(call, pure=False)
+                calls = [call(i, shared, *shard) for i, shard in zip(numbers, shards, strict=True)]
+                return self.client.compute(calls, **retries)
+            columns = map(list, zip(*shards, strict=True))
+            return self.client.map(
+                call, numbers, [shared] * len(shards), *columns, pure=False, **retries
+            )
 
     def _gather(self, futures, first=0):
         """Results of tasks; the first one is that of the shard of this number."""

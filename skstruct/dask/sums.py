@@ -22,6 +22,9 @@ from skstruct.utils.sparse import writable
 
 __all__ = ["ShardedLikelihood", "ShardedObjective"]
 
+# Shards whose sums the driver takes at a time. One by one would take longer on a few workers.
+_TOGETHER = 2
+
 
 class ShardedLikelihood:
     """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.solvers.likelihood.sums.Likelihood`.
@@ -29,7 +32,7 @@ class ShardedLikelihood:
     Parameters
     ----------
     workers : Cluster
-        Where the shards are; anything with its `map`.
+        Where the shards are; anything with its `map` and `iterate`.
     training_sets : list
         What stands for the training sets of the shards.
     numbers : list of ndarray
@@ -49,12 +52,12 @@ class ShardedLikelihood:
         What stands for the likelihoods of the shards.
     n_state : int
         Number of state weights, which come first.
-    map : callable
-        That of `workers`.
+    map, iterate : callable
+        Those of `workers`.
     """
 
     def __init__(self, workers, training_sets, numbers, vector, partial, dtype):
-        self.partial, self.map = partial, workers.map
+        self.partial, self.map, self.iterate = partial, workers.map, workers.iterate
         self._dtype = np.dtype(dtype)
         self.n_state = vector.states.n_places
         others = np.arange(self.n_state, vector.size, dtype=np.int32)
@@ -79,16 +82,26 @@ class ShardedLikelihood:
         self._sum(curvature, theta, out)
 
     def _sum(self, function, theta, out):
-        shards = zip(self.parts, self.own(theta), strict=True)
-        results = self.map(function, list(shards))
         out[:] = 0.0
-        for (_, part), positions in zip(results, self.positions, strict=True):
+        terms, shards = [], zip(self.parts, self.own(theta), strict=True)
+        for positions, (values, part) in self.each(function, shards):
             out[positions] += part
-        return [value for values, _ in results for value in values]
+            terms += values
+        return terms
 
     def own(self, vector):
-        """Entries of a vector that each shard has, as they travel."""
-        return [vector[positions].astype(self._dtype) for positions in self.positions]
+        """Yield the entries of a vector that each shard has, as they travel."""
+        for positions in self.positions:
+            yield vector[positions].astype(self._dtype)
+
+    def each(self, function, shards):
+        """Yield the positions of each shard, and what a function returns for it.
+
+        Results are added in the order of the shards, and not kept: of many shards, few are in
+        memory at the same time.
+        """
+        results = self.iterate(function, shards, together=_TOGETHER)
+        yield from zip(self.positions, results, strict=True)
 
 
 class ShardedObjective(Objective):
@@ -121,18 +134,18 @@ class _ShardedAscent:
         likelihood, n = self._likelihood, len(self._states)
         columns = likelihood.parts, self._states, likelihood.own(vector), range(n)
         epoch = _Epoch(self._number, n, self._l2, self._l1, self._free)
-        shards = list(zip(*columns, strict=True))
-        self._states = likelihood.map(ascend, shards, epoch, keep=True)
-        changes = likelihood.map(tell_change, [(state,) for state in self._states])
+        self._states = likelihood.map(ascend, zip(*columns, strict=True), epoch, keep=True)
         self._number += 1
-        if not all(change.successful for change in changes):
-            return False
-        for change, positions in zip(changes, likelihood.positions, strict=True):
+        before, loss, distance = vector.copy(), 0, 0
+        for positions, change in likelihood.each(tell_change, zip(self._states, strict=True)):
+            if not change.successful:
+                vector[:] = before
+                return False
             vector[positions] += change.vector
+            loss, distance = loss + change.loss, distance + change.distance
         if self._l1:
             theta[:] = shrink(vector, self._l1 / self._l2)
-        self.loss = sum(change.loss for change in changes)
-        self.distance = sum(change.distance for change in changes)
+        self.loss, self.distance = loss, distance
         return True
 
 
