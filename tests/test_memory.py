@@ -1,4 +1,4 @@
-"""Fits that would need too much memory say so before they allocate it."""
+"""What fits need and keep: those that would need too much say so before they allocate it."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
 from skstruct import (
     SDCACRF,
@@ -14,7 +15,11 @@ from skstruct import (
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
+    SequenceVectorizer,
 )
+from skstruct.solvers import batch as batch_solver
+from skstruct.solvers import proximal
+from skstruct.solvers.objective import CRFObjective
 from skstruct.utils import memory
 from skstruct.utils.memory import as_size, require_memory, usable_memory
 
@@ -84,3 +89,51 @@ def test_the_limit_of_the_process_is_known():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(run.stdout) <= 2**33
+
+
+# What is kept
+
+
+def test_tokens_of_a_batch_take_four_bytes_a_feature():
+    """Features that are all one have no values."""
+    X = [[{f"f{k}": f"{(7 * t + k) % 13}" for k in range(19)} for t in range(50)]] * 4
+    batch = SequenceVectorizer().fit_transform(X)
+    arrays = batch.X.indices, batch.X.indptr, batch.offsets
+    n_bytes = sum(array.nbytes for array in arrays) + batch.X.data.base.nbytes
+    assert batch.X.nnz == 19 * batch.n_rows
+    assert n_bytes <= 90 * batch.n_rows
+    assert_array_equal(batch.X.data, 1.0)
+
+
+@pytest.mark.parametrize("params", [{}, {"l1": 0.1}])
+def test_lbfgs_lets_go_before_all_weights_are_made(monkeypatch, params):
+    """The largest arrays of a fit are not there at the same time."""
+    events = []
+    method = "minimize_proximal" if params else "minimize_lbfgs"
+    module = proximal if params else batch_solver
+    steps, unpack = getattr(module, method), CRFObjective.unpack
+
+    def watched(*arguments, **more):
+        try:
+            yield from steps(*arguments, **more)
+        finally:
+            events.append("directions end")
+
+    def watched_unpack(objective, theta):
+        events.append("weights begin")
+        return unpack(objective, theta)
+
+    monkeypatch.setattr(module, method, watched)
+    monkeypatch.setattr(CRFObjective, "unpack", watched_unpack)
+    X, y = data(30, 3)
+    CRFTagger(**params).fit(X, y)
+    assert events == ["directions end", "weights begin"]
+
+
+def test_learning_makes_no_dict_of_names():
+    X = [[{"word": f"w{t}"} for t in range(5)]]
+    tagger = CRFTagger().fit(X, [["A", "B", "A", "A", "B"]])
+    assert "vocabulary_" not in vars(tagger.vectorizer_)
+    assert tagger.vectorizer_.vocabulary_ == {f"word:w{t}": t for t in range(5)}
+    tagger.fit([[{"word": "other"}]], [["A"]])
+    assert tagger.vectorizer_.vocabulary_ == {"word:other": 0}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
-from itertools import compress, count, pairwise, repeat
+from functools import cached_property, partial
+from itertools import count, pairwise, repeat
 from numbers import Integral
 from typing import ClassVar
 
@@ -174,29 +174,35 @@ class SequenceVectorizer(
             raise ValueError("Found no token: every sequence is empty.")
 
         occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= min_freq
-        names = sorted(compress(first_seen, occurs.tolist()))
-        if not names and not is_part:
+        found = list(first_seen)
+        del first_seen
+        order = sorted(np.flatnonzero(occurs).tolist(), key=found.__getitem__)
+        if not order and not is_part:
             raise ValueError(
                 f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
-        self._learn(names, stream.arrays.lengths)
-        new_column = np.fromiter(
-            map(self.vocabulary_.get, first_seen, repeat(NO_COLUMN)),
-            matrix.indices.dtype,
-            len(first_seen),
-        )
-        del first_seen
+        self._learn([found[i] for i in order], stream.arrays.lengths)
+        new_column = np.full(len(found), NO_COLUMN, matrix.indices.dtype)
+        new_column[order] = np.arange(len(order))
+        del found
         # In place: mode "clip" does not buffer the output.
         columns = np.take(new_column, matrix.indices, out=matrix.indices, mode="clip")
-        matrix = canonical(matrix.data, columns, matrix.indptr, len(names), stream.dtype)
+        matrix = canonical(matrix.data, columns, matrix.indptr, len(order), stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def _learn(self, names, array_lengths):
         """Set the attributes, sorted, and the lengths of those that are arrays."""
         self._array_lengths = array_lengths
-        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+        vars(self).pop("vocabulary_", None)
         self.feature_names_ = np.array(names, dtype=object)
+
+    # Made when it is first asked for, as learning needs none.
+    @cached_property
+    def vocabulary_(self):
+        """Column of each attribute."""
+        names = self.feature_names_.tolist()
+        return dict(zip(names, range(len(names)), strict=True))
 
     def transform(self, X):
         """Vectorise; attributes that were not learnt are ignored.
@@ -302,11 +308,6 @@ class SequenceVectorizer(
     _array_lengths: ClassVar[dict] = {}
     # Made of the names.
     _derived_state = ("vocabulary_", "_last_lookup")
-
-    def _restore_state(self):
-        if hasattr(self, "feature_names_"):
-            names = self.feature_names_.tolist()
-            self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
 
     def _check_state(self):
         if hasattr(self, "feature_names_") and len(self.vocabulary_) < len(self.feature_names_):

@@ -114,6 +114,8 @@ class Stream:
             blocks = [(data, columns, indptr, 0)]
             blocks += self.arrays.blocks(len(self.token_lengths), self._find)
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
+        # It may keep all names in memory.
+        self._find = None
         return canonical(data, columns, indptr, count_columns(), self.dtype)
 
     def to_packed(self):

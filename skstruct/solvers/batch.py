@@ -110,7 +110,8 @@ def minimize(objective, settings, start, watcher, run=None):
         "Use a larger min_freq, all_possible_states=False, or an online tagger.",
     )
     history = History()
-    for iteration, point in enumerate(_iterates(objective, settings.l1, start, run)):
+    iterates = _iterates(objective, settings.l1, start, run)
+    for iteration, point in enumerate(iterates):
         bound = _bound(objective, settings.l1, point)
         history.add(
             epoch=iteration,
@@ -129,7 +130,10 @@ def minimize(objective, settings, start, watcher, run=None):
     if not (converged or stopped):
         limits = settings.max_iter, "iterations"
         complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
-    chain = watcher.best or objective.unpack(point.x)
+    # What L-BFGS keeps goes before the weights of all features and labels come.
+    iterates.close()
+    theta, point = point.x, None
+    chain = watcher.best or objective.unpack(theta)
     return Solution(
         chain,
         history.arrays(),

@@ -8,6 +8,7 @@ when it is loaded, because compiled code does not check that its arrays fit toge
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from math import prod
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,13 +18,17 @@ __all__ = [
     "check_array_shape",
     "check_matrix",
     "pack_strings",
+    "pack_zeros",
     "unpack_strings",
+    "unpack_zeros",
 ]
 
 # Increased when states change so that older versions cannot read them.
-FORMAT = 2
+FORMAT = 3
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
-_STRINGS, _RECORD = "_packed_strings", "_record"
+_STRINGS, _RECORD, _NONZERO = "_packed_strings", "_record", "_packed_zeros"
+# Length of arrays that are small in any case.
+_SHORT = 4096
 
 
 class Persistent:
@@ -89,14 +94,14 @@ class Persistent:
     def _pack(self, value):
         if isinstance(value, self._records):
             return {_RECORD: {name: self._pack(v) for name, v in value._asdict().items()}}
-        return pack_strings(value)
+        return pack_zeros(pack_strings(value))
 
     def _unpack(self, value):
         if isinstance(value, dict) and _RECORD in value:
             kinds = {kind._fields: kind for kind in self._records}
             fields = value[_RECORD]
             return kinds[tuple(fields)](*map(self._unpack, fields.values()))
-        return unpack_strings(value)
+        return unpack_zeros(unpack_strings(value))
 
     def _restore_state(self):
         pass
@@ -122,6 +127,7 @@ def pack_strings(value):
         return value
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    lengths = lengths.astype(np.min_scalar_type(-1 - int(lengths.max())))
     text = np.frombuffer(b"".join(encoded), np.uint8)
     return {_STRINGS: text, "lengths": lengths, "kind": "array" if is_array else "list"}
 
@@ -132,9 +138,9 @@ def unpack_strings(value):
         return value
     text, lengths = value[_STRINGS], np.asarray(value["lengths"])
     check_array_shape(text, (len(text),), "the text", kinds="u")
-    if lengths.dtype.kind != "i" or np.any(lengths < 0) or lengths.sum() != len(text):
+    if lengths.dtype.kind != "i" or np.any(lengths < 0) or lengths.sum(dtype=np.int64) != len(text):
         raise ValueError("the lengths of strings do not add up.")
-    text, ends = text.tobytes(), np.cumsum(lengths).tolist()
+    text, ends = text.tobytes(), np.cumsum(lengths, dtype=np.int64).tolist()
     starts = [0, *ends[:-1]]
     strings = [
         text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)
@@ -144,6 +150,43 @@ def unpack_strings(value):
     array = np.empty(len(strings), dtype=object)
     array[:] = strings
     return array
+
+
+def pack_zeros(value):
+    """Long arrays of floats that are mostly zero without their zeros; anything else as it is.
+
+    Every weight that a model has takes nine or ten bytes, wherever it stands.
+    """
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.size < _SHORT:
+        return value
+    transposed = value.flags.f_contiguous and not value.flags.c_contiguous
+    flat = (value.T if transposed else value).reshape(-1)
+    # By their bits: minus zero is kept.
+    places = np.flatnonzero(flat.view(np.uint64))
+    if 2 * len(places) > len(flat):
+        return value
+    gaps = np.diff(places, prepend=0)
+    return {
+        _NONZERO: flat[places],
+        "gaps": gaps.astype(np.min_scalar_type(gaps.max(initial=0))),
+        "shape": np.array(value.shape),
+        "transposed": transposed,
+    }
+
+
+def unpack_zeros(value):
+    """Array that `pack_zeros` has packed, in the same order; anything else as it is."""
+    if not (isinstance(value, dict) and _NONZERO in value):
+        return value
+    numbers, gaps, shape = value[_NONZERO], value["gaps"], tuple(value["shape"].tolist())
+    check_array_shape(gaps, (len(gaps),), "the places of weights", kinds="u")
+    check_array_shape(numbers, gaps.shape, "the weights", kinds="f")
+    flat = np.zeros(prod(shape))
+    places = np.cumsum(gaps, dtype=np.int64)
+    if np.any(places < 0) or np.any(places >= len(flat)):
+        raise ValueError("a weight is outside of its array.")
+    flat[places] = numbers
+    return flat.reshape(shape[::-1]).T if value["transposed"] else flat.reshape(shape)
 
 
 def check_array_shape(array, shape, what, *, kinds="fiu"):
