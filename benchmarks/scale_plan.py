@@ -28,8 +28,8 @@ from skstruct.input.training_set import batch_rows
 TOKENS = (1e9, 1e11)
 PARTITIONS = (2, 8, 64)
 CALLS = 3
-# Bytes of L-BFGS for a weight, and of a weight that travels.
-LBFGS, NUMBER = 124, 8
+# Bytes of L-BFGS for a weight, of a weight that travels, and of its place in the whole vector.
+LBFGS, NUMBER, PLACE = 124, 8, 4
 # Rounds: evaluations of L-BFGS, epochs of the others.
 ROUNDS = {"L-BFGS": 150, "perceptron": 10, "SGD": 10}
 
@@ -157,8 +157,12 @@ class Plan:
         computing = 1e-6 * self._micro[unit] * n_tokens / n_parts
         prepare = 1e-6 * self._prepare * n_tokens / n_parts
         memory = self._bytes * n_tokens / assumed.machines
-        own = LBFGS if method == "L-BFGS" else NUMBER * (ways - 1)
-        driver = own * assumed.weights + (ways - 1) * each_way
+        # What partitions send is added a few at a time. Online learners need places of features,
+        # which are far fewer than weights.
+        if method == "L-BFGS":
+            driver = LBFGS * assumed.weights + each_way / NUMBER * PLACE
+        else:
+            driver = 2 * NUMBER * (ways - 1) * assumed.weights
         rounds = ROUNDS[method], assumed.machines
         return self._row(computing, traffic, prepare, *rounds, each_way, memory, driver)
 
