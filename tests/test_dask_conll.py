@@ -159,6 +159,43 @@ def test_any_file_system():
             read_all("memory:///corpora/bad.conll", comment="#", blocksize=blocksize)
 
 
+@pytest.fixture
+def bucket(monkeypatch):
+    """Options of a bucket on a server in this process that speaks the protocol of S3."""
+    server = pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    for name in ("HTTP_PROXY", "http_proxy", "AWS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    server = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {"key": "a", "secret": "b", "endpoint_url": f"http://{host}:{port}"}
+        s3fs.S3FileSystem(**options).mkdir("corpora")
+        yield options
+    finally:
+        server.stop()
+
+
+def test_objects_in_a_bucket(bucket):
+    files = fsspec.filesystem("s3", **bucket)
+    texts = [TEXT.replace("He", who) for who in ("She", "We")]
+    files.pipe("corpora/0.conll", texts[0].encode())
+    files.pipe("corpora/1.conll.gz", gzip.compress(texts[1].encode()))
+    expected = [datasets.read_conll(text.splitlines(), comment="#") for text in texts]
+    options = {"comment": "#", "storage_options": bucket}
+    X, y = read_all("s3://corpora/*.conll*", **options)
+    assert list(zip(X, y, strict=True)) == expected
+    for blocksize in (1, 17, 10**6):
+        parts = read_all("s3://corpora/0.conll", blocksize=blocksize, **options)
+        assert together(parts) == expected[0]
+    files.pipe("corpora/bad.conll", TEXT.encode() + b"x\n")
+    with pytest.raises(ValueError, match=r"^s3://corpora/bad\.conll, line 17: 1 column, but"):
+        read_all("s3://corpora/bad.conll", blocksize=11, **options)
+    with pytest.raises(FileNotFoundError, match="matches no file"):
+        read_conll("s3://corpora/none*", **options)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
