@@ -1,7 +1,11 @@
 """Features found by key and value: the same as by the names of their attributes."""
 
+import os
 import pickle
 import re
+import subprocess
+import sys
+from collections import OrderedDict
 from decimal import Decimal
 from enum import StrEnum
 
@@ -157,3 +161,89 @@ def test_a_sentence_makes_no_matrix(monkeypatch):
         with pytest.raises(AssertionError, match="a matrix was made"):
             TAGGER.predict(repeated)
     assert len(TAGGER.predict(repeated)[0]) == 1
+
+
+def number(sequences, counter=None):
+    """Names and values of the features of sequences, as a counter finds them."""
+    counter = FeatureCounter() if counter is None else counter
+    found = [counter.look_up(tokens, 1e9) for tokens in sequences]
+    names, zero = counter.names()
+    features = []
+    for codes, positions, values in found:
+        numbers = np.where(zero[codes], 0.0, 1.0)
+        numbers[positions] = values
+        features += zip([names[code] for code in codes], numbers.tolist(), strict=True)
+    return features
+
+
+@given(st.lists(st.lists(with_numbers)))
+def test_dicts_are_read_where_they_are(sequences):
+    expected = []
+    for tokens in sequences:
+        pairs = [pair for token in tokens for pair in token.items()]
+        if not all(type(v) is str or abs(v) <= 1e9 for _, v in pairs):
+            assert FeatureCounter().look_up(tokens, 1e9) is None
+            return
+        expected += [(f"{k}:{v}", 1.0) if type(v) is str else (k, float(v)) for k, v in pairs]
+    assert number(sequences) == expected
+
+
+def test_many_features_of_objects_that_are_gone():
+    """Equal keys and values are other objects each time, and addresses are used again."""
+    n_values = 20_000
+    counter = FeatureCounter()
+    numbers = [
+        counter.look_up([{f"key {i % 7}": f"value {i % n_values}", "n": i + 0.5}], 1e9)[0].tolist()
+        for i in range(3 * n_values)
+    ]
+    names = counter.names()[0]
+    assert len(names) == len(set(names))
+    assert [names[a] for a, _ in numbers] == [
+        f"key {i % 7}:value {i % n_values}" for i in range(3 * n_values)
+    ]
+    assert {names[b] for _, b in numbers} == {"n"}
+
+
+def test_no_object_is_kept_or_lost():
+    key, value, amount = "key"[:] + str(id(number)), "value" + str(id(number)), 1234.5
+    before = [sys.getrefcount(x) for x in (key, value, amount, str, dict, float)]
+    tokens = [{key: value}, {key: amount}, {key: value}]
+    counter = FeatureCounter()
+    for _ in range(1000):
+        counter.look_up(tokens, 1e9)
+    del counter, tokens
+    after = [sys.getrefcount(x) for x in (key, value, amount, str, dict, float)]
+    assert all(abs(a - b) < 100 for a, b in zip(before, after, strict=True))
+
+
+class Name(str):
+    __slots__ = ()
+
+    def __hash__(self):
+        raise AssertionError("Python code ran while a dict was read.")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        {"a": 2**63}, {"a": -(2**80)}, {"a": 1e10}, {"a": np.nan}, {"a": None}, {b"a": "b"},
+        {("a",): "b"}, {"a": np.float64(1)}, {"a": np.True_}, {"a": Colour.RED}, {"a": [1]},
+        {"a": Name("b")}, {Colour.RED: "b"}, ["a"], "a", None, OrderedDict(a="b"), 3,
+    ],
+)  # fmt: skip
+def test_what_is_not_read_in_place(token):
+    counter = FeatureCounter()
+    assert counter.look_up([{"a": "b"}, token], 1e9) is None
+    codes, *_ = counter.look_up([{"a": "b", "c": 2**53 + 1}], 1e18)
+    names, _ = counter.names()
+    assert [names[code] for code in codes] == ["a:b", "c"]
+
+
+def test_without_compilation():
+    code = (
+        "import skstruct; v = skstruct.SequenceVectorizer()\n"
+        "print(v.fit_transform([[{'a': 'b', 'n': 2.0, 'f': False}]]).X.toarray().tolist())"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert result.stdout.decode().strip() == "[[1.0, 0.0, 2.0]]", result.stderr.decode()

@@ -6,11 +6,15 @@ remembers the columns of features from one sentence to the next.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from itertools import chain, compress, count, repeat
 from operator import getitem
 
+import numba
 import numpy as np
+
+from skstruct import kernels
 
 __all__ = ["FeatureCounter", "FeatureLookup"]
 
@@ -26,72 +30,120 @@ class FeatureCounter:
     """Numbers of features, in the order of their first occurrence."""
 
     def __init__(self):
-        number = count().__next__
-        self._names = defaultdict(number)
-        self._failures = 0
-        self._tables = _Numbered(number)
+        self._names = defaultdict(count().__next__)
+        self._pairs = _Pairs()
+        self._failures = 0 if can_read_dicts() else _MOST_FAILURES + 1
 
     def codes(self, names):
         """Numbers of names, one by one."""
         return map(self._names.__getitem__, names)
 
     def look_up(self, tokens, limit):
-        """Look up the features of tokens that are dicts of strings and bools.
+        """Look up the features of tokens that are dicts of strings, bools and plain numbers.
 
         Parameters
         ----------
         tokens : list
         limit : float
-            Ignored.
+            Largest absolute value allowed.
 
         Returns
         -------
         numbers : ndarray of int32
             For each feature.
-        positions, values : ndarray
-            Empty: the value of a feature follows from its number.
+        positions : ndarray of int64
+            Positions of the features that are numbers other than 1. The value of a bool follows
+            from its number.
+        values : ndarray of float64
+            These numbers.
 
-        Or None if a token or feature is of another type.
+        Or None if a token or feature is of another type or not allowed.
         """
-        if self._failures > _MOST_FAILURES or set(map(type, tokens)) != {dict}:
+        if self._failures > _MOST_FAILURES:
             return None
-        try:
-            if set(map(type, chain.from_iterable(map(dict.values, tokens)))) <= _TEXTS_AND_BOOLS:
-                keys = chain.from_iterable(tokens)
-                values = chain.from_iterable(map(dict.values, tokens))
-                found = map(getitem, map(self._tables.__getitem__, keys), values)
-                return np.fromiter(found, np.int32, sum(map(len, tokens))), *_NOTHING
-        except _OtherType:
-            pass
-        self._failures += 1
-        return None
+        n_before = len(self._names) + len(self._pairs)
+        found = self._pairs.number(tokens, n_before, limit)
+        if len(self._names) + len(self._pairs) > n_before:
+            self._names.default_factory = count(len(self._names) + len(self._pairs)).__next__
+        if found is None:
+            self._failures += 1
+        return found
 
     def names(self):
         """Names of the attributes in the order of their numbers, and whether the value is zero."""
-        n = len(self._names) + sum(map(len, self._tables.values()))
+        n = len(self._names) + len(self._pairs)
         names, zero = [""] * n, np.zeros(n, bool)
-        for key, table in self._tables.items():
-            for value, number in table.items():
-                names[number] = key if type(value) is bool else f"{key}:{value}"
-            if False in table:
-                zero[table[False]] = True
+        for number, key, value in self._pairs:
+            names[number] = f"{key}:{value}" if type(value) is str else key
+            zero[number] = value is False
         for name, number in self._names.items():
             names[number] = name
         return names, zero
 
 
-class _Numbered(dict):
-    """Table of the numbers of values for each key."""
+def can_read_dicts():
+    """Return True if compiled code may read objects: nothing else does, thanks to the GIL."""
+    return not numba.config.DISABLE_JIT and getattr(sys, "_is_gil_enabled", lambda: True)()
 
-    def __init__(self, number):
-        super().__init__()
-        self._number = number
 
-    def __missing__(self, key):
-        if type(key) is not str:
-            raise _OtherType
-        table = self[key] = defaultdict(self._number)
-        return table
+class _Pairs:
+    """Pairs of a key and a value, numbered by compiled code (see `number_pairs`)."""
+
+    def __init__(self, capacity=1 << 8):
+        self._state = np.zeros(kernels.N_COUNTS, np.int64)
+        self._remembered = np.zeros((kernels.N_REMEMBERED, 4), np.int64)
+        self._entries = np.empty((0, kernels.N_COLUMNS), np.int64)
+        # The objects that entries have addresses of.
+        self._keys, self._values = [], []
+        self._objects = np.array(
+            list(map(id, (dict, str, float, int, True, False, self._keys, self._values)))
+        )
+        self._grow(capacity)
+
+    def __len__(self):
+        return int(self._state[kernels.ENTRIES])
+
+    def __iter__(self):
+        numbers = self._entries[: len(self), kernels.NUMBER].tolist()
+        return zip(numbers, self._keys, self._values, strict=False)
+
+    def number(self, tokens, first, limit):
+        """Numbers of the features of tokens, from `first` for new ones; None for other types."""
+        try:
+            n = sum(map(len, tokens))
+        except TypeError:
+            return None
+        if len(self) + n > len(self._entries):
+            self._grow(max(len(self) + n, 2 * len(self._entries)))
+        self._state[kernels.NEXT] = first
+        codes, positions, values = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n)
+        found = kernels.number_pairs(
+            id(tokens),
+            len(tokens),
+            self._objects,
+            self._remembered,
+            self._slots,
+            self._entries,
+            self._state,
+            limit,
+            codes,
+            positions,
+            values,
+        )
+        if found < 0:
+            return None
+        n_others = self._state[kernels.OTHER_VALUES]
+        return codes, positions[:n_others], values[:n_others]
+
+    def _grow(self, capacity):
+        entries = np.empty((capacity, kernels.N_COLUMNS), np.int64)
+        entries[: len(self)] = self._entries[: len(self)]
+        n_more = capacity - len(self._keys)
+        self._keys.extend([None] * n_more)
+        self._values.extend([None] * n_more)
+        self._slots = np.full(1 << (2 * capacity - 1).bit_length(), -1)
+        self._entries = entries
+        kernels.fill_slots_of_pairs(entries, len(self), self._slots)
 
 
 class FeatureLookup:

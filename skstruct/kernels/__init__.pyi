@@ -14,6 +14,17 @@ from .chain.scores import (
 from .chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
 from .chain.sparse_forward_backward import SparseFactors, sparse_factors
 from .chain.transitions import transition_tables
+from .dicts.pairs import (
+    ENTRIES,
+    N_COLUMNS,
+    N_COUNTS,
+    N_REMEMBERED,
+    NEXT,
+    NUMBER,
+    OTHER_VALUES,
+    fill_slots_of_pairs,
+    number_pairs,
+)
 from .dual.certificate import conjugate_sum, true_gaps
 from .dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from .dual.problem import Problem, renumber_features
@@ -97,17 +108,24 @@ from .vector.columns import sort_rows
 from .vector.sums import dot
 
 __all__ = [
+    "ENTRIES",
     "HAMMING",
     "HINGE",
     "LABEL_TYPE",
     "LOSSES",
     "MAX_PASSES",
     "MOST_LABELS",
+    "NEXT",
     "NORM",
     "NOT_FOUND_YET",
+    "NUMBER",
+    "N_COLUMNS",
+    "N_COUNTS",
     "N_PROGRESS",
+    "N_REMEMBERED",
     "N_SAG_PROGRESS",
     "ONE",
+    "OTHER_VALUES",
     "RATE",
     "ROOT",
     "SAG_SCALE",
@@ -182,6 +200,7 @@ __all__ = [
     "dual_free_epoch",
     "dual_weights",
     "fill_slots",
+    "fill_slots_of_pairs",
     "find_template",
     "find_values",
     "gather_rows",
@@ -201,6 +220,7 @@ __all__ = [
     "model_rows",
     "n_possible",
     "nll_gradient",
+    "number_pairs",
     "number_template",
     "number_values",
     "oeg_steps",

@@ -28,8 +28,8 @@ def jit(function=None, **options):
     # own, and the copies would round differently if only one of them fuses an operation. Which copy
     # runs depends on the cache, so a fit would not be reproducible to the last bit.
     # No C wrapper: nothing calls kernels from C, and it takes a tenth of the compile time.
-    compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
-    return attach_cache(compiled(function))
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
+    return attach_cache(numba.njit(**options)(function))
 
 
 # For kernels that do not allocate or return arrays, and do not call functions that return arrays.

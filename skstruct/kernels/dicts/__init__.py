@@ -1,0 +1,1 @@
+"""Kernels that read feature dicts."""
