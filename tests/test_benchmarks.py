@@ -36,6 +36,7 @@ BENCHMARKS = {
     ),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
+    "sdca_test_error": ({"errors"}, ("matplotlib",)),
     "structure": (
         {"sizes", "scores", "edges", "lengths", "times", "convergence", "paper"},
         ("matplotlib",),
