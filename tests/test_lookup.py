@@ -247,3 +247,18 @@ def test_without_compilation():
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
     assert result.stdout.decode().strip() == "[[1.0, 0.0, 2.0]]", result.stderr.decode()
+
+
+def test_dicts_that_grow_before_they_are_read(monkeypatch):
+    counter, token = FeatureCounter(), {"a": "b"}
+    grow = counter._pairs._grow
+
+    def grow_both(capacity):
+        token.update({f"key {i}": "value" for i in range(10_000)})
+        grow(capacity)
+
+    # The room is made after the features were counted.
+    monkeypatch.setattr(counter._pairs, "_grow", grow_both)
+    counter._pairs._entries = counter._pairs._entries[:0]
+    assert counter.look_up([token], 1e9) is None
+    assert len(counter.look_up([token], 1e9)[0]) == 10_001

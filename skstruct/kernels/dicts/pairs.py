@@ -79,14 +79,15 @@ def number_pairs(
     limit : float
         Largest absolute value allowed.
     codes : ndarray
-        Receives the number of each feature.
+        Receives the number of each feature. Another thread may add features to a dict before the
+        kernel reads it; more than there is room for are refused.
     positions, values : ndarray
         Receive the positions of numbers other than 1, and these numbers.
 
     Returns
     -------
     n : int
-        Number of features; -1 if one is not of the types above, or too large.
+        Number of features; -1 if one is not of the types above or too large, or there are too many.
     """
     place = np.zeros(4, np.int64)
     where = place.ctypes.data
@@ -98,6 +99,8 @@ def number_pairs(
             return -1
         place[0] = n_keys = 0
         while next_item(token, where, where + 8, where + 16):
+            if n == codes.shape[0]:
+                return -1
             key, value = place[1], place[2]
             last = remembered[n_keys % N_REMEMBERED]
             n_keys += 1
