@@ -219,7 +219,7 @@ def interrupt_all(cases):
     # Ignored where the tests run in the background of a shell.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Fewer where calls are long, or many.
-    moments = {"many_labels": MOMENTS[-2:], "other_methods": MOMENTS[::2]}.get(cases, MOMENTS)
+    moments = {"many_labels": MOMENTS[-2:], "rerankers": MOMENTS}.get(cases, MOMENTS[::2])
     for name, estimator, call in globals()[cases]():
         print(name, end=": ", flush=True)
         n_interrupted = sum(interrupt(estimator, call, seconds) for seconds in moments)
