@@ -15,3 +15,33 @@ def append_run(path, run):
     """Add a run to a file."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(run) + "\n")
+
+
+class Records:
+    """Records of finished runs and of what was chosen, found by some of their entries.
+
+    They are read from `kept`, which came with the repository, and from `path`, where new ones are
+    added. A class of them names the entries in `names`; a record need not have all.
+    """
+
+    names = ()
+
+    def __init__(self, path, kept=()):
+        self.path = path
+        self._found = {self._key(record): record for record in [*kept, *read_runs(path)]}
+
+    def __iter__(self):
+        return iter(self._found.values())
+
+    def _key(self, record):
+        return tuple(record.get(name) for name in self.names)
+
+    def find(self, **entries):
+        """The record with these entries, and none of the other names; None if there is none."""
+        return self._found.get(self._key(entries))
+
+    def add(self, record):
+        """Keep a record, and return it."""
+        append_run(self.path, record)
+        self._found[self._key(record)] = record
+        return record

@@ -24,7 +24,7 @@ from benchmarks.common.commandline import (
 )
 from benchmarks.common.runs import read_runs
 from benchmarks.structure.corpora import CORPORA, QUICK_CORPORA
-from benchmarks.structure.plan import LEARNERS, SEEDS, Records, Runs
+from benchmarks.structure.plan import LEARNERS, SEEDS, Runs, StructureRecords
 from benchmarks.structure.report import write_report
 
 NAME = "structure"
@@ -41,7 +41,7 @@ def main():
     arguments = parse(parser)
     with results_folder(NAME, arguments) as folder:
         kept = [] if arguments.quick else read_runs(GENERATED / NAME / "runs.jsonl")
-        records = Records(folder / "runs.jsonl", kept)
+        records = StructureRecords(folder / "runs.jsonl", kept)
         if arguments.quick:
             for name, corpus in QUICK_CORPORA.items():
                 runs = Runs(name, corpus, records, folder, None, epochs=2, seeds=2)

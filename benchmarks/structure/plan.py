@@ -8,7 +8,7 @@ from hashlib import sha256
 import numpy as np
 
 import skstruct.utils.history
-from benchmarks.common.runs import append_run, read_runs
+from benchmarks.common.runs import Records
 from benchmarks.search_based.tasks import score
 from benchmarks.structure.corpora import load_splits, without_edges
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
@@ -36,30 +36,10 @@ COMPARISONS = {
 }
 
 
-class Records:
-    """Finished runs, choices and comparisons: those of the repository, and new ones in a file."""
+class StructureRecords(Records):
+    """Finished runs, choices of lengths, comparisons, and sizes of corpora."""
 
-    def __init__(self, path, kept=()):
-        self.path = path
-        self._found = {key_of(record): record for record in [*kept, *read_runs(path)]}
-
-    def __iter__(self):
-        return iter(self._found.values())
-
-    def find(self, **head):
-        return self._found.get(key_of(head))
-
-    def add(self, record):
-        append_run(self.path, record)
-        self._found[key_of(record)] = record
-        return record
-
-
-NAMES = ("kind", "corpus", "learner", "edges", "length", "part", "seed", "what")
-
-
-def key_of(record):
-    return tuple(record.get(name) for name in NAMES)
+    names = ("kind", "corpus", "learner", "edges", "length", "part", "seed", "what")
 
 
 class Runs:
@@ -149,7 +129,9 @@ class Runs:
         return found
 
     def _path(self, head):
-        name = sha256(json.dumps([head[name] for name in NAMES[1:-1]]).encode()).hexdigest()
+        name = sha256(
+            json.dumps([head[name] for name in self.records.names[1:-1]]).encode()
+        ).hexdigest()
         return self.cache / f"{name[:24]}.npy"
 
     def compare(self, learner, what):

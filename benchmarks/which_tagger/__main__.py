@@ -31,7 +31,7 @@ from benchmarks.common.commandline import (
 )
 from benchmarks.common.runs import read_runs
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
-from benchmarks.which_tagger.plan import SEEDS, Records, Runs
+from benchmarks.which_tagger.plan import SEEDS, Runs, TaggerRecords
 from benchmarks.which_tagger.report import write_report
 from benchmarks.which_tagger.systems import QUICK, SYSTEMS
 
@@ -72,11 +72,11 @@ def main():
     arguments = parse(parser)
     with results_folder(NAME, arguments) as folder:
         if arguments.quick:
-            records, n_seeds, quick = Records(folder / "runs.jsonl"), 1, QUICK
+            records, n_seeds, quick = TaggerRecords(folder / "runs.jsonl"), 1, QUICK
             make_runs(QUICK, QUICK_CORPORA, records, folder, n_seeds=1)
         else:
             kept = read_runs(GENERATED / NAME / "runs.jsonl")
-            records, n_seeds, quick = Records(folder / "runs.jsonl", kept), SEEDS, None
+            records, n_seeds, quick = TaggerRecords(folder / "runs.jsonl", kept), SEEDS, None
         if not (arguments.quick or arguments.write):
             chosen = list(selection(arguments.only))
             if not chosen:

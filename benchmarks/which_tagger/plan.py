@@ -6,7 +6,7 @@ from functools import cached_property
 
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
-from benchmarks.common.runs import append_run, read_runs
+from benchmarks.common.runs import Records
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare
 from benchmarks.which_tagger.systems import REFERENCE, SYSTEMS
@@ -16,39 +16,16 @@ SEEDS = 3
 N_RESAMPLES = 1999
 
 
-class Records:
-    """Records of finished runs, choices of parameters, and descriptions of corpora.
+class TaggerRecords(Records):
+    """Records of finished runs, choices of parameters, and descriptions of corpora."""
 
-    They are read from `kept`, which came with the repository, and from `path`, where new ones are
-    added.
-    """
-
-    def __init__(self, path, kept=()):
-        self.path = path
-        self._found = {key_of(record): record for record in [*kept, *read_runs(path)]}
-
-    def __iter__(self):
-        return iter(self._found.values())
-
-    def find(self, kind, corpus, system=None, seed=None):
-        """The record, or None."""
-        return self._found.get((kind, corpus, system, seed))
-
-    def add(self, record):
-        """Keep a record, and return it."""
-        append_run(self.path, record)
-        self._found[key_of(record)] = record
-        return record
+    names = ("kind", "corpus", "system", "seed")
 
     def runs_of(self, corpus, system, n_seeds=SEEDS):
         """Runs of a system with all its seeds; an empty list where some are missing."""
         seeds = range(n_seeds if SYSTEMS[system].seeded else 1)
-        runs = [self.find("run", corpus, system, seed) for seed in seeds]
+        runs = [self.find(kind="run", corpus=corpus, system=system, seed=seed) for seed in seeds]
         return [] if None in runs else runs
-
-
-def key_of(record):
-    return record["kind"], record["corpus"], record.get("system"), record.get("seed")
 
 
 class Runs:
@@ -72,7 +49,7 @@ class Runs:
 
     def make(self, system, seed):
         """Make a run, unless it is finished."""
-        known = self.records.find("run", self.name, system, seed)
+        known = self.records.find(kind="run", corpus=self.name, system=system, seed=seed)
         if known or system in self._given_up or (seed and not SYSTEMS[system].seeded):
             return
         try:
@@ -96,7 +73,7 @@ class Runs:
     @cached_property
     def _folder(self):
         description = prepare(self._corpus, self._cache)
-        if not self.records.find("corpus", self.name):
+        if not self.records.find(kind="corpus", corpus=self.name):
             self.records.add({"kind": "corpus", "corpus": self.name, **description})
         return self._cache
 
@@ -106,13 +83,13 @@ class Runs:
 
     @cached_property
     def _reference(self):
-        record = self.records.find("run", self.name, REFERENCE, 0)
+        record = self.records.find(kind="run", corpus=self.name, system=REFERENCE, seed=0)
         return unpack_mistakes(record["mistakes"], self._test_labels)
 
     def _parameters(self, system):
         if not SYSTEMS[system].grid:
             return SYSTEMS[system].parameters
-        record = self.records.find("tuning", self.name, system)
+        record = self.records.find(kind="tuning", corpus=self.name, system=system)
         if record is None:
             found = self._child("tune", system)
             print(f"{self.name}, {system}: {found['parameters']}", flush=True)

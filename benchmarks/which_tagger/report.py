@@ -79,11 +79,11 @@ def results_of(records, corpora, systems, n_seeds):
         needed = [system for system in wanted if system in DEFAULTS or system == REFERENCE]
         if all(system in outcomes for system in needed):
             chosen = {
-                system: records.find("tuning", name, system)["parameters"]
+                system: records.find(kind="tuning", corpus=name, system=system)["parameters"]
                 for system in outcomes
                 if system in TUNED
             }
-            description = records.find("corpus", name)
+            description = records.find(kind="corpus", corpus=name)
             found.append(Results(corpus, description, outcomes, chosen))
     return found
 

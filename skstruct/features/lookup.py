@@ -19,7 +19,6 @@ from skstruct import kernels
 __all__ = ["FeatureCounter", "FeatureLookup"]
 
 _TEXTS_AND_NUMBERS = {str, bool, int, float}
-_TEXTS_AND_BOOLS = {str, bool}
 _NUMBERS = {int, float}
 # Sequences with features of other types, after which the rest is not tried.
 _MOST_FAILURES = 10
