@@ -1,6 +1,7 @@
 """Compiled kernels: found where they belong, compiled where anything differs."""
 
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -21,6 +22,7 @@ from skstruct import PerceptronTagger
 from skstruct.compiled import cache, entries, folders, keys
 from skstruct.compiled.cache import KernelCache
 from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
+from skstruct.compiled.kernel import garbage_left
 from skstruct.compiled.symbols import undefined_symbols
 from skstruct.kernels._jit import jit
 from skstruct.utils import messages
@@ -500,3 +502,34 @@ def test_an_interrupt_comes_out_of_a_kernel_that_returns_arrays(nth):
 def test_errors_of_numba_come_out_of_a_kernel_as_they_are():
     with pytest.raises(numba.TypingError):
         jit(lambda x: x.missing)(1)
+
+
+def test_constants_share_compiled_code():
+    def add(x, y):
+        return x + y
+
+    inner = jit(add)
+
+    @jit
+    def outer(x):
+        return inner(x, 0) + inner(x, y=1) + inner(x, x)
+
+    assert outer(3) == 3 + 4 + 6
+    assert inner.signatures == [(numba.int64, numba.int64)]
+
+
+@pytest.mark.parametrize("threshold", [(700, 10, 10), (0, 10, 10), (10**6, 5, 5)])
+def test_a_compilation_leaves_the_search_for_garbage_as_it_was(threshold):
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(*threshold)
+        with garbage_left():
+            inside = gc.get_threshold()[0]
+            assert inside >= threshold[0]
+            assert bool(inside) == bool(threshold[0])
+        assert gc.get_threshold() == threshold
+        with pytest.raises(ZeroDivisionError), garbage_left():
+            1 / 0  # noqa: B018
+        assert gc.get_threshold() == threshold
+    finally:
+        gc.set_threshold(*before)

@@ -12,7 +12,7 @@ from strategies import score_arrays
 
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.scores import Chain
+from skstruct.kernels.chain.scores import Chain, copy_transitions
 from skstruct.kernels.chain.viterbi import argmax, viterbi
 from skstruct.kernels.vector.sums import largest
 
@@ -128,3 +128,12 @@ def random_chain(rng, n_features, n_labels):
         rng.normal(size=(n_labels, n_labels)),
         *rng.normal(size=(3, n_labels)),
     )
+
+
+def test_transitions_of_a_model_in_read_only_memory_are_copied():
+    """Decoding is compiled once for models that learn and for those that do not."""
+    transition = np.arange(9.0).reshape(3, 3)
+    transition.flags.writeable = False
+    copied = copy_transitions(Chain(np.empty((0, 3)), transition, *np.zeros((3, 3))), 2)
+    assert copied.flags.writeable
+    assert_array_equal(copied, transition)

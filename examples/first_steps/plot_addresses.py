@@ -56,11 +56,11 @@ def shape(token):
     return re.sub(r"([Xx])\1+", r"\1\1", token)
 
 
-def token_features(tokens, i):
+def token_features(tokens, shapes, i):
     token = tokens[i].lower()
     features = {
         "word": token,
-        "shape": shape(tokens[i]),
+        "shape": shapes[i],
         "prefix": [token[:n] for n in (1, 2, 3)],
         "suffix": [token[-n:] for n in (1, 2, 3)],
         "tokens left": str(min(len(tokens) - 1 - i, 5)),
@@ -68,15 +68,20 @@ def token_features(tokens, i):
     for offset in (-2, -1, 1, 2):
         if 0 <= i + offset < len(tokens):
             features[f"word[{offset:+}]"] = tokens[i + offset].lower()
-            features[f"shape[{offset:+}]"] = shape(tokens[i + offset])
+            features[f"shape[{offset:+}]"] = shapes[i + offset]
     return features
 
 
+def sequence_features(tokens):
+    shapes = [shape(token) for token in tokens]
+    return [token_features(tokens, shapes, i) for i in range(len(tokens))]
+
+
 def extract_features(sequences):
-    return [[token_features(tokens, i) for i in range(len(tokens))] for tokens in sequences]
+    return [sequence_features(tokens) for tokens in sequences]
 
 
-for name, value in token_features(X_train[2], 0).items():
+for name, value in sequence_features(X_train[2])[0].items():
     print(f"{name:12} {value}")
 
 # %%

@@ -13,7 +13,8 @@ from numba.core.registry import cpu_target
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
-from skstruct.compiled.interrupts import Interruptible, interrupts_deferred, interrupts_kept
+from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
+from skstruct.compiled.kernel import Kernel, garbage_left
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
 from skstruct.utils.messages import tell_compiling, tell_once
 
@@ -61,10 +62,10 @@ def attach_cache(kernel):
     """Let a kernel find and keep its compiled code here, and be interrupted; return the kernel."""
     if not isinstance(kernel, Dispatcher):  # NUMBA_DISABLE_JIT
         return kernel
-    kernel.__class__ = Interruptible
+    kernel.__class__ = Kernel
     if supported() and hasattr(kernel, "_cache") and hasattr(kernel, "_compiler"):
         kernel._cache = KernelCache(kernel.py_func)
-        kernel._compiler.compile = interrupts_kept()(kernel._compiler.compile)
+        kernel._compiler.compile = interrupts_kept()(garbage_left()(kernel._compiler.compile))
         return kernel
     try:
         # A release of numba that has changed inside.

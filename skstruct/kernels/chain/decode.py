@@ -8,9 +8,9 @@ import numpy as np
 from skstruct.kernels._jit import jit
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
+    copy_transitions,
     longest,
     sequence_scores,
-    transition_buffer,
     transition_scores,
 )
 from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
@@ -22,7 +22,7 @@ def decode_best(rows, offsets, first, last, chain, labels):
     """Write the best labels of the sequences ``first:last`` into ``labels`` (n_rows,)."""
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
-    transition = transition_buffer(chain, length)
+    transition = copy_transitions(chain, length)
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, scores)

@@ -94,6 +94,17 @@ def transition_buffer(chain, length):
 
 
 @jit
+def copy_transitions(chain, length):
+    """Another such array, which is writable for all models.
+
+    So kernels that decode are compiled once, for fitted models and for those that learn.
+    """
+    if len(chain) == N_PLAIN:
+        return chain.transition.copy()
+    return np.zeros((length, *chain.transition.shape))
+
+
+@jit
 def zero_transitions(chain, length):
     """Zero matrix of transitions; one for each token where tokens have their own transitions."""
     if len(chain) == N_PLAIN:

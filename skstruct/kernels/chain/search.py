@@ -11,9 +11,9 @@ from skstruct.kernels.chain.listed import IntoLabels
 from skstruct.kernels.chain.nbest import nbest
 from skstruct.kernels.chain.scores import (
     N_PLAIN,
+    copy_transitions,
     longest,
     sequence_scores,
-    transition_buffer,
     transition_scores,
 )
 from skstruct.kernels.chain.viterbi import best_prefixes
@@ -83,7 +83,7 @@ def search_range(rows, offsets, first, last, chain, search, labels, scores, coun
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
     emission = np.empty((length, n_labels))
-    transition = transition_buffer(chain, length)
+    transition = copy_transitions(chain, length)
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, emission)
