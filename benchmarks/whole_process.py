@@ -58,6 +58,7 @@ class Task(NamedTuple):
 TASKS = {
     "conll2000": Task(chunking_features, CHUNKING, None, 1e-4, ("PerceptronTagger", 6)),
     "conll2002-esp": Task(entity_features, ENTITIES, ENTITY_FUNCTIONS, 3e-4, ("MIRATagger", 12)),
+    "made-up-addresses": Task(chunking_features, CHUNKING, None, 1e-4, ("PerceptronTagger", 6)),
     "addresses": Task(chunking_features, CHUNKING, None, 1e-4, ("PerceptronTagger", 6)),
 }
 QUICK = ["addresses"]

@@ -42,6 +42,10 @@ def sum_of_squares(x):
     for value in x:
         total += square(value)
     return total
+
+@jit
+def squares(x):
+    return x * x
 """
 PRINT_ORIGINS = """
 from skstruct.compiled.cache import uses
@@ -219,6 +223,14 @@ def test_a_missing_symbol_is_compiled_again(one_file, monkeypatch):
     one_file.write_bytes(entries.Entry(code, entry.read_bitcode).pack())
     assert kernel()(1.5) == 3.0
     assert origins() == ["compiler"]
+
+
+def test_what_only_the_compiler_needs_is_not_imported(folder):
+    """It would take more memory and time than all else that a first fit loads."""
+    code = "import sys, numpy, small\nprint(small.squares(numpy.arange(3.0)))" + PRINT_ORIGINS
+    code += "print('numba.np.linalg' in sys.modules)"
+    assert run(code, folder)[0] == ["[0. 1. 4.]", "small.squares=compiler", "True"]
+    assert run(code, folder)[0] == ["[0. 1. 4.]", "small.squares=cache", "False"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,12 @@
 """What fits need and keep: those that would need too much say so before they allocate it."""
 
+import ctypes
+import gc
+import os
 import subprocess
 import sys
+import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +22,12 @@ from skstruct import (
     SequenceBatch,
     SequenceVectorizer,
 )
+from skstruct.crfsuite import CRF
 from skstruct.solvers import batch as batch_solver
 from skstruct.solvers import proximal
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils import memory
-from skstruct.utils.memory import as_size, require_memory, usable_memory
+from skstruct.utils.memory import as_size, require_memory, return_memory, usable_memory
 
 TAGGERS = {
     "perceptron": PerceptronTagger(),
@@ -128,6 +134,44 @@ def test_lbfgs_lets_go_before_all_weights_are_made(monkeypatch, params):
     X, y = data(30, 3)
     CRFTagger(**params).fit(X, y)
     assert events == ["directions end", "weights begin"]
+
+
+@pytest.mark.parametrize("tagger", [CRFTagger(), CRF()])
+def test_lbfgs_lets_go_of_what_it_has_packed(monkeypatch, tagger):
+    """Feature dicts become a matrix, which nobody needs once the objective is there."""
+    matrices, alive = [], []
+    init, bound = CRFObjective.__init__, batch_solver._bound
+
+    def watched_init(objective, training_set, *arguments, **more):
+        matrices.append(weakref.ref(training_set.rows.indices))
+        init(objective, training_set, *arguments, **more)
+
+    def watched_bound(*arguments):
+        gc.collect()
+        alive.append(matrices[0]() is not None)
+        return bound(*arguments)
+
+    monkeypatch.setattr(CRFObjective, "__init__", watched_init)
+    monkeypatch.setattr(batch_solver, "_bound", watched_bound)
+    tagger.fit([[{"word": "a"}, {"word": "b"}], [{"word": "c"}]], [["A", "B"], ["A"]])
+    assert alive
+    assert not any(alive)
+
+
+def test_freed_memory_goes_back_to_the_system():
+    if sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"):
+        pytest.skip("The C library cannot be asked.")
+    # In pieces too small for the system, between some that stay.
+    pieces = [bytes([1]) * (50_000 + i) for i in range(2_000)]
+    pieces = pieces[::2]
+    before = resident_bytes()
+    return_memory()
+    assert before - resident_bytes() > 30e6
+    assert len(pieces) == 1_000
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_learning_makes_no_dict_of_names():

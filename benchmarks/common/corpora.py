@@ -4,10 +4,12 @@ import os
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.addresses import make_up_addresses
 from benchmarks.common.features import shape
 
 # Of the packaged addresses, in quick runs.
 QUICK_SIZES = {"train": 80, "test": 40}
+MADE_UP_SIZES = {"train": 10_000, "test": 2_000}
 
 
 def data_folder():
@@ -51,6 +53,12 @@ def load_quick():
     return parts
 
 
+def make_up():
+    """Addresses that are made up: tokens are pairs of word and shape."""
+    sizes = enumerate(MADE_UP_SIZES.items())
+    return {part: make_up_addresses(size, seed) for seed, (part, size) in sizes}
+
+
 def load_quick_digits():
     """A few of the handwritten numbers that come with the package."""
     from skstruct.datasets import load_digit_sequences
@@ -84,6 +92,7 @@ CORPORA = {
     "conll2002-ned": partial(fetch_entities, "ned"),
     "conll2002-esp": partial(fetch_entities, "esp"),
     "jnlpba": read_jnlpba,
+    "made-up-addresses": make_up,
     "addresses": load_quick,
 }
 

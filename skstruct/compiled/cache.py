@@ -94,7 +94,6 @@ class KernelCache(NullCache):
 
     def load_overload(self, signature, target):
         """Find compiled code; None has numba compile."""
-        target.refresh()
         for origin, content in self._contents(signature, target):
             result = self._load(content, signature, target)
             if result is not None:

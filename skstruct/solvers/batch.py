@@ -18,7 +18,7 @@ from skstruct.solvers.gap import duality_gap
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.history import History
-from skstruct.utils.memory import require_memory
+from skstruct.utils.memory import require_memory, return_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["Settings", "minimize", "solve"]
@@ -133,6 +133,7 @@ def minimize(objective, settings, start, watcher, run=None):
     # What L-BFGS keeps goes before the weights of all features and labels come.
     iterates.close()
     theta, point = point.x, None
+    return_memory()
     chain = watcher.best or objective.unpack(theta)
     return Solution(
         chain,

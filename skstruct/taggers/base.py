@@ -37,8 +37,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     Required:
 
-    - ``_solver()`` returns the function that learns, ``solve(training_set, model, start=,
-      watcher=) -> Solution`` (see `skstruct.solvers.base`).
+    - ``_solver()`` returns the function that learns, ``solve(training_set, model, settings, start,
+      watcher) -> Solution``, and its settings (see `skstruct.solvers.base`).
 
     Optional, with what the base class does:
 
@@ -60,9 +60,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 self.n_jobs, self.warm_start = n_jobs, warm_start
 
             def _solver(self):
-                return count_labels
+                return count_labels, None
 
-        def count_labels(training_set, model, start, watcher):
+        def count_labels(training_set, model, settings, start, watcher):
             chain = model.zero_chain()
             chain.intercept[:] = np.bincount(training_set.labels, minlength=model.n_labels)
             return Solution(chain, history={}, n_iter=1)
@@ -118,16 +118,18 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """Learn as `fit`, and call a function with each prediction for the validation set."""
 
         def learn(progress):
-            solve = self._solver()
+            solve, settings = self._solver()
             warm = self.warm_start and hasattr(self, "coef_")
-            # In one call, so that a solver that has packed the data can let go of it.
+            # In one plain call: what passed the training set on would hold it, and a solver that
+            # packs the data could not let go of it.
             return solve(
                 self._read_training_set(
                     X, y, sample_weight, self.classes_ if warm else None, not warm
                 ),
                 self._model(),
-                start=self._chain() if warm else None,
-                watcher=self._watcher(validation, on_prediction, progress),
+                settings,
+                self._chain() if warm else None,
+                self._watcher(validation, on_prediction, progress),
             )
 
         return self._fit_by(learn, X, y, sample_weight=sample_weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -295,7 +294,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     def _solver(self):
         solver = load(self.solver)
-        return partial(solver.solve, settings=settings_of(solver.Settings, self))
+        return solver.solve, settings_of(solver.Settings, self)
 
     def _learner(self, model):
         solver = load(self.solver)

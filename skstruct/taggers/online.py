@@ -77,9 +77,9 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     _learns_transition_features = True
 
     def _solver(self):
-        return self._fit_online
+        return self._fit_online, None
 
-    def _fit_online(self, training_set, model, start, watcher):
+    def _fit_online(self, training_set, model, settings, start, watcher):
         return self._learner(model).fit(training_set, start, watcher)
 
     def _learner(self, model):

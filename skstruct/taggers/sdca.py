@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain as chain_of
 from numbers import Integral, Real
 
@@ -212,7 +211,7 @@ class SDCACRF(BaseTagger):
         return marginals_nbytes(len(full), sum(map(len, full)), n_labels, storage_dtype(self.tol))
 
     def _solver(self):
-        return partial(solve, settings=settings_of(Settings, self))
+        return solve, settings_of(Settings, self)
 
     def _keep(self, solution):
         super()._keep(solution)

@@ -1,13 +1,14 @@
-"""Memory that a fit needs, asked for before it is allocated; a pause of the garbage collector."""
+"""Memory that a fit needs, asked for before it is allocated, and returned to the system."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["as_size", "collector_paused", "require_memory", "usable_memory"]
+__all__ = ["as_size", "collector_paused", "require_memory", "return_memory", "usable_memory"]
 
 _CGROUP_LIMITS = (
     "/sys/fs/cgroup/memory.max",
@@ -70,6 +71,16 @@ def as_size(n_bytes):
             return f"{n_bytes:,.0f} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:,.1f} GiB"
+
+
+def return_memory():
+    """Give freed memory back to the system now, where the C library can.
+
+    glibc keeps what was freed in pieces, and large arrays that follow do not fit into it.
+    """
+    # Other libraries have no such function, and Windows no such name for the process.
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """A new solver: the objective of a CRF by scipy's L-BFGS-B."""
 
-from functools import partial
 from itertools import count
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -102,7 +101,7 @@ class ScipyCRF(BaseTagger):
         self.verbose = verbose
 
     def _solver(self):
-        return partial(solve, settings=settings_of(Settings, self))
+        return solve, settings_of(Settings, self)
 
 
 # tagger: end

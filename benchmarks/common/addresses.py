@@ -1,0 +1,72 @@
+"""Addresses in any number, made up from those of the package."""
+
+import random
+from collections import defaultdict
+
+from benchmarks.common.features import shape
+
+# Share of the words that are invented.
+INVENTED = 0.3
+# A letter is drawn given so many before it.
+MEMORY = 2
+END = "\n"
+
+
+def make_up_addresses(size, seed):
+    """Addresses with pairs of word and shape for tokens, and their labels.
+
+    Each has the components of a packaged address, in its order. A component is that of another
+    address, with other digits and, in part, invented words.
+    """
+    from skstruct.datasets import load_addresses
+
+    drawn = random.Random(seed)
+    addresses = [split(*pair) for pair in zip(*load_addresses(return_X_y=True), strict=True)]
+    pools, letters = defaultdict(list), defaultdict(list)
+    for kind, words in (component for address in addresses for component in address):
+        pools[kind].append(words)
+        for word in filter(str.isalpha, words):
+            learn_spelling(word, letters)
+    X, y = [], []
+    for _ in range(size):
+        words, labels = [], []
+        for kind, before in drawn.choice(addresses):
+            # What is between components stays: separators.
+            component = before if kind == "O" else drawn.choice(pools[kind])
+            words += [vary(word, letters, drawn) for word in component]
+            labels += label(kind, len(component))
+        X.append([(word, shape(word)) for word in words])
+        y.append(labels)
+    return X, y
+
+
+def split(words, labels):
+    """Components of an address as pairs of type and words."""
+    starts = [i for i, here in enumerate(labels) if here[0] != "I" or here[2:] != labels[i - 1][2:]]
+    ends = [*starts[1:], len(words)]
+    kinds = [labels[start].partition("-")[2] or "O" for start in starts]
+    return [(kind, words[a:b]) for kind, a, b in zip(kinds, starts, ends, strict=True)]
+
+
+def label(kind, length):
+    """Labels of a component."""
+    return ["O"] * length if kind == "O" else [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
+
+
+def learn_spelling(word, letters):
+    """Note which letters follow which."""
+    padded = " " * MEMORY + word.lower() + END
+    for i in range(MEMORY, len(padded)):
+        letters[padded[i - MEMORY : i]].append(padded[i])
+
+
+def vary(word, letters, drawn):
+    """The word with other digits, or another word in its case."""
+    if any(map(str.isdigit, word)):
+        return "".join(str(drawn.randrange(10)) if c.isdigit() else c for c in word)
+    if not (len(word) > MEMORY and word.isalpha() and drawn.random() < INVENTED):
+        return word
+    spelt = " " * MEMORY
+    while not spelt.endswith(END):
+        spelt += drawn.choice(letters[spelt[-MEMORY:]])
+    return spelt.strip().title() if word.istitle() else spelt.strip()
