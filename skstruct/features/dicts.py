@@ -261,6 +261,42 @@ class SequenceVectorizer(
             self._last_lookup = lookup
         return lookup
 
+    def restrict(self, support, indices=False):
+        """Keep only some of the attributes, in place and in their order.
+
+        Parameters
+        ----------
+        support : array-like of shape (n_attributes,) or (n_kept,)
+            Mask of the attributes to keep; their column numbers if `indices`.
+        indices : bool, default=False
+            What `support` holds.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, IndexError
+            If the mask has another length, or a column does not exist.
+
+        Examples
+        --------
+        >>> from skstruct import SequenceVectorizer
+        >>> vectorizer = SequenceVectorizer().fit([[{"word": "the"}, {"word": "cat"}]])
+        >>> vectorizer.restrict([True, False]).get_feature_names_out()
+        array(['word:cat'], dtype=object)
+        """
+        check_is_fitted(self)
+        kept = np.sort(support) if indices else np.flatnonzero(support)
+        if not indices and np.shape(support) != self.feature_names_.shape:
+            raise ValueError(
+                f"support has the shape {np.shape(support)}, but there are "
+                f"{len(self.feature_names_)} attributes."
+            )
+        self._learn(self.feature_names_[kept], self._array_lengths)
+        return self
+
     def inverse_transform(self, batch):
         """Attributes and values of each token.
 

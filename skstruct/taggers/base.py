@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from numbers import Integral
 
 import numpy as np
@@ -113,6 +114,48 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         validation = X_val, y_val, sample_weight_val
         return self._fit_watched(X, y, sample_weight, validation, None)
+
+    def prune(self):
+        """Drop the features that have no weight, in place.
+
+        A model that an L1 penalty has made sparse gets as small as its weights, in memory and in
+        files. Predictions stay the same. `partial_fit` goes on from the weights, without what the
+        learner remembered.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If the tagger was fitted on numbers: it cannot drop their columns.
+
+        Examples
+        --------
+        >>> from skstruct import CRFTagger
+        >>> X = [[{"word": "the"}, {"word": "cat"}, {"word": "the"}, {"word": "dog"}]]
+        >>> tagger = CRFTagger(l1=0.1).fit(X, [["DET", "NOUN", "DET", "NOUN"]])
+        >>> tagger.n_features_in_, tagger.prune().n_features_in_
+        (3, 1)
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "vectorizer_"):
+            raise ValueError(
+                f"Only features of dicts and attribute strings can be dropped, but this "
+                f"{type(self).__name__} was fitted on numbers."
+            )
+        # The weights may be sparse.
+        kept = np.flatnonzero(np.asarray(abs(self.coef_).sum(axis=0)))
+        with unchanged_on_error(self):
+            # In memory, those of a feature stay together.
+            self.coef_ = self.coef_.T[kept].T
+            self._forget("_state")
+            # Copies of this tagger have the same vectoriser.
+            self.vectorizer_ = copy(self.vectorizer_).restrict(kept, indices=True)
+            self.feature_names_in_ = self.vectorizer_.feature_names_
+            self.n_features_in_ = len(kept)
+        return self
 
     def _fit_watched(self, X, y, sample_weight, validation, on_prediction):
         """Learn as `fit`, and call a function with each prediction for the validation set."""
