@@ -147,6 +147,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             )
         # The weights may be sparse.
         kept = np.flatnonzero(np.asarray(abs(self.coef_).sum(axis=0)))
+        if len(kept) == self.n_features_in_:
+            return self
         with unchanged_on_error(self):
             # In memory, those of a feature stay together.
             self.coef_ = self.coef_.T[kept].T
