@@ -121,11 +121,17 @@ def size_table(found):
 
 
 def overview(found, text):
-    """Table with a column for each corpus; systems that are finished on all of them."""
+    """Table with a column for each corpus; empty where a system is not finished."""
     rows = [
-        [system, *(text(results.outcomes[system]) for results in found)]
+        [
+            system,
+            *(
+                text(results.outcomes[system]) if system in results.outcomes else ""
+                for results in found
+            ),
+        ]
         for system in SYSTEMS
-        if all(system in results.outcomes for results in found)
+        if any(system in results.outcomes for results in found)
     ]
     return table(["", *(results.corpus.title for results in found)], rows)
 
