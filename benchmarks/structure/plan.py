@@ -9,6 +9,7 @@ import numpy as np
 
 import skstruct.utils.history
 from benchmarks.common.runs import Records
+from benchmarks.common.seeds import join_seeds
 from benchmarks.search_based.tasks import score
 from benchmarks.structure.corpora import load_splits, without_edges
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
@@ -145,8 +146,8 @@ class Runs:
             return None
         f1 = self.corpus.task.measure != "accuracy"
         result = paired_permutation_test(
-            self._joined([self.splits["test"].y] * self.seeds, f1),
-            *(self._joined([self._predictions(h) for h in heads], f1) for heads in sides),
+            join_seeds([self.splits["test"].y] * self.seeds, f1),
+            *(join_seeds([self._predictions(h) for h in heads], f1) for heads in sides),
             metric="chunk_f1" if f1 else "token_accuracy",
             n_resamples=N_RESAMPLES,
             random_state=0,
@@ -164,12 +165,3 @@ class Runs:
         classes = np.unique(np.concatenate(self.splits["train"].y))
         labels = classes[np.load(self._path(head))]
         return np.split(labels, self.splits["test"].X.offsets[1:-1])
-
-    @staticmethod
-    def _joined(versions, f1):
-        """The labels of a sentence by all seeds, one after the other; "O" ends every chunk."""
-        end = ["O"] if f1 else []
-        return [
-            [label for labels in group for label in (*labels, *end)]
-            for group in zip(*versions, strict=True)
-        ]

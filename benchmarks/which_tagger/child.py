@@ -40,8 +40,12 @@ def score(folder, y_true, y_pred):
 
 def run(folder, system, parameters, seed):
     """Learn from the training set, tag the test set, and say what it took."""
+    return measure(SYSTEMS[system].learner(parameters, seed), folder, seed)
+
+
+def measure(learner, folder, seed):
+    """The same for a learner."""
     (X, y), (X_test, y_test) = read_shuffled(folder, "train", seed), read_part(folder, "test")
-    learner = SYSTEMS[system].learner(parameters, seed)
     learner.warm_up(X[:N_WARM], y[:N_WARM])
     seconds = learner.fit(X, y)
     inputs = learner.inputs(X_test)

@@ -88,16 +88,18 @@ QUICK_CORPORA = {
 }
 
 
-def prepare(corpus, folder):
+def prepare(corpus, folder, add=None):
     """Write the parts of a corpus with its features, unless they are there; describe it.
 
     A part is a pickled pair. X has a list of attribute strings for each token, or an array for each
-    sequence; y has strings. "fit" and "dev" are for choosing parameters.
+    sequence; y has strings. "fit" and "dev" are for choosing parameters. Another function than
+    `add_features` gives other inputs.
     """
+    add = add or add_features
     path = folder / "description.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        parts, n_attributes = add_features(corpus, split(corpus.read()))
+        parts, n_attributes = add(corpus, split(corpus.read()))
         for name, part in parts.items():
             (folder / f"{name}.pickle").write_bytes(pickle.dumps(part))
         path.write_text(json.dumps(describe(corpus, parts, n_attributes)), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Bi-LSTM and Bi-LSTM-CRF beside the linear taggers."""

@@ -1,0 +1,118 @@
+"""The runs: those that are finished, how one more is made, and what is compared."""
+
+import json
+import time
+from functools import cached_property
+
+import numpy as np
+
+from benchmarks.common.processes import run_child
+from benchmarks.common.report import machine
+from benchmarks.common.runs import Records
+from benchmarks.common.seeds import join_seeds
+from benchmarks.neural.child import NEURAL
+from benchmarks.neural.corpora import prepare_words
+from benchmarks.which_tagger.child import read_part, unpack_mistakes
+from benchmarks.which_tagger.corpora import prepare
+from benchmarks.which_tagger.systems import SYSTEMS
+from skstruct.metrics import paired_permutation_test
+
+SEEDS, N_RESAMPLES = 3, 1999
+LINEAR = ("CRFTagger", "CRFTagger, tuned", "SAPOTagger", "SAPOTagger, tuned")
+QUICK_LINEAR = ("SAPOTagger",)
+
+
+def comparisons(linear=LINEAR):
+    """Pairs of systems, of which the second is taken from the first."""
+    return [("Bi-LSTM-CRF", "Bi-LSTM"), *((a, b) for b in linear for a in NEURAL)]
+
+
+class NeuralRecords(Records):
+    """Records of finished runs, of tests, and descriptions of corpora."""
+
+    names = ("kind", "corpus", "system", "other", "seed")
+
+    def runs_of(self, corpus, system, n_seeds=SEEDS):
+        """Runs of a system with all its seeds; an empty list where some are missing."""
+        seeded = system in NEURAL or SYSTEMS[system].seeded
+        seeds = range(n_seeds if seeded else 1)
+        runs = [self.find(kind="run", corpus=corpus, system=system, seed=seed) for seed in seeds]
+        return [] if None in runs else runs
+
+
+class Runs:
+    """A way to make the runs on a corpus.
+
+    `chosen` has the records of `which_tagger`, with the parameters of the tuned taggers.
+    """
+
+    def __init__(self, name, task, records, chosen, cache):
+        self.name, self.task, self.records, self._chosen = name, task, records, chosen
+        self._folders = {kind: cache / kind / name for kind in ("words", "features")}
+
+    def make_all(self, linear, n_seeds):
+        """Make the runs, in which systems take turns, and then the comparisons."""
+        self.describe()
+        for seed in range(n_seeds):
+            for system in (*linear, *NEURAL):
+                if system in NEURAL or seed == 0 or SYSTEMS[system].seeded:
+                    self.make(system, seed)
+        for system, other in comparisons(linear):
+            self.compare(system, other, n_seeds)
+
+    def describe(self):
+        """Prepare the corpus, and note its sizes."""
+        prepare(self.task.corpus, self._folders["features"])
+        description = prepare_words(self.task.corpus, self._folders["words"])
+        if not self.records.find(kind="corpus", corpus=self.name):
+            self.records.add({"kind": "corpus", "corpus": self.name, **description})
+
+    def make(self, system, seed):
+        """Make a run, unless it is finished."""
+        head = {"kind": "run", "corpus": self.name, "system": system, "seed": seed}
+        if self.records.find(**head):
+            return
+        parameters = self._parameters(system)
+        folder = self._folders["words" if system in NEURAL else "features"]
+        option = ["--again"] if system in NEURAL and self.task.again else []
+        found = run_child("neural.child", folder, system, json.dumps(parameters), seed, *option)
+        self.records.add({**head, "parameters": parameters, **found, "machine": machine()})
+        shown = {key: round(found[key], 2) for key in ("score", "seconds", "epochs", "memory")}
+        print(time.strftime("%H:%M:%S"), self.name, system, seed, shown, flush=True)
+
+    def _parameters(self, system):
+        if system in NEURAL:
+            return self.task.settings
+        if not SYSTEMS[system].grid:
+            return SYSTEMS[system].parameters
+        found = self._chosen.find(kind="tuning", corpus=self.name, system=system)
+        if found is None:
+            raise SystemExit(f"First run: python -m benchmarks.which_tagger --only {self.name}")
+        return found["parameters"]
+
+    @cached_property
+    def _test_labels(self):
+        return read_part(self._folders["words"], "test")[1]
+
+    def compare(self, system, other, n_seeds):
+        """Test a difference; sentences are swapped with all their seeds."""
+        head = {"kind": "test", "corpus": self.name, "system": system, "other": other}
+        if self.records.find(**head):
+            return
+        measure = self.task.corpus.measure
+        sides = [self._predictions(name, n_seeds) for name in (system, other)]
+        test = paired_permutation_test(
+            join_seeds([self._test_labels] * n_seeds, measure == "chunk_f1"),
+            *(join_seeds(side, measure == "chunk_f1") for side in sides),
+            metric=measure,
+            n_resamples=N_RESAMPLES,
+            random_state=0,
+        )
+        found = {"difference": 100 * test.difference, "p": test.pvalue, "seeds": n_seeds}
+        self.records.add({**head, **found})
+
+    def _predictions(self, system, n_seeds):
+        """Labels by all seeds; those of a system without seeds are repeated."""
+        runs = self.records.runs_of(self.name, system, n_seeds)
+        labels = [unpack_mistakes(run["mistakes"], self._test_labels) for run in runs]
+        return [labels[i] for i in np.arange(n_seeds) % len(labels)]

@@ -1,0 +1,167 @@
+"""Tables and the figure of the corpora that have all their runs."""
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from benchmarks.common.report import table
+from benchmarks.neural.child import NEURAL
+from benchmarks.neural.plan import comparisons
+from benchmarks.which_tagger.report import TITLES, Outcome, short
+
+COLORS = {"Bi-LSTM": "#0072b2", "Bi-LSTM-CRF": "#d55e00"}
+
+
+class Results(NamedTuple):
+    """What is finished of a corpus."""
+
+    name: str
+    task: object
+    description: dict
+    outcomes: dict  # of systems
+    tests: dict  # of pairs of systems
+
+    @property
+    def title(self):
+        """Name of the corpus on the page."""
+        return self.task.corpus.title
+
+
+def results_of(records, tasks, linear, n_seeds):
+    """Results of each corpus with all runs and tests."""
+    found = []
+    for name, task in tasks.items():
+        runs = {s: records.runs_of(name, s, n_seeds) for s in (*linear, *NEURAL)}
+        tests = {
+            pair: records.find(kind="test", corpus=name, system=pair[0], other=pair[1])
+            for pair in comparisons(linear)
+        }
+        if all(runs.values()) and all(tests.values()):
+            description = records.find(kind="corpus", corpus=name)
+            outcomes = {system: Outcome(made) for system, made in runs.items()}
+            found.append(Results(name, task, description, outcomes, tests))
+    return found
+
+
+def write_report(records, tasks, report, linear, n_seeds):
+    """Write tables and figure, and the records of the corpora that have all runs."""
+    found = results_of(records, tasks, linear, n_seeds)
+    if not found:
+        raise SystemExit("No corpus is complete.")
+    report.write("sizes", size_table(found))
+    report.write("scores", score_table(found))
+    report.write("differences", difference_table(found))
+    report.write("epochs", epoch_table(found))
+    parts = [part for r in found for part in (f"### {r.title}", system_table(r))]
+    machines = {run["machine"] for r in found for o in r.outcomes.values() for run in o.runs}
+    report.write("systems", *parts, " ".join(sorted(machines)))
+    report.save_figure("epochs", draw_epochs(found))
+    names = {results.name for results in found}
+    lines = "".join(json.dumps(record) + "\n" for record in records if record["corpus"] in names)
+    (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
+
+
+def size_table(found):
+    """Sizes of the corpora, and how long networks may learn."""
+    rows = []
+    for r in found:
+        sizes = [f"{r.description[key]:,}" for key in ("sequences", "tokens", "labels")]
+        kind = "numbers of a token" if r.task.corpus.template is None else "distinct words"
+        settings = r.outcomes["Bi-LSTM"].runs[0]
+        dev = "a fifth of the training set" if r.task.again else "the corpus's own"
+        measure = TITLES[r.task.corpus.measure].partition(",")[0]
+        inputs = f"{r.description['attributes']:,} {kind}"
+        words = f"{settings['weights']:,}"
+        rows.append([r.title, *sizes, f"{r.description['test tokens']:,}", inputs])
+        rows[-1] += [words, dev, measure]
+    head = ["sequences", "tokens", "labels", "test tokens", "inputs", "weights of the Bi-LSTM"]
+    return table(["", *head, "development set", "score"], rows, left=(0, 5, 7, 8))
+
+
+def score_table(found):
+    """Scores of all systems."""
+    rows = [
+        [system, *(results.outcomes[system].score() for results in found)]
+        for system in found[0].outcomes
+    ]
+    return table(["", *(results.title for results in found)], rows)
+
+
+def difference_table(found):
+    """Differences with their p."""
+    rows = []
+    for pair in found[0].tests:
+        tests = [results.tests[pair] for results in found]
+        cells = [f"{test['difference']:+.2f} (p = {test['p']:.3f})" for test in tests]
+        rows.append([" - ".join(pair), *cells])
+    return table(["", *(results.title for results in found)], rows)
+
+
+def epoch_seconds(outcome):
+    """Median of the seconds of an epoch, over epochs and seeds."""
+    return float(np.median([s for run in outcome.runs for s in run["epoch seconds"]]))
+
+
+def epoch_table(found):
+    """Seconds of an epoch, and how many times those of SAPOTagger they are."""
+    rows = []
+    for results in found:
+        sapo = epoch_seconds(results.outcomes["SAPOTagger"])
+        row = [results.title, short(sapo)]
+        for system in NEURAL:
+            seconds = epoch_seconds(results.outcomes[system])
+            row += [short(seconds), f"{seconds / sapo:,.0f}"]
+        rows.append(row)
+    names = [name for system in NEURAL for name in (f"{system}, s", "times SAPOTagger's")]
+    return table(["", "SAPOTagger, s", *names], rows)
+
+
+def system_table(results):
+    """All measures of one corpus."""
+    rows = []
+    for system, outcome in results.outcomes.items():
+        kind = "torch" if system in NEURAL else "skops"
+        rows.append(
+            [
+                system,
+                outcome.score(),
+                short(outcome.median("seconds")),
+                f"{outcome.median('epochs'):.0f}",
+                short(epoch_seconds(outcome)),
+                f"{outcome.median('tokens per second'):,.0f}",
+                outcome.megabytes(kind),
+                f"{outcome.median('memory'):,.0f}",
+            ]
+        )
+    measure = TITLES[results.task.corpus.measure]
+    head = [measure, "train, s", "epochs", "epoch, s", "tag, tokens/s", "model, MB"]
+    return table(["", *head, "peak memory, MiB"], rows)
+
+
+def draw_epochs(found):
+    """Score on the development set by epoch: a panel for each corpus, a line for each seed."""
+    figure = Figure(figsize=(3.2 * len(found), 3.0), layout="constrained")
+    axes = figure.subplots(1, len(found), squeeze=False)[0]
+    for axis, results in zip(axes, found, strict=True):
+        for system in NEURAL:
+            for i, run in enumerate(results.outcomes[system].runs):
+                scores = run["dev scores"]
+                label = None if i else system
+                axis.plot(
+                    range(1, 1 + len(scores)), scores, color=COLORS[system], lw=1, label=label
+                )
+                axis.plot(run["epochs"], max(scores), "o", color=COLORS[system], ms=3)
+        last = [run["dev scores"][-1] for s in NEURAL for run in results.outcomes[s].runs]
+        first = [run["dev scores"][1] for s in NEURAL for run in results.outcomes[s].runs]
+        axis.set_ylim(min(first), max(last) + 0.1 * (max(last) - min(first)) + 0.1)
+        axis.set_title(results.title, fontsize="medium")
+        axis.set(xlabel="epoch", ylabel=TITLES[results.task.corpus.measure])
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        axis.tick_params(labelsize="small")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25)
+    axes[0].legend(loc="lower right", frameon=False, fontsize="small")
+    return figure
