@@ -34,6 +34,10 @@ BENCHMARKS = {
         {"sizes", "scores", "seconds", "tuned", "systems"},
         ("matplotlib", "pycrfsuite"),
     ),
+    "neural": (
+        {"sizes", "scores", "differences", "epochs", "systems"},
+        ("matplotlib", "torch"),
+    ),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "sdca_test_error": ({"errors"}, ("matplotlib",)),

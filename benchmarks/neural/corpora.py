@@ -3,16 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks.which_tagger.corpora import (
-    CORPORA as FOUND,
-)
-from benchmarks.which_tagger.corpora import (
-    QUICK_CORPORA as QUICK_FOUND,
-)
-from benchmarks.which_tagger.corpora import (
-    add_features,
-    prepare,
-)
+from benchmarks.which_tagger import corpora
 
 
 class Task(NamedTuple):
@@ -26,22 +17,22 @@ class Task(NamedTuple):
 LONG = {"epochs": 15, "patience": 3}
 # In the order of the time that they take.
 TASKS = {
-    "addresses": Task(FOUND["addresses"], again=True),
-    "hapt": Task(FOUND["hapt"], again=False),
-    "ocr": Task(FOUND["ocr"], again=True),
-    "conll2002-ned": Task(FOUND["conll2002-ned"], again=False, settings=LONG),
-    "wordseg-as": Task(FOUND["wordseg-as"], again=True, settings=LONG),
+    "addresses": Task(corpora.CORPORA["addresses"], again=True),
+    "hapt": Task(corpora.CORPORA["hapt"], again=False),
+    "ocr": Task(corpora.CORPORA["ocr"], again=True),
+    "conll2002-ned": Task(corpora.CORPORA["conll2002-ned"], again=False, settings=LONG),
+    "wordseg-as": Task(corpora.CORPORA["wordseg-as"], again=True, settings=LONG),
 }
 QUICK_TASKS = {
     name: Task(corpus, again=True, settings={"epochs": 2, "hidden": 20})
-    for name, corpus in QUICK_FOUND.items()
+    for name, corpus in corpora.QUICK_CORPORA.items()
 }
 
 
 def add_words(corpus, parts):
     """Parts with words, or numbers where there are none; and how many there are."""
     if corpus.template is None:
-        return add_features(corpus, parts)
+        return corpora.add_features(corpus, parts)
     found = {
         name: (
             [[token[0] for token in tokens] for tokens in X],
@@ -52,4 +43,4 @@ def add_words(corpus, parts):
     return found, len({word for words in found["train"][0] for word in words})
 
 
-prepare_words = partial(prepare, add=add_words)
+prepare_words = partial(corpora.prepare, add=add_words)

@@ -43,7 +43,8 @@ class NeuralRecords(Records):
 class Runs:
     """A way to make the runs on a corpus.
 
-    `chosen` has the records of `which_tagger`, with the parameters of the tuned taggers.
+    `chosen` has the records of `which_tagger`, with the parameters of the tuned taggers. These are
+    left out where it has none.
     """
 
     def __init__(self, name, task, records, chosen, cache):
@@ -53,6 +54,7 @@ class Runs:
     def make_all(self, linear, n_seeds):
         """Make the runs, in which systems take turns, and then the comparisons."""
         self.describe()
+        linear = [system for system in linear if self._parameters(system) is not None]
         for seed in range(n_seeds):
             for system in (*linear, *NEURAL):
                 if system in NEURAL or seed == 0 or SYSTEMS[system].seeded:
@@ -81,14 +83,13 @@ class Runs:
         print(time.strftime("%H:%M:%S"), self.name, system, seed, shown, flush=True)
 
     def _parameters(self, system):
+        """Parameters of a system; None if none were chosen."""
         if system in NEURAL:
             return self.task.settings
         if not SYSTEMS[system].grid:
             return SYSTEMS[system].parameters
         found = self._chosen.find(kind="tuning", corpus=self.name, system=system)
-        if found is None:
-            raise SystemExit(f"First run: python -m benchmarks.which_tagger --only {self.name}")
-        return found["parameters"]
+        return found and found["parameters"]
 
     @cached_property
     def _test_labels(self):

@@ -11,8 +11,12 @@ from benchmarks.common.report import table
 from benchmarks.neural.child import NEURAL
 from benchmarks.neural.plan import comparisons
 from benchmarks.which_tagger.report import TITLES, Outcome, short
+from benchmarks.which_tagger.systems import TUNED
 
 COLORS = {"Bi-LSTM": "#0072b2", "Bi-LSTM-CRF": "#d55e00"}
+N_COLUMNS = 3
+# Epochs at the start whose scores may be below the lower edge of the figure.
+HIDDEN = 2
 
 
 class Results(NamedTuple):
@@ -31,13 +35,14 @@ class Results(NamedTuple):
 
 
 def results_of(records, tasks, linear, n_seeds):
-    """Results of each corpus with all runs and tests."""
+    """Results of each corpus with all runs and tests; tuned taggers may be missing."""
     found = []
     for name, task in tasks.items():
         runs = {s: records.runs_of(name, s, n_seeds) for s in (*linear, *NEURAL)}
+        runs = {s: made for s, made in runs.items() if made or s not in TUNED}
         tests = {
             pair: records.find(kind="test", corpus=name, system=pair[0], other=pair[1])
-            for pair in comparisons(linear)
+            for pair in comparisons([s for s in linear if s in runs])
         }
         if all(runs.values()) and all(tests.values()):
             description = records.find(kind="corpus", corpus=name)
@@ -52,8 +57,8 @@ def write_report(records, tasks, report, linear, n_seeds):
     if not found:
         raise SystemExit("No corpus is complete.")
     report.write("sizes", size_table(found))
-    report.write("scores", score_table(found))
-    report.write("differences", difference_table(found))
+    report.write("scores", score_table(found, (*linear, *NEURAL)))
+    report.write("differences", difference_table(found, comparisons(linear)))
     report.write("epochs", epoch_table(found))
     parts = [part for r in found for part in (f"### {r.title}", system_table(r))]
     machines = {run["machine"] for r in found for o in r.outcomes.values() for run in o.runs}
@@ -70,32 +75,33 @@ def size_table(found):
     for r in found:
         sizes = [f"{r.description[key]:,}" for key in ("sequences", "tokens", "labels")]
         kind = "numbers of a token" if r.task.corpus.template is None else "distinct words"
-        settings = r.outcomes["Bi-LSTM"].runs[0]
         dev = "a fifth of the training set" if r.task.again else "the corpus's own"
         measure = TITLES[r.task.corpus.measure].partition(",")[0]
         inputs = f"{r.description['attributes']:,} {kind}"
-        words = f"{settings['weights']:,}"
-        rows.append([r.title, *sizes, f"{r.description['test tokens']:,}", inputs])
-        rows[-1] += [words, dev, measure]
+        weights = f"{r.outcomes['Bi-LSTM'].runs[0]['weights']:,}"
+        tests = f"{r.description['test tokens']:,}"
+        rows.append([r.title, *sizes, tests, inputs, weights, dev, measure])
     head = ["sequences", "tokens", "labels", "test tokens", "inputs", "weights of the Bi-LSTM"]
     return table(["", *head, "development set", "score"], rows, left=(0, 5, 7, 8))
 
 
-def score_table(found):
+def score_table(found, systems):
     """Scores of all systems."""
     rows = [
-        [system, *(results.outcomes[system].score() for results in found)]
-        for system in found[0].outcomes
+        [system, *(r.outcomes[system].score() if system in r.outcomes else "" for r in found)]
+        for system in systems
     ]
-    return table(["", *(results.title for results in found)], rows)
+    return table(["", *(r.title for r in found)], rows)
 
 
-def difference_table(found):
+def difference_table(found, pairs):
     """Differences with their p."""
     rows = []
-    for pair in found[0].tests:
-        tests = [results.tests[pair] for results in found]
-        cells = [f"{test['difference']:+.2f} (p = {test['p']:.3f})" for test in tests]
+    for pair in pairs:
+        tests = [results.tests.get(pair) for results in found]
+        cells = [
+            f"{test['difference']:+.2f} (p = {test['p']:.3f})" if test else "" for test in tests
+        ]
         rows.append([" - ".join(pair), *cells])
     return table(["", *(results.title for results in found)], rows)
 
@@ -143,25 +149,35 @@ def system_table(results):
 
 def draw_epochs(found):
     """Score on the development set by epoch: a panel for each corpus, a line for each seed."""
-    figure = Figure(figsize=(3.2 * len(found), 3.0), layout="constrained")
-    axes = figure.subplots(1, len(found), squeeze=False)[0]
-    for axis, results in zip(axes, found, strict=True):
-        for system in NEURAL:
-            for i, run in enumerate(results.outcomes[system].runs):
-                scores = run["dev scores"]
-                label = None if i else system
-                axis.plot(
-                    range(1, 1 + len(scores)), scores, color=COLORS[system], lw=1, label=label
-                )
-                axis.plot(run["epochs"], max(scores), "o", color=COLORS[system], ms=3)
-        last = [run["dev scores"][-1] for s in NEURAL for run in results.outcomes[s].runs]
-        first = [run["dev scores"][1] for s in NEURAL for run in results.outcomes[s].runs]
-        axis.set_ylim(min(first), max(last) + 0.1 * (max(last) - min(first)) + 0.1)
-        axis.set_title(results.title, fontsize="medium")
-        axis.set(xlabel="epoch", ylabel=TITLES[results.task.corpus.measure])
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-        axis.tick_params(labelsize="small")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25)
+    n_columns = min(N_COLUMNS, len(found))
+    n_rows = -(-len(found) // n_columns)
+    figure = Figure(figsize=(3.4 * n_columns, 2.9 * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axis in axes[len(found) :]:
+        axis.set_axis_off()
+    for axis, results in zip(axes, found, strict=False):
+        draw_corpus(axis, results)
     axes[0].legend(loc="lower right", frameon=False, fontsize="small")
     return figure
+
+
+def draw_corpus(axis, results):
+    """Draw the curves of a corpus; a point marks the epoch that was chosen."""
+    runs = [(system, run) for system in NEURAL for run in results.outcomes[system].runs]
+    named = set()
+    for system, run in runs:
+        scores, style = run["dev scores"], {"color": COLORS[system]}
+        label = None if system in named else system
+        axis.plot(range(1, 1 + len(scores)), scores, lw=1, label=label, **style)
+        axis.plot(run["epochs"], max(scores), "o", ms=3, **style)
+        named.add(system)
+    low = min(run["dev scores"][min(HIDDEN, len(run["dev scores"]) - 1)] for _, run in runs)
+    high = max(max(run["dev scores"]) for _, run in runs)
+    margin = 0.05 * (high - low) + 0.1
+    axis.set_ylim(low - margin, high + margin)
+    axis.set_title(results.title, fontsize="medium")
+    axis.set(xlabel="epoch", ylabel=TITLES[results.task.corpus.measure])
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    axis.tick_params(labelsize="small")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
