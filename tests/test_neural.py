@@ -264,6 +264,18 @@ def test_learner_keeps_the_best_epoch(kind):
     assert 4 * learner.n_weights() / 1e6 < learner.megabytes()["torch"] < 1
 
 
+def test_learner_takes_rows_of_numbers():
+    train, dev = next_words(200, 0), next_words(60, 1)
+    codes = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, 1.0]}
+    parts = [
+        ([np.array([codes[word] for word in words]) for words in X], y) for X, y in (train, dev)
+    ]
+    settings = {"hidden": 20, "epochs": 12, "learning_rate": 0.01}
+    learner = NeuralLearner("Bi-LSTM-CRF", settings, 0, *parts, accuracy, again=False)
+    learner.fit(*parts[0])
+    assert accuracy(dev[1], learner.tag(parts[1][0])) == max(learner.history) > 95
+
+
 def test_learner_starts_again_on_all_of_the_training_set():
     train, dev = next_words(60, 0), next_words(20, 1)
     part = train[0][:40], train[1][:40]
