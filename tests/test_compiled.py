@@ -355,17 +355,24 @@ method = CPUCodeLibrary._get_module_for_linking
 CPUCodeLibrary.__getattr__ = lambda self, name: method.__get__(self)
 del CPUCodeLibrary._get_module_for_linking
 """
+MOVE = """
+import numba
+from numba.core import runtime
+
+del runtime._nrt_python
+"""
 
 
-def test_a_numba_that_has_changed_inside_keeps_its_own_cache(folder):
+@pytest.mark.parametrize("change", [RENAME, MOVE])
+def test_a_numba_that_has_changed_inside_keeps_its_own_cache(folder, change):
     code = """
 import numpy
 import small
 print(small.sum_of_squares(numpy.arange(4.0)))
 print(sum(small.sum_of_squares.stats.cache_hits.values()))
 """
-    assert run(RENAME + code, folder)[0] == ["14.0", "0"]
-    assert run(RENAME + code, folder)[0] == ["14.0", "1"]
+    assert run(change + code, folder)[0] == ["14.0", "0"]
+    assert run(change + code, folder)[0] == ["14.0", "1"]
     assert list(folder.glob("*/*.nbi"))
     assert not list(folder.glob("*/*.kernel"))
 

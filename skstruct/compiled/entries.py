@@ -13,15 +13,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
+from numba.core import runtime
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import CompileResult
-from numba.core.runtime import _nrt_python as runtime
 from numba.core.serialize import dumps
 
 from skstruct.compiled.symbols import undefined_symbols
 
 __all__ = ["DamagedEntry", "Entry", "load_entry", "make_entry", "read_entry", "supported"]
 
+# Where numba's runtime has what it wrote in C; None in a release that has changed inside.
+_RUNTIME = getattr(runtime, "_nrt_python", None)
 _MAGIC = b"skstruct kernel\n"
 _DIGEST = hashlib.sha256().digest_size
 _HEAD = len(_MAGIC) + _DIGEST + 8
@@ -60,7 +62,7 @@ def supported():
             (CompileResult, "_reduce"),
             (CompileResult, "_rebuild"),
             (CPUCodeLibrary, "_get_module_for_linking"),
-            (runtime, "c_helpers"),
+            (_RUNTIME, "c_helpers"),
         )
     )
 
@@ -117,5 +119,5 @@ def _defined(symbols, target):
 
 
 def _define_runtime():
-    for name, address in runtime.c_helpers.items():
+    for name, address in _RUNTIME.c_helpers.items():
         llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
