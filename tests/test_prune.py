@@ -147,6 +147,6 @@ def test_restrict_like_dict_vectorizer():
     assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
     with pytest.raises(ValueError, match="there are 4 attributes"):
         ours.restrict([True, False])
-    assert copy(ours).restrict([3, 0], indices=True).get_feature_names_out().tolist() == names
+    assert copy(ours).restrict([3, 0, 3], indices=True).get_feature_names_out().tolist() == names
     with pytest.raises(IndexError):
         ours.restrict([4], indices=True)

@@ -23,34 +23,30 @@ def make_up_addresses(size, seed):
     drawn = random.Random(seed)
     addresses = [split(*pair) for pair in zip(*load_addresses(return_X_y=True), strict=True)]
     pools, letters = defaultdict(list), defaultdict(list)
-    for kind, words in (component for address in addresses for component in address):
-        pools[kind].append(words)
-        for word in filter(str.isalpha, words):
+    for kind, tokens in (component for address in addresses for component in address):
+        pools[kind].append(tokens)
+        for word in (word for word, _ in tokens if word.isalpha()):
             learn_spelling(word, letters)
     X, y = [], []
     for _ in range(size):
         words, labels = [], []
         for kind, before in drawn.choice(addresses):
             # What is between components stays: separators.
-            component = before if kind == "O" else drawn.choice(pools[kind])
-            words += [vary(word, letters, drawn) for word in component]
-            labels += label(kind, len(component))
+            for word, label in before if kind == "O" else drawn.choice(pools[kind]):
+                words.append(vary(word, letters, drawn))
+                labels.append(label)
         X.append([(word, shape(word)) for word in words])
         y.append(labels)
     return X, y
 
 
 def split(words, labels):
-    """Components of an address as pairs of type and words."""
+    """Components of an address as pairs of type and labelled words."""
     starts = [i for i, here in enumerate(labels) if here[0] != "I" or here[2:] != labels[i - 1][2:]]
     ends = [*starts[1:], len(words)]
     kinds = [labels[start].partition("-")[2] or "O" for start in starts]
-    return [(kind, words[a:b]) for kind, a, b in zip(kinds, starts, ends, strict=True)]
-
-
-def label(kind, length):
-    """Labels of a component."""
-    return ["O"] * length if kind == "O" else [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
+    tokens = list(zip(words, labels, strict=True))
+    return [(kind, tokens[a:b]) for kind, a, b in zip(kinds, starts, ends, strict=True)]
 
 
 def learn_spelling(word, letters):

@@ -288,12 +288,12 @@ class SequenceVectorizer(
         array(['word:cat'], dtype=object)
         """
         check_is_fitted(self)
-        kept = np.sort(support) if indices else np.flatnonzero(support)
         if not indices and np.shape(support) != self.feature_names_.shape:
             raise ValueError(
                 f"support has the shape {np.shape(support)}, but there are "
                 f"{len(self.feature_names_)} attributes."
             )
+        kept = np.unique(support) if indices else np.flatnonzero(support)
         self._learn(self.feature_names_[kept], self._array_lengths)
         return self
 
