@@ -86,11 +86,19 @@ def add_transition(difference, t, i, j, weight):
 
 
 @jit
+def zero_transitions(chain, length):
+    """Zero matrix of transitions; one for each token where tokens have their own transitions."""
+    if len(chain) == N_PLAIN:
+        return np.zeros(chain.transition.shape)
+    return np.zeros((length, *chain.transition.shape))
+
+
+@jit
 def transition_buffer(chain, length):
     """Array for the transition scores of a sequence: the weights if all tokens share them."""
     if len(chain) == N_PLAIN:
         return chain.transition
-    return np.zeros((length, *chain.transition.shape))
+    return zero_transitions(chain, length)
 
 
 @jit
@@ -101,15 +109,7 @@ def copy_transitions(chain, length):
     """
     if len(chain) == N_PLAIN:
         return chain.transition.copy()
-    return np.zeros((length, *chain.transition.shape))
-
-
-@jit
-def zero_transitions(chain, length):
-    """Zero matrix of transitions; one for each token where tokens have their own transitions."""
-    if len(chain) == N_PLAIN:
-        return np.zeros(chain.transition.shape)
-    return np.zeros((length, *chain.transition.shape))
+    return zero_transitions(chain, length)
 
 
 @lean_jit
