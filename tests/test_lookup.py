@@ -167,7 +167,7 @@ def number(sequences, counter=None):
     """Names and values of the features of sequences, as a counter finds them."""
     counter = FeatureCounter() if counter is None else counter
     found = [counter.look_up(tokens, 1e9) for tokens in sequences]
-    names, zero = counter.names()
+    names, zero = counter.take_names()
     features = []
     for codes, positions, values in found:
         numbers = np.where(zero[codes], 0.0, 1.0)
@@ -196,7 +196,7 @@ def test_many_features_of_objects_that_are_gone():
         counter.look_up([{f"key {i % 7}": f"value {i % n_values}", "n": i + 0.5}], 1e9)[0].tolist()
         for i in range(3 * n_values)
     ]
-    names = counter.names()[0]
+    names = counter.take_names()[0]
     assert len(names) == len(set(names))
     assert [names[a] for a, _ in numbers] == [
         f"key {i % 7}:value {i % n_values}" for i in range(3 * n_values)
@@ -235,7 +235,7 @@ def test_what_is_not_read_in_place(token):
     counter = FeatureCounter()
     assert counter.look_up([{"a": "b"}, token], 1e9) is None
     codes, *_ = counter.look_up([{"a": "b", "c": 2**53 + 1}], 1e18)
-    names, _ = counter.names()
+    names, _ = counter.take_names()
     assert [names[code] for code in codes] == ["a:b", "c"]
 
 

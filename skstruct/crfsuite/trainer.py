@@ -76,6 +76,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks):
         # Where scores are equal, CRFsuite takes the label that occurs first. So the estimator
         # learns from the numbers of the labels in this order.
         named, other = dict(zip(labels, range(len(labels)), strict=True)), len(labels)
+        y = [[named[label] for label in sequence] for sequence in y]
     label_of = {name: label for label, name in named.items()}
     validation, held_out, watch = (None, None, None), None, None
     if X_dev is not None:
@@ -87,8 +88,6 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks):
 
         def watch(predicted):
             held_out.add([label_of[name] for name in estimator.classes_.tolist()], predicted)
-
-    y = [[named[label] for label in sequence] for sequence in y]
 
     def finish(fitted):
         if isinstance(fitted, OnlineCRF):

@@ -15,11 +15,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.lookup import FeatureCounter, FeatureLookup
-from skstruct.features.stream import NO_COLUMN, Stream, canonical
+from skstruct.features.stream import NO_COLUMN, Stream, canonical, renumber
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.sparse import pieces
 
 __all__ = ["SequenceVectorizer"]
 
@@ -173,7 +174,10 @@ class SequenceVectorizer(
         if matrix.shape[0] == 0 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
 
-        occurs = np.bincount(matrix.indices, minlength=len(first_seen)) >= min_freq
+        frequency = np.zeros(len(first_seen), np.int64)
+        for part in pieces(matrix.indices):
+            np.add.at(frequency, part, 1)
+        occurs = frequency >= min_freq
         found = list(first_seen)
         del first_seen
         order = sorted(np.flatnonzero(occurs).tolist(), key=found.__getitem__)
@@ -186,9 +190,8 @@ class SequenceVectorizer(
         new_column = np.full(len(found), NO_COLUMN, matrix.indices.dtype)
         new_column[order] = np.arange(len(order))
         del found
-        # In place: mode "clip" does not buffer the output.
-        columns = np.take(new_column, matrix.indices, out=matrix.indices, mode="clip")
-        matrix = canonical(matrix.data, columns, matrix.indptr, len(order), stream.dtype)
+        renumber(matrix.indices, new_column)
+        matrix = canonical(matrix.data, matrix.indices, matrix.indptr, len(order), stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def _learn(self, names, array_lengths):

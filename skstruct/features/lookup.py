@@ -29,9 +29,12 @@ class FeatureCounter:
     """Numbers of features, in the order of their first occurrence."""
 
     def __init__(self):
+        self._failures = 0 if can_read_dicts() else _MOST_FAILURES + 1
+        self._clear()
+
+    def _clear(self):
         self._names = defaultdict(count().__next__)
         self._pairs = _Pairs()
-        self._failures = 0 if can_read_dicts() else _MOST_FAILURES + 1
 
     def codes(self, names):
         """Numbers of names, one by one."""
@@ -68,8 +71,11 @@ class FeatureCounter:
             self._failures += 1
         return found
 
-    def names(self):
-        """Names of the attributes in the order of their numbers, and whether the value is zero."""
+    def take_names(self):
+        """Names of the attributes in the order of their numbers, and whether the value is zero.
+
+        The counter is empty afterwards: its tables are larger than the names.
+        """
         n = len(self._names) + len(self._pairs)
         names, zero = [""] * n, np.zeros(n, bool)
         for number, key, value in self._pairs:
@@ -77,6 +83,7 @@ class FeatureCounter:
             zero[number] = value is False
         for name, number in self._names.items():
             names[number] = name
+        self._clear()
         return names, zero
 
 

@@ -12,9 +12,9 @@ from skstruct.features.arrays import ArrayValues
 from skstruct.features.attributes import iterate_level, read_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.options import check_float_dtype
-from skstruct.utils.sparse import are_ones, merge_rows, read_only, shared_ones
+from skstruct.utils.sparse import are_ones, merge_rows, pieces, read_only, shared_ones
 
-__all__ = ["NO_COLUMN", "PackedBatch", "Stream", "canonical"]
+__all__ = ["NO_COLUMN", "PackedBatch", "Stream", "canonical", "renumber"]
 
 # Column of attributes without a column, whose entries are dropped.
 NO_COLUMN = -1
@@ -85,20 +85,18 @@ class Stream:
             )
 
     def resolve(self, counter, find):
-        """Put columns in place of the numbers of a `FeatureCounter`.
+        """Put columns in place of the numbers of a `FeatureCounter`, which is empty afterwards.
 
         `find` maps names to an iterator over their columns.
         """
-        names, zero = counter.names()
+        names, zero = counter.take_names()
         columns = np.fromiter(find(names), np.int32, len(names))
         numbers = np.frombuffer(self.columns, np.int32)
         if zero.any():
             positions = np.flatnonzero(zero[numbers])
             self.positions += positions.data
             self.values += np.zeros(len(positions)).data
-        if len(names):
-            # In place: mode "clip" does not buffer the output.
-            np.take(columns, numbers, out=numbers, mode="clip")
+        renumber(numbers, columns)
         self._find = find
 
     def to_matrix(self, count_columns):
@@ -150,6 +148,13 @@ def _ends(lengths):
     ends = np.zeros(len(lengths) + 1, np.int64)
     ends[1:] = lengths
     return ends.cumsum(out=ends)
+
+
+def renumber(numbers, new):
+    """Put ``new[number]`` in place of each number of an array of int32."""
+    for part in pieces(numbers):
+        # In place: mode "clip" does not buffer the output.
+        np.take(new, part, out=part, mode="clip")
 
 
 def canonical(data, columns, indptr, n_columns, dtype):

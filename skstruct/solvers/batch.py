@@ -85,7 +85,7 @@ def minimize(objective, settings, start, watcher, run=None):
     Parameters
     ----------
     objective : Objective
-        The smooth part.
+        The smooth part, which loses its likelihood.
     settings : Settings
         Parameters of the estimator.
     start : Chain or None
@@ -109,6 +109,8 @@ def minimize(objective, settings, start, watcher, run=None):
         f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
         "Use a larger min_freq, all_possible_states=False, or an online tagger.",
     )
+    # What was needed to read the training set.
+    return_memory()
     history = History()
     iterates = _iterates(objective, settings.l1, start, run)
     for iteration, point in enumerate(iterates):
@@ -130,9 +132,9 @@ def minimize(objective, settings, start, watcher, run=None):
     if not (converged or stopped):
         limits = settings.max_iter, "iterations"
         complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
-    # What L-BFGS keeps goes before the weights of all features and labels come.
+    # What L-BFGS keeps, and the tokens, go before the weights of all features and labels come.
     iterates.close()
-    theta, point = point.x, None
+    theta, point, objective.likelihood = point.x, None, None
     return_memory()
     chain = watcher.best or objective.unpack(theta)
     return Solution(

@@ -8,7 +8,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.input.training_set import take_rows
-from skstruct.utils.sparse import read_only
+from skstruct.utils.sparse import pieces, read_only
 
 __all__ = [
     "Observed",
@@ -277,12 +277,12 @@ def sum_of_squares(features):
 
 def transition_frequency(training_set, n_labels):
     """Count how often each label follows each other, weighted; shape (n_labels, n_labels)."""
-    labels, offsets = training_set.labels.astype(np.int64), training_set.offsets
-    follows = np.ones(len(labels), bool)
-    follows[offsets[:-1][offsets[:-1] < len(labels)]] = False
-    follows &= labels >= 0
-    follows[1:] &= labels[:-1] >= 0
-    later = np.flatnonzero(follows)
-    weight = np.repeat(training_set.sample_weight, np.diff(offsets))[later]
-    pair = labels[later - 1] * n_labels + labels[later]
-    return np.bincount(pair, weight, n_labels**2).reshape(n_labels, n_labels)
+    labels, offsets = training_set.labels, training_set.offsets
+    frequency = np.zeros((n_labels, n_labels))
+    for part in pieces(range(1, len(labels))):
+        later = np.arange(part.start, part.stop)
+        sequence = np.searchsorted(offsets, later, side="right") - 1
+        counted = (later > offsets[sequence]) & (labels[later - 1] >= 0) & (labels[later] >= 0)
+        later, weight = later[counted], training_set.sample_weight[sequence[counted]]
+        np.add.at(frequency, (labels[later - 1], labels[later]), weight)
+    return frequency

@@ -46,7 +46,7 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         ``value_and_gradient(x, out)`` returns the objective at `x` and writes its gradient into
         `out`.
     x : ndarray of shape (n_parameters,)
-        Starting point.
+        Starting point, which is overwritten.
     memory : int, default=10
         Number of past steps from which the curvature is estimated.
     curvature : callable, default=None
@@ -68,7 +68,7 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
     scale, metric = 1.0, np.ones(n, np.float32)
     direction = np.empty(n)
     gradient = np.empty(n)
-    current = Iterate(x.copy(), value_and_gradient(x, gradient), gradient)
+    current = Iterate(x, value_and_gradient(x, gradient), gradient)
     spare = Iterate(np.empty(n), np.inf, np.empty(n))
     yield current
     for step in count(1):

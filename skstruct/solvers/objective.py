@@ -252,8 +252,13 @@ class CRFObjective(Objective):
         # Weight of each token.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
         rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
-        observed = observe(rows, self.labels, weight, n_features, n_labels)
-        states = lay_out(observed, n_labels, min_freq, all_possible_states)
+        # Not kept: as many labels as there are features of tokens.
+        states = lay_out(
+            observe(rows, self.labels, weight, n_features, n_labels),
+            n_labels,
+            min_freq,
+            all_possible_states,
+        )
         features, transitions = point_to_rows(rows, states), None
         if isinstance(training_set.rows, kernels.TransitionRows):
             # Fail now rather than at the end; memory that is not written to is not used.

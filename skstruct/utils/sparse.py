@@ -13,6 +13,7 @@ __all__ = [
     "hstack",
     "merge_rows",
     "pack_matrix",
+    "pieces",
     "read_only",
     "shared_ones",
     "unpack_matrix",
@@ -114,6 +115,12 @@ def merge_rows(blocks, dtype, n_columns):
             indices[places] = columns[a:b] + shift
             free += counts
     return data, indices, indptr
+
+
+def pieces(sequence, size=1 << 16):
+    """Yield the parts of an array or range, so that what numpy copies of one stays small."""
+    for start in range(0, len(sequence), size):
+        yield sequence[start : start + size]
 
 
 def canonical(X, name="X"):
