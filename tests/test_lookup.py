@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from skstruct import CRFTagger, SequenceVectorizer, crfsuite
+from skstruct import CRFTagger, SequenceVectorizer, crfsuite, kernels
+from skstruct.features import stream
 from skstruct.features.lookup import FeatureCounter, FeatureLookup
 
 
@@ -262,3 +263,87 @@ def test_dicts_that_grow_before_they_are_read(monkeypatch):
     counter._pairs._entries = counter._pairs._entries[:0]
     assert counter.look_up([token], 1e9) is None
     assert len(counter.look_up([token], 1e9)[0]) == 10_001
+
+
+@pytest.mark.parametrize("n", [kernels.BLOCK + i for i in (-1, 0, 1)] + [3 * kernels.BLOCK + 5])
+def test_borders_of_blocks(n):
+    """Within a dict, between dicts, and with a pair that is new twice in a block."""
+    one = {f"key {i}": f"value {i % 10}" if i % 3 else i / 2 for i in range(n)}
+    few = [{f"k{i % 2}": f"v{i // 4}", "bias": True} for i in range(n)]
+    for tokens in ([one], [one, dict(one)], few, [{}, *few, {}, one], [{"a": "b"}] * n):
+        expected = [
+            (f"{k}:{v}", 1.0) if type(v) is str else (k, float(v))
+            for token in tokens
+            for k, v in token.items()
+        ]
+        for sequences in ([tokens], [tokens, tokens]):
+            assert number(sequences) == expected * len(sequences)
+
+
+@pytest.mark.parametrize("position", [0, kernels.BLOCK - 1, kernels.BLOCK, 2 * kernels.BLOCK])
+def test_another_type_behind_the_border_of_a_block(position):
+    token = {f"key {i}": f"value {i}" for i in range(2 * kernels.BLOCK + 1)}
+    for value in (None, np.nan, Name("b")):
+        changed = {**token, f"key {position}": value}
+        counter = FeatureCounter()
+        assert counter.look_up([changed], 1e9) is None
+        assert number([[token]], counter) == [(f"{k}:{v}", 1.0) for k, v in token.items()]
+
+
+@given(sequences, st.integers(1, 5))
+def test_sequences_are_read_several_at_once(X, n_tokens):
+    def fit(X):
+        vectorizer = SequenceVectorizer()
+        return vectorizer, vectorizer.fit_transform(X)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skstruct.features.stream._TOKENS_AT_ONCE", n_tokens)
+        found = outcome(lambda: fit(X))
+        assert found == outcome(lambda: fit(iter(X)))
+        assert found == outcome(lambda: fit(list(map(tuple, X))))
+        assert found == outcome(lambda: fit([s if i % 3 else tuple(s) for i, s in enumerate(X)]))
+    assert found == by_names(lambda: fit(X))
+
+
+def test_a_list_that_is_filled_again():
+    def generate():
+        tokens = []
+        yield tokens
+        for i in range(5):
+            tokens[:] = [{"i": str(i)}] * i
+            yield tokens
+
+    vectorizer = SequenceVectorizer()
+    batch = vectorizer.fit_transform(generate())
+    names = vectorizer.get_feature_names_out()[batch.X.indices].tolist()
+    assert names == [f"i:{i}" for i in range(5) for _ in range(i)]
+    assert_array_equal(np.diff(batch.offsets), [0, *range(5)])
+
+
+def test_a_few_sequences_of_other_types_cost_the_rest_nothing(monkeypatch):
+    """Only they are read by names, and the message for a token names its sequence."""
+    X = [[{"a": str(i)}] for i in range(100)]
+    X[30], X[70] = [{"a": ["x", "y"]}], [{"b": ["z"]}]
+    read = []
+    read_tokens = stream.read_tokens
+    monkeypatch.setattr(
+        stream, "read_tokens", lambda *args: read.append(args) or read_tokens(*args)
+    )
+    SequenceVectorizer().fit(X)
+    assert [(tokens, i) for tokens, _, i, _ in read] == [(X[30], 30), (X[70], 70)]
+    X[80] = [{"a": "b"}, {"a": None}]
+    with pytest.raises(ValueError, match="Sequence 80, token 1"):
+        SequenceVectorizer().fit(X)
+
+
+@given(sequences, st.integers(2, 3))
+def test_rare_features_are_counted_by_token(X, min_freq):
+    """Repeated attributes of a token, as in ``["a", "a"]``, count once."""
+    try:
+        frequent = SequenceVectorizer(min_freq=min_freq).fit_transform(X)
+    except ValueError:
+        return
+    batch = SequenceVectorizer().fit_transform(X)
+    kept = np.bincount(batch.X.indices, minlength=batch.n_features) >= min_freq
+    assert_array_equal(frequent.feature_names, batch.feature_names[kept])
+    assert_array_equal(frequent.X.toarray(), batch.X.toarray()[:, kept])

@@ -170,12 +170,16 @@ class SequenceVectorizer(
         first_seen = defaultdict(count().__next__)
         stream.resolve(counter, partial(map, first_seen.__getitem__))
         del counter
-        matrix = stream.to_matrix(partial(len, first_seen))
-        if matrix.shape[0] == 0 and not is_part:
+        data, columns, indptr = stream.to_rows()
+        if len(indptr) == 1 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
-
+        if min_freq > 1:
+            # A token that repeats an attribute counts once.
+            matrix = canonical(data, columns, indptr, len(first_seen), stream.dtype)
+            data, columns, indptr = matrix.data, matrix.indices, matrix.indptr
+            del matrix
         frequency = np.zeros(len(first_seen), np.int64)
-        for part in pieces(matrix.indices):
+        for part in pieces(columns):
             np.add.at(frequency, part, 1)
         occurs = frequency >= min_freq
         found = list(first_seen)
@@ -187,11 +191,11 @@ class SequenceVectorizer(
                 "pass tokens with attributes."
             )
         self._learn([found[i] for i in order], stream.arrays.lengths)
-        new_column = np.full(len(found), NO_COLUMN, matrix.indices.dtype)
+        new_column = np.full(len(found), NO_COLUMN, columns.dtype)
         new_column[order] = np.arange(len(order))
         del found
-        renumber(matrix.indices, new_column)
-        matrix = canonical(matrix.data, matrix.indices, matrix.indptr, len(order), stream.dtype)
+        renumber(columns, new_column)
+        matrix = canonical(data, columns, indptr, len(order), stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def _learn(self, names, array_lengths):

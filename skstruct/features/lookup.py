@@ -20,8 +20,8 @@ __all__ = ["FeatureCounter", "FeatureLookup"]
 
 _TEXTS_AND_NUMBERS = {str, bool, int, float}
 _NUMBERS = {int, float}
-# Sequences with features of other types, after which the rest is not tried.
-_MOST_FAILURES = 10
+# Failures, of several sequences at once and of one alone, after which the rest is not tried.
+_MOST_FAILURES = 20
 _NOTHING = np.empty(0, np.int64), np.empty(0)
 
 
@@ -96,14 +96,15 @@ class _Pairs:
     """Pairs of a key and a value, numbered by compiled code (see `number_pairs`)."""
 
     def __init__(self, capacity=1 << 8):
-        self._state = np.zeros(kernels.N_COUNTS, np.int64)
+        self._block = np.empty((kernels.BLOCK, kernels.N_COLUMNS_OF_FEATURES), np.int64)
         self._remembered = np.zeros((kernels.N_REMEMBERED, 4), np.int64)
         self._entries = np.empty((0, kernels.N_COLUMNS), np.int64)
         # The objects that entries have addresses of.
         self._keys, self._values = [], []
-        self._objects = np.array(
-            list(map(id, (dict, str, float, int, True, False, self._keys, self._values)))
-        )
+        objects = dict, str, float, int, True, False, self._keys, self._values
+        self._state = np.zeros(kernels.LENGTH_OF_STATE, np.int64)
+        self._state[: len(objects)] = list(map(id, objects))
+        self._state[kernels.WHERE] = self._state[len(objects) :].ctypes.data
         self._grow(capacity)
 
     def __len__(self):
@@ -115,31 +116,20 @@ class _Pairs:
 
     def number(self, tokens, first, limit):
         """Numbers of the features of tokens, from `first` for new ones; None for other types."""
-        try:
-            n = sum(map(len, tokens))
-        except TypeError:
+        n = kernels.count_features(id(tokens), len(tokens), self._state)
+        if n < 0:
             return None
         if len(self) + n > len(self._entries):
             self._grow(max(len(self) + n, 2 * len(self._entries)))
         self._state[kernels.NEXT] = first
-        codes, positions, values = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n)
-        found = kernels.number_pairs(
-            id(tokens),
-            len(tokens),
-            self._objects,
-            self._remembered,
-            self._slots,
-            self._entries,
-            self._state,
-            limit,
-            codes,
-            positions,
-            values,
+        table = kernels.PairTable(
+            self._state, self._block, self._remembered, self._slots, self._entries
         )
-        if found < 0:
+        found = kernels.FoundNumbers(np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n))
+        if kernels.number_pairs(id(tokens), len(tokens), table, limit, found) < 0:
             return None
         n_others = self._state[kernels.OTHER_VALUES]
-        return codes, positions[:n_others], values[:n_others]
+        return found.codes, found.positions[:n_others], found.values[:n_others]
 
     def _grow(self, capacity):
         entries = np.empty((capacity, kernels.N_COLUMNS), np.int64)
@@ -147,7 +137,7 @@ class _Pairs:
         n_more = capacity - len(self._keys)
         self._keys.extend([None] * n_more)
         self._values.extend([None] * n_more)
-        self._slots = np.full(1 << (2 * capacity - 1).bit_length(), -1)
+        self._slots = np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32)
         self._entries = entries
         kernels.fill_slots_of_pairs(entries, len(self), self._slots)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,7 @@ __all__ = ["NO_COLUMN", "PackedBatch", "Stream", "canonical", "renumber"]
 
 # Column of attributes without a column, whose entries are dropped.
 NO_COLUMN = -1
+_TOKENS_AT_ONCE = 500
 
 
 class PackedBatch:
@@ -50,24 +52,33 @@ class Stream:
 
     def read(self, X, lookup):
         """Read all sequences of `X`, with the numbers of a `FeatureCounter` or `FeatureLookup`."""
-        for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
-            tokens = list(iterate_level(sequence, f"Sequence {i}", "tokens"))
-            found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
-            if found is None:
-                names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
-                found = np.fromiter(lookup.codes(names), np.int32, len(names)), *rest
-            columns, positions, values = found
-            if len(values):
-                start = len(self.columns) // 4
-                self.positions += (np.array(positions, np.int64) + start).data
-                self.values += np.array(values, np.float64).data
-            self.columns += columns.data
-            self.token_lengths.extend(lengths)
-            self.sequence_lengths.append(len(tokens))
+        for chunk in _chunks(X):
+            self._read_chunk(chunk, lookup)
         if not self.sequence_lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
         self._check_arrays()
         return self
+
+    def _read_chunk(self, chunk, lookup):
+        """Read sequences at once, or one at a time where the look-up is refused."""
+        tokens = chunk[0] if len(chunk) == 1 else list(chain.from_iterable(chunk))
+        found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
+        if found is None and len(chunk) > 1:
+            for sequence in chunk:
+                self._read_chunk([sequence], lookup)
+            return
+        if found is None:
+            i = len(self.sequence_lengths)
+            names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
+            found = np.fromiter(lookup.codes(names), np.int32, len(names)), *rest
+        columns, positions, values = found
+        if len(values):
+            start = len(self.columns) // 4
+            self.positions += (np.array(positions, np.int64) + start).data
+            self.values += np.array(values, np.float64).data
+        self.columns += columns.data
+        self.token_lengths.extend(lengths)
+        self.sequence_lengths.extend(map(len, chunk))
 
     def _add_array(self, t, name, vector):
         self.arrays.add(len(self.token_lengths) + t, name, vector)
@@ -104,6 +115,11 @@ class Stream:
 
         `count_columns` is called after the columns of arrays have been looked up.
         """
+        data, columns, indptr = self.to_rows()
+        return canonical(data, columns, indptr, count_columns(), self.dtype)
+
+    def to_rows(self):
+        """Data, columns and `indptr` of all tokens, unsorted; of dtype int8 if every value is 1."""
         columns = np.frombuffer(self.columns, np.int32)
         n = len(columns)
         data = self._values_of_all(n) if self.values else np.ones(n, np.int8)
@@ -114,7 +130,7 @@ class Stream:
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         # It may keep all names in memory.
         self._find = None
-        return canonical(data, columns, indptr, count_columns(), self.dtype)
+        return data, columns, indptr
 
     def to_packed(self):
         """Rows of all tokens in the order of `to_matrix`; None if one repeats an attribute."""
@@ -141,6 +157,29 @@ class Stream:
         else:
             matrix.data = matrix.data.astype(self.dtype, copy=False)
         return SequenceBatch(matrix, _ends(self.sequence_lengths), feature_names=feature_names)
+
+
+def _chunks(X):
+    """Yield lists of sequences, with about so many tokens that a call for them takes little time.
+
+    What `X` makes on the way comes one at a time: it may be the same list again with other tokens.
+    """
+    stays = isinstance(X, (list, tuple, np.ndarray))
+    chunk, n_tokens = [], 0
+    for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
+        is_list = stays and type(sequence) is list
+        if chunk and not is_list:
+            yield chunk
+            chunk, n_tokens = [], 0
+        # Copies: other threads may change the lists.
+        tokens = list(sequence if is_list else iterate_level(sequence, f"Sequence {i}", "tokens"))
+        chunk.append(tokens)
+        n_tokens += len(tokens)
+        if n_tokens >= _TOKENS_AT_ONCE or not is_list:
+            yield chunk
+            chunk, n_tokens = [], 0
+    if chunk:
+        yield chunk
 
 
 def _ends(lengths):

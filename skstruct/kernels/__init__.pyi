@@ -14,14 +14,20 @@ from .chain.scores import (
 from .chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
 from .chain.sparse_forward_backward import SparseFactors, sparse_factors
 from .chain.transitions import transition_tables
+from .dicts.objects import WHERE
 from .dicts.pairs import (
+    BLOCK,
     ENTRIES,
+    LENGTH_OF_STATE,
     N_COLUMNS,
-    N_COUNTS,
+    N_COLUMNS_OF_FEATURES,
     N_REMEMBERED,
     NEXT,
     NUMBER,
     OTHER_VALUES,
+    FoundNumbers,
+    PairTable,
+    count_features,
     fill_slots_of_pairs,
     number_pairs,
 )
@@ -108,10 +114,12 @@ from .vector.columns import sort_rows
 from .vector.sums import dot
 
 __all__ = [
+    "BLOCK",
     "ENTRIES",
     "HAMMING",
     "HINGE",
     "LABEL_TYPE",
+    "LENGTH_OF_STATE",
     "LOSSES",
     "MAX_PASSES",
     "MOST_LABELS",
@@ -120,7 +128,7 @@ __all__ = [
     "NOT_FOUND_YET",
     "NUMBER",
     "N_COLUMNS",
-    "N_COUNTS",
+    "N_COLUMNS_OF_FEATURES",
     "N_PROGRESS",
     "N_REMEMBERED",
     "N_SAG_PROGRESS",
@@ -136,6 +144,7 @@ __all__ = [
     "SMALLEST_SCALE",
     "TOTAL",
     "TRANSITION_TYPE",
+    "WHERE",
     "AStarSearch",
     "Adaptive",
     "AverageGradient",
@@ -149,6 +158,7 @@ __all__ = [
     "EpochResult",
     "Exponentiated",
     "Features",
+    "FoundNumbers",
     "Groups",
     "Histories",
     "IntoLabels",
@@ -158,6 +168,7 @@ __all__ = [
     "Mean",
     "Memory",
     "OnlineState",
+    "PairTable",
     "Pattern",
     "Pieces",
     "PrefixSearch",
@@ -185,6 +196,7 @@ __all__ = [
     "conjugate_to",
     "copy_rows",
     "count_columns",
+    "count_features",
     "count_votes",
     "crf_epoch",
     "cut",

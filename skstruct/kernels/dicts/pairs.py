@@ -1,194 +1,272 @@
 """Numbers of the features of dicts, which are read where they are.
 
-Compiled code finds the functions of Python's stable ABI in its process. Those that are called here
-run no Python code and raise nothing, given the types that are checked before. The kernel keeps the
-GIL, so that nobody changes the objects meanwhile. Objects are passed as their addresses, `id`.
+The kernels keep the GIL, so that nobody changes the objects meanwhile.
 
 A pair is a key and a text, True or False. A number belongs to the pair of its key and True.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import types
 
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels._jit import lean_jit
+from skstruct.kernels.dicts.objects import (
+    DICT,
+    FALSE,
+    KEYS,
+    NEXT_KEY,
+    NEXT_VALUE,
+    NUMERIC,
+    OTHER,
+    PLACE,
+    STR,
+    TEXT,
+    TRUE,
+    VALUES,
+    WHERE,
+    advance,
+    compare_texts,
+    hash_of,
+    inlined_jit,
+    inner_jit,
+    item_of_list,
+    keep,
+    kind_of,
+    prefetch_text,
+    read_value,
+    set_item_of_list,
+    size_of_dict,
+)
+from skstruct.kernels.vector.prefetch import prefetch
 
-# Positions of the addresses of objects in the argument ``objects``.
-DICT, STR, FLOAT, INT, TRUE, FALSE, KEYS, VALUES = range(8)
-# Kinds of values.
-TEXT, BOOL, NUMERIC, OTHER = range(4)
-# Columns of an entry: hashes and addresses of its key and value, and its number.
-KEY_HASH, VALUE_HASH, KEY, VALUE, NUMBER = range(5)
-N_COLUMNS = 5
-# Counts in the argument ``state``: entries, the next number, values other than 1 of this call.
-ENTRIES, NEXT, OTHER_VALUES = range(3)
-N_COUNTS = 3
+# Columns of an entry: hash and addresses of a pair, and its number.
+HASH, KEY, VALUE, NUMBER = range(4)
+N_COLUMNS = 4
+# Columns of a feature on its way, after those of its pair: the value as it came, hash of the key,
+# whether the value is text, the feature, and its position in the dict.
+CAME, KEY_HASH, IS_TEXT, FEATURE, POSITION = range(3, 8)
+N_COLUMNS_OF_FEATURES = 8
+# Columns of what is remembered: the key, its hash, the value, and the number.
+LAST_KEY, LAST_HASH, LAST_VALUE, LAST_NUMBER = range(4)
+# Counts in ``state``: entries, the next number, values other than 1 of this call.
+ENTRIES, NEXT, OTHER_VALUES = range(WHERE + 1, WHERE + 4)
+LENGTH_OF_STATE = WHERE + 4
 # Tokens mostly have the same keys in the same order, often with the same values. So many positions
 # of a dict are told apart.
 N_REMEMBERED = 64
+# Objects are scattered over the memory, and each leads to the next one. Where many features take
+# a step before one of them takes the next step, the memory has been fetched by then.
+BLOCK = 64
+TOKENS_AHEAD = 8
 # In place of the hash of True or False; no text has it.
 NO_HASH = -1
 
-_address, _none = types.intp, types.void
+
+class PairTable(NamedTuple):
+    """Pairs that have come so far.
+
+    Parameters
+    ----------
+    state : ndarray of shape (LENGTH_OF_STATE,)
+        The lists that it has the addresses of keep the keys and values of the entries alive.
+    block : ndarray of shape (BLOCK, N_COLUMNS_OF_FEATURES)
+        Room for features that are looked up together.
+    remembered : ndarray of shape (N_REMEMBERED, 4)
+        The key and the value that came last at each position, if an entry has the same objects:
+        address and hash of the key, address of the value, number. Zero for none.
+    slots : ndarray of int32
+        Numbers of entries, or -1; at least half of them. A power of two.
+    entries : ndarray of shape (capacity, N_COLUMNS)
+    """
+
+    state: np.ndarray
+    block: np.ndarray
+    remembered: np.ndarray
+    slots: np.ndarray
+    entries: np.ndarray
 
 
-def _python(name, result, *arguments):
-    return types.ExternalFunction(name, result(*arguments))
+class FoundNumbers(NamedTuple):
+    """Room for the number of each feature, and positions and values of numbers other than 1."""
 
-
-next_item = _python("PyDict_Next", types.int32, _address, _address, _address, _address)
-item_of_list = _python("PyList_GetItem", _address, _address, _address)
-set_item_of_list = _python("PyList_SetItem", types.int32, _address, _address, _address)
-type_of = _python("PyObject_Type", _address, _address)
-hash_of = _python("PyObject_Hash", _address, _address)
-compare_texts = _python("PyUnicode_Compare", types.int32, _address, _address)
-as_double = _python("PyFloat_AsDouble", types.float64, _address)
-as_integer = _python("PyLong_AsLongLongAndOverflow", types.int64, _address, _address)
-keep = _python("Py_IncRef", _none, _address)
-release = _python("Py_DecRef", _none, _address)
+    codes: np.ndarray
+    positions: np.ndarray
+    values: np.ndarray
 
 
 @lean_jit(nogil=False)
-def kind_of(value):
-    """Address of the type of an object."""
-    kind = type_of(value)
-    release(kind)
-    return kind
+def count_features(tokens, n_tokens, state):
+    """Count the features in a list of tokens; -1 if one is not a dict."""
+    n = 0
+    for t in range(n_tokens):
+        prefetch(item_of_list(tokens, min(t + TOKENS_AHEAD, n_tokens - 1)), 0)
+        token = item_of_list(tokens, t)
+        if kind_of(token) != state[DICT]:
+            return -1
+        n += size_of_dict(token)
+        # Fetches the table of the dict while the next tokens are counted.
+        state[PLACE] = 0
+        advance(token, state)
+    return n
 
 
-@jit(nogil=False)
-def number_pairs(
-    tokens, n_tokens, objects, remembered, slots, entries, state, limit, codes, positions, values
-):
-    """Write the numbers of the features of a sequence; new pairs get the next numbers.
+@lean_jit(nogil=False)
+def number_pairs(tokens, n_tokens, table, limit, found):
+    """Write the numbers of the features of tokens; new pairs get the next numbers.
 
     Parameters
     ----------
     tokens : int
         Address of a list of at least `n_tokens` items.
-    objects : ndarray of shape (8,)
-        Addresses of types, of True and False, and of two lists, which keep the keys and values of
-        the entries alive.
-    remembered : ndarray of shape (N_REMEMBERED, 4)
-        The key and the value that came last at each position, if an entry has the same objects:
-        address and hash of the key, address of the value, number. Zero for none.
-    slots : ndarray
-        Numbers of entries, or -1; at least half of them. A power of two.
-    entries : ndarray of shape (capacity, N_COLUMNS)
-        Room for all pairs, also those that turn out to be new.
-    state : ndarray of shape (N_COUNTS,)
+    table : PairTable
+        With room for all pairs, also those that turn out to be new.
     limit : float
         Largest absolute value allowed.
-    codes : ndarray
-        Receives the number of each feature. Another thread may add features to a dict before the
-        kernel reads it; more than there is room for are refused.
-    positions, values : ndarray
-        Receive the positions of numbers other than 1, and these numbers.
+    found : FoundNumbers
+        Another thread may add features to a dict before the kernel reads it; more than there is
+        room for are refused.
 
     Returns
     -------
     n : int
         Number of features; -1 if one is not of the types above or too large, or there are too many.
     """
-    place = np.zeros(4, np.int64)
-    where = place.ctypes.data
-    n = 0
+    state, block = table.state, table.block
+    n = n_waiting = 0
     state[OTHER_VALUES] = 0
     for t in range(n_tokens):
         token = item_of_list(tokens, t)
-        if kind_of(token) != objects[DICT]:
+        if kind_of(token) != state[DICT]:
             return -1
-        place[0] = n_keys = 0
-        while next_item(token, where, where + 8, where + 16):
-            if n == codes.shape[0]:
+        state[PLACE] = position = 0
+        while advance(token, state):
+            if n == found.codes.shape[0]:
                 return -1
-            key, value = place[1], place[2]
-            last = remembered[n_keys % N_REMEMBERED]
-            n_keys += 1
-            if last[0] != key or last[2] != value:
-                if last[0] != key and kind_of(key) != objects[STR]:
-                    return -1
-                kind, number = read_value(value, objects, place, where)
-                if kind == OTHER or not abs(number) <= limit:
-                    return -1
-                key_hash = last[1] if last[0] == key else hash_of(key)
-                found = objects[TRUE] if kind == NUMERIC else value
-                e = find_entry(objects, slots, entries, state, key, key_hash, found, kind == TEXT)
-                entry = entries[e]
-                if kind == NUMERIC and number != 1.0:
-                    positions[state[OTHER_VALUES]] = n
-                    values[state[OTHER_VALUES]] = number
-                    state[OTHER_VALUES] += 1
-                if entry[KEY] == key:
-                    last[0], last[1], last[3] = key, key_hash, entry[NUMBER]
-                    last[2] = value if entry[VALUE] == value else 0
-                codes[n] = entry[NUMBER]
+            key, value = state[NEXT_KEY], state[NEXT_VALUE]
+            last = table.remembered[position % N_REMEMBERED]
+            if last[LAST_KEY] == key and last[LAST_VALUE] == value:
+                found.codes[n] = last[LAST_NUMBER]
             else:
-                codes[n] = last[3]
+                if n_waiting == BLOCK:
+                    if not number_block(n_waiting, table, limit, found):
+                        return -1
+                    n_waiting = 0
+                if last[LAST_KEY] != key:
+                    prefetch(key, 0)
+                prefetch_text(value)
+                feature = block[n_waiting]
+                feature[KEY], feature[CAME] = key, value
+                feature[FEATURE], feature[POSITION] = n, position % N_REMEMBERED
+                n_waiting += 1
+            position += 1
             n += 1
-    return n
+    return n if number_block(n_waiting, table, limit, found) else -1
 
 
-@lean_jit(nogil=False)
-def read_value(value, objects, place, where):
-    """Kind of a value, and the number that it is; 1 for text."""
-    if value == objects[TRUE]:
-        return BOOL, 1.0
-    if value == objects[FALSE]:
-        return BOOL, 0.0
-    kind = kind_of(value)
-    if kind == objects[STR]:
-        return TEXT, 1.0
-    if kind == objects[FLOAT]:
-        return NUMERIC, as_double(value)
-    if kind == objects[INT]:
-        place[3] = 0
-        number = float(as_integer(value, where + 24))
-        return (NUMERIC if place[3] == 0 else OTHER), number
-    return OTHER, 0.0
+@inner_jit
+def number_block(n_waiting, table, limit, found):
+    """Write the numbers of features; return False if a key or value is of another type."""
+    block = table.block
+    for i in range(n_waiting):
+        if not read_feature(block[i], table, limit, found):
+            return False
+        prefetch(table.slots, first_slot(block[i, HASH], table.slots))
+    for i in range(n_waiting):
+        e = table.slots[first_slot(block[i, HASH], table.slots)]
+        if e >= 0:
+            prefetch(table.entries, e * N_COLUMNS)
+            prefetch(table.entries, e * N_COLUMNS + N_COLUMNS - 1)
+    for i in range(n_waiting):
+        e = table.slots[first_slot(block[i, HASH], table.slots)]
+        if e >= 0:
+            if table.entries[e, KEY] != block[i, KEY]:
+                prefetch_text(table.entries[e, KEY])
+            if table.entries[e, VALUE] != block[i, VALUE]:
+                prefetch_text(table.entries[e, VALUE])
+    for i in range(n_waiting):
+        feature = block[i]
+        entry = table.entries[find_entry(feature, table.slots, table.entries, table.state)]
+        found.codes[feature[FEATURE]] = entry[NUMBER]
+        if entry[KEY] == feature[KEY]:
+            last = table.remembered[feature[POSITION]]
+            last[LAST_KEY], last[LAST_HASH] = feature[KEY], feature[KEY_HASH]
+            last[LAST_VALUE] = feature[CAME] if entry[VALUE] == feature[CAME] else 0
+            last[LAST_NUMBER] = entry[NUMBER]
+    return True
 
 
-@lean_jit(nogil=False)
-def find_entry(objects, slots, entries, state, key, key_hash, value, is_text):
+@inlined_jit
+def read_feature(feature, table, limit, found):
+    """Find out the pair of a feature, and its hash; return False for other types."""
+    state = table.state
+    key, value = feature[KEY], feature[CAME]
+    last = table.remembered[feature[POSITION]]
+    if last[LAST_KEY] != key and kind_of(key) != state[STR]:
+        return False
+    kind, number = read_value(value, state)
+    if kind == OTHER or not abs(number) <= limit:
+        return False
+    if kind == NUMERIC and number != 1.0:
+        found.positions[state[OTHER_VALUES]] = feature[FEATURE]
+        found.values[state[OTHER_VALUES]] = number
+        state[OTHER_VALUES] += 1
+    feature[VALUE] = state[TRUE] if kind == NUMERIC else value
+    feature[IS_TEXT] = kind == TEXT
+    feature[KEY_HASH] = last[LAST_HASH] if last[LAST_KEY] == key else hash_of(key)
+    value_hash = np.uint64(hash_of(value) if kind == TEXT else NO_HASH)
+    h = np.uint64(feature[KEY_HASH]) * np.uint64(0x9E3779B97F4A7C15) ^ value_hash
+    feature[HASH] = h ^ h >> np.uint64(32)
+    return True
+
+
+@inlined_jit
+def find_entry(feature, slots, entries, state):
     """Return the position of the entry of a pair, a new one if there is none."""
-    value_hash = hash_of(value) if is_text else NO_HASH
-    slot = first_slot(key_hash, value_hash, slots.shape[0])
+    slot = first_slot(feature[HASH], slots)
     while slots[slot] >= 0:
-        entry = entries[slots[slot]]
-        if (
-            entry[KEY_HASH] == key_hash
-            and entry[VALUE_HASH] == value_hash
-            and (entry[VALUE] == value or (is_text and compare_texts(entry[VALUE], value) == 0))
-            and (entry[KEY] == key or compare_texts(entry[KEY], key) == 0)
-        ):
-            return slots[slot]
+        if is_pair(entries[slots[slot]], feature, state):
+            return np.int64(slots[slot])
         slot = (slot + 1) & (slots.shape[0] - 1)
-    e = slots[slot] = state[ENTRIES]
+    e = state[ENTRIES]
+    slots[slot] = e
     entry = entries[e]
-    entry[KEY_HASH], entry[VALUE_HASH] = key_hash, value_hash
-    entry[KEY], entry[VALUE], entry[NUMBER] = key, value, state[NEXT]
+    entry[HASH], entry[KEY], entry[VALUE] = feature[HASH], feature[KEY], feature[VALUE]
+    entry[NUMBER] = state[NEXT]
     # The lists have room: the new items take the place of None.
-    keep(key)
-    set_item_of_list(objects[KEYS], e, key)
-    keep(value)
-    set_item_of_list(objects[VALUES], e, value)
+    keep(entry[KEY])
+    set_item_of_list(state[KEYS], e, entry[KEY])
+    keep(entry[VALUE])
+    set_item_of_list(state[VALUES], e, entry[VALUE])
     state[ENTRIES] += 1
     state[NEXT] += 1
     return e
 
 
-@lean_jit
-def first_slot(key_hash, value_hash, n_slots):
+@inlined_jit
+def is_pair(entry, feature, state):
+    """Return True if an entry is that of the pair of a feature."""
+    if entry[HASH] != feature[HASH]:
+        return False
+    if entry[VALUE] != feature[VALUE]:
+        # What is not text cannot be compared.
+        if not feature[IS_TEXT] or entry[VALUE] == state[TRUE] or entry[VALUE] == state[FALSE]:
+            return False
+        if compare_texts(entry[VALUE], feature[VALUE]) != 0:
+            return False
+    return entry[KEY] == feature[KEY] or compare_texts(entry[KEY], feature[KEY]) == 0
+
+
+@inner_jit
+def first_slot(pair_hash, slots):
     """Slot at which the search for a pair begins."""
-    mixed = np.uint64(key_hash) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(value_hash)
-    mixed ^= mixed >> np.uint64(32)
-    return np.int64(mixed & np.uint64(n_slots - 1))
+    return pair_hash & (slots.shape[0] - 1)
 
 
 @lean_jit
 def fill_slots_of_pairs(entries, n_entries, slots):
     """Enter all entries into empty slots."""
     for e in range(n_entries):
-        slot = first_slot(entries[e, KEY_HASH], entries[e, VALUE_HASH], slots.shape[0])
+        slot = first_slot(entries[e, HASH], slots)
         while slots[slot] >= 0:
             slot = (slot + 1) & (slots.shape[0] - 1)
         slots[slot] = e
