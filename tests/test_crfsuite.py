@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
+import joblib
 import numpy as np
 import pytest
 import scipy.stats
@@ -21,7 +22,9 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import RandomizedSearchCV, cross_val_predict, cross_val_score
 
 from skstruct import CRFTagger, SequenceBatch, crfsuite
+from skstruct.crfsuite.algorithms import stopping_rule
 from skstruct.datasets import load_addresses, read_conll
+from skstruct.utils import parallel
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 sklearn_crfsuite = pytest.importorskip("sklearn_crfsuite")
@@ -191,6 +194,63 @@ def test_log_is_the_same(data):
         assert a[name] == pytest.approx(b[name], abs=1e-4)
     assert [entry["num"] for entry in ours.iterations] == list(range(1, len(ours.iterations) + 1))
     assert ours.training_seconds > 0
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"period": 3, "delta": 1e-3},
+        {"period": 25, "delta": 1e-2},
+        {"period": 0, "epsilon": 0.01},
+        {"epsilon": 1e-3, "delta": 1e-6, "c1": 0.1},
+    ],
+)
+def test_stops_where_crfsuite_stops(data, params):
+    """By the numbers that CRFsuite prints of its iterations; before them are those at zero."""
+    X, y = data
+    log = THEIRS.CRF(c2=0.5, **params).fit(X[:100], y[:100]).training_log_
+    n_labels = len({label for labels in y[:100] for label in labels})
+    history = {
+        "objective": [sum(map(len, y[:100])) * np.log(n_labels)],
+        "gradient_norm": [np.inf],
+        "weight_norm": [0.0],
+    }
+    is_over = stopping_rule(params)
+    for iteration in log.iterations:
+        assert not is_over(history)
+        history["objective"].append(iteration["loss"])
+        history["gradient_norm"].append(iteration["error_norm"])
+        history["weight_norm"].append(iteration["feature_norm"])
+    assert is_over(history)
+
+
+@pytest.mark.parametrize("params", [{}, {"delta": 1e-3}, {"c1": 0.1}])
+def test_comes_as_near_to_the_minimum(data, params):
+    X, y = data
+    losses = [
+        kind.CRF(**params).fit(X, y).training_log_.last_iteration["loss"] for kind in (OURS, THEIRS)
+    ]
+    assert losses[0] <= losses[1] * (1 + params.get("delta", 1e-5))
+
+
+def test_threads(data, monkeypatch):
+    """Two, which one processor may run, unless joblib is told another number."""
+    pools = []
+    pool = parallel._thread_pool
+    monkeypatch.setattr(parallel, "_thread_pool", lambda n: pools.append(n) or pool(n))
+    crf = crfsuite.CRF(max_iterations=3).fit(*data)
+    assert pools == [2]
+    assert crf.estimator_.n_jobs is None
+    monkeypatch.setattr(parallel, "cpu_count", lambda: 1)
+    again = crfsuite.CRF(max_iterations=3).fit(*data)
+    assert again.state_features_ == crf.state_features_
+    pools.clear()
+    with joblib.parallel_config(n_jobs=1):
+        crfsuite.CRF(max_iterations=3).fit(*data)
+    with joblib.parallel_config(n_jobs=3):
+        crfsuite.CRF(max_iterations=3).fit(*data)
+    assert pools == [3]
 
 
 @pytest.mark.parametrize(

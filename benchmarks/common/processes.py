@@ -10,16 +10,17 @@ from time import perf_counter
 
 
 class Clock:
-    """Seconds of the named parts of a run."""
+    """Seconds of the named parts of a run, and the peak of memory by the end of each."""
 
     def __init__(self):
-        self.seconds = {}
+        self.seconds, self.memory = {}, {}
         self._since = perf_counter()
 
     def lap(self, part):
         """End a part; the next one begins."""
         now = perf_counter()
         self.seconds[part] = now - self._since
+        self.memory[part] = peak_memory()
         self._since = now
 
 

@@ -50,15 +50,17 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
     num_memories : object, default=None
         No effect.
     epsilon : float, default=None
-        For "ap", "pa" and "arow": stop when the mean loss of a sequence is less; None means 0. No
-        effect on "lbfgs".
-    period : object, default=None
-        No effect.
+        "lbfgs": stop when the norm of the gradient is at most this times that of the weights, or
+        times 1 if that is less; None means 1e-5. "ap", "pa" and "arow": stop when the mean loss of
+        a sequence is less; None means 0.
+    period : int, default=None
+        Number of iterations over which `delta` is measured; None means 10, 0 never. No effect on
+        "l2sgd".
     delta : float, default=None
-        Stop when the objective is provably within three times this share of its minimum, which is
-        about where CRFsuite's own criterion stops, or when ten iterations gained less: with `c1`
-        less than this share, which is CRFsuite's own criterion, else less than three hundredths of
-        it. None means 1e-5 for "lbfgs" and 1e-6 for "l2sgd".
+        "lbfgs": stop when `period` iterations improved the objective by less than this share, or
+        when it is provably within three times this share of its minimum; None means 1e-5.
+        "l2sgd": stop when five epochs have not improved the loss by three times this share; None
+        means 1e-6.
     linesearch, max_linesearch : object, default=None
         No effect.
     calibration_eta, calibration_rate, calibration_samples : object, default=None

@@ -14,6 +14,7 @@ from skstruct.crfsuite.algorithms import (
     make_estimator,
     parameters_of,
     read_value,
+    stopping_rule,
 )
 from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.log import HeldOut, TrainingLog
@@ -59,7 +60,9 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         if params.get("max_iterations") is not None:
             # An explicit limit says that stopping before convergence is intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
-        held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks)
+        held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, stopping_rule(params))
+    # Labelling takes threads where joblib is told to.
+    estimator.set_params(n_jobs=None)
     if hasattr(estimator, "transition_coef_"):
         raise ValueError(
             "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
@@ -69,7 +72,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     return estimator, labels, log
 
 
-def _fit(estimator, X, y, X_dev, y_dev, labels, tasks):
+def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     """Fit; if there are held-out sequences, score them at every iteration."""
     named, other = dict(zip(labels, labels, strict=True)), "\0"
     if isinstance(estimator, OnlineCRF):
@@ -96,7 +99,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks):
 
     if tasks is not None:
         estimator.set_callbacks(EpochRelay(tasks, finish))
-    estimator._fit_watched(X, y, None, validation, watch)
+    estimator._fit_watched(X, y, None, validation, watch, is_over)
     if tasks is not None:
         estimator.set_callbacks()
     finish(estimator)

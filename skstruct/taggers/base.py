@@ -159,8 +159,11 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             self.n_features_in_ = len(kept)
         return self
 
-    def _fit_watched(self, X, y, sample_weight, validation, on_prediction):
-        """Learn as `fit`, and call a function with each prediction for the validation set."""
+    def _fit_watched(self, X, y, sample_weight, validation, on_prediction, is_over=None):
+        """Learn as `fit`, and call a function with each prediction for the validation set.
+
+        Learning also stops when ``is_over(history)`` returns True.
+        """
 
         def learn(progress):
             solve, settings = self._solver()
@@ -174,7 +177,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 self._model(),
                 settings,
                 self._chain() if warm else None,
-                self._watcher(validation, on_prediction, progress),
+                self._watcher(validation, on_prediction, progress, is_over),
             )
 
         return self._fit_by(learn, X, y, sample_weight=sample_weight)
@@ -204,7 +207,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         size = self.n_features_in_, len(self.classes_), n_transition_features
         return Model(*size, read_constraint(self.constraint, self.classes_))
 
-    def _watcher(self, validation, on_prediction, progress):
+    def _watcher(self, validation, on_prediction, progress, is_over=None):
         """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
         validation_set = None
         if any(part is not None for part in validation):
@@ -214,7 +217,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             validation_set = read_validation_set(self._read_X, self.classes_, *validation)
 
         def on_epoch(history, chain):
-            return progress.tell(history, lambda: weights_of(chain()))
+            stop = progress.tell(history, lambda: weights_of(chain()))
+            return stop or (is_over is not None and is_over(history))
 
         return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch)
 

@@ -309,10 +309,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
             require(self.solver, "transition_features", "X with transition features (transition_X)")
         return model
 
-    def _watcher(self, validation, on_prediction, progress):
+    def _watcher(self, validation, *others):
         if any(part is not None for part in validation):
             require(self.solver, "validation_set", "X_val and y_val")
-        return super()._watcher(validation, on_prediction, progress)
+        return super()._watcher(validation, *others)
 
     def _keep(self, solution):
         self._forget(*_OF_SOLVERS)
