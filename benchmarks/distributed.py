@@ -108,7 +108,7 @@ def report_evaluations(corpus, partitions, report):
     train, test = load(corpus)
     rows, traffic = [], []
     for n in (THREADS, *partitions):
-        with evaluations() as (seconds, objectives):
+        with evaluations() as (seconds, evaluated):
             if n == THREADS:
                 tagger = CRFTagger(n_jobs=2, **TAGGER).fit(*train)
             else:
@@ -118,7 +118,7 @@ def report_evaluations(corpus, partitions, report):
         rows.append([name, len(seconds), f"{objective:.3f}", f"{f1:.2f}"])
         print(*rows[-1], flush=True)
         if n != THREADS:
-            positions, size = objectives[0].likelihood.positions, objectives[0].size
+            positions, size = evaluated[0]
             sent = sum(map(len, positions))
             share = 100 * sent / (len(positions) * size)
             traffic.append([name, f"{share:.1f}", f"{8e-6 * sent:.1f}"])
@@ -182,19 +182,20 @@ def write_partitions(X, y, n, folder):
 
 @contextmanager
 def evaluations():
-    """Seconds of each evaluation in this context, and a list of the objectives."""
-    seconds, objectives, evaluate = [], [], Objective.value_and_gradient
+    """Seconds of each evaluation in this context; positions of the shards, and size, of each."""
+    seconds, evaluated, evaluate = [], [], Objective.value_and_gradient
 
     def timed(objective, *arguments):
         start = perf_counter()
         value = evaluate(objective, *arguments)
         seconds.append(perf_counter() - start)
-        objectives.append(objective)
+        # The objective loses its likelihood at the end of a fit.
+        evaluated.append((getattr(objective.likelihood, "positions", None), objective.size))
         return value
 
     Objective.value_and_gradient = timed
     try:
-        yield seconds, objectives
+        yield seconds, evaluated
     finally:
         Objective.value_and_gradient = evaluate
 
