@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import weakref
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,15 @@ from skstruct import (
     SequenceVectorizer,
 )
 from skstruct.crfsuite import CRF
+from skstruct.features.lookup import FeatureCounter
+from skstruct.input.training_set import TrainingSet
 from skstruct.solvers import batch as batch_solver
-from skstruct.solvers import proximal
+from skstruct.solvers import layout, proximal
+from skstruct.solvers.likelihood.sums import Likelihood
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils import memory
 from skstruct.utils.memory import as_size, require_memory, return_memory, usable_memory
+from skstruct.utils.sparse import pieces
 
 TAGGERS = {
     "perceptron": PerceptronTagger(),
@@ -134,6 +139,57 @@ def test_lbfgs_lets_go_before_all_weights_are_made(monkeypatch, params):
     X, y = data(30, 3)
     CRFTagger(**params).fit(X, y)
     assert events == ["directions end", "weights begin"]
+
+
+def test_lbfgs_lets_go_of_the_tokens_before_all_weights_are_made(monkeypatch):
+    tokens, alive, unpack = [], [], CRFObjective.unpack
+
+    def watched_init(likelihood, features, *arguments):
+        tokens.append(weakref.ref(features.places))
+        init(likelihood, features, *arguments)
+
+    def watched_unpack(objective, theta):
+        gc.collect()
+        alive.append(tokens[0]() is not None)
+        return unpack(objective, theta)
+
+    init = Likelihood.__init__
+    monkeypatch.setattr(Likelihood, "__init__", watched_init)
+    monkeypatch.setattr(CRFObjective, "unpack", watched_unpack)
+    CRFTagger().fit(*data(30, 3))
+    assert alive == [False]
+
+
+def test_a_counter_is_empty_when_its_names_are_taken():
+    counter = FeatureCounter()
+    counter.look_up([{"word": "the", "n": 2.0}], 1e9)
+    assert list(counter.codes(["title"])) == [2]
+    assert counter.take_names()[0] == ["word:the", "n", "title"]
+    assert counter.take_names()[0] == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1 << 16])
+def test_pieces_are_all_there_is(size):
+    """In a range or an array, whatever their number."""
+    assert [i for part in pieces(range(1, 8), size) for i in part] == list(range(1, 8))
+    numbers = np.array([3, 0, 2, 2, 1], np.int32)
+    assert_array_equal(np.concatenate(list(pieces(numbers, size))), numbers)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1 << 16])
+def test_transitions_are_counted_piece_by_piece(monkeypatch, size):
+    """Also where sequences are empty, and labels unknown, at the border of a piece."""
+    monkeypatch.setattr(layout, "pieces", lambda sequence: pieces(sequence, size))
+    labels, weights = [[], [0, 1, 1, -1, 0], [], [2], [1, 2, 2, 0], []], [1, 0.5, 3, 1, 2.25, 1]
+    expected = np.zeros((3, 3))
+    for sequence, weight in zip(labels, weights, strict=True):
+        for a, b in pairwise(sequence):
+            if min(a, b) >= 0:
+                expected[a, b] += weight
+    offsets = np.cumsum([0, *map(len, labels)])
+    codes = np.array([code for sequence in labels for code in sequence], np.int32)
+    training_set = TrainingSet(None, offsets, codes, np.array(weights))
+    assert_array_equal(layout.transition_frequency(training_set, 3), expected)
 
 
 @pytest.mark.parametrize("tagger", [CRFTagger(), CRF()])
