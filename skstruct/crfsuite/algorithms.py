@@ -199,15 +199,13 @@ def stopping_rule(params):
     if algorithm != "lbfgs":
         return None
     period, delta, epsilon = (values[name] for name in ("period", "delta", "epsilon"))
+    # Imported where it is needed: a stored model does not learn.
+    from skstruct.solvers.batch import has_stalled
 
     def is_over(history):
-        size = max(1.0, history["weight_norm"][-1])
-        if history["gradient_norm"][-1] <= epsilon * size:
+        if history["gradient_norm"][-1] <= epsilon * max(1.0, history["weight_norm"][-1]):
             return True
-        objective = history["objective"]
-        if not 0 < period < len(objective):
-            return False
-        return objective[-1 - period] - objective[-1] < delta * objective[-1]
+        return period > 0 and has_stalled(history, delta, period)
 
     return is_over
 

@@ -190,7 +190,7 @@ def _ends(lengths):
 
 
 def renumber(numbers, new):
-    """Put ``new[number]`` in place of each number of an array of int32."""
+    """Replace each number of an array by ``new[number]``, of the same type, in place."""
     for part in pieces(numbers):
         # In place: mode "clip" does not buffer the output.
         np.take(new, part, out=part, mode="clip")

@@ -21,7 +21,7 @@ from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory, return_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["Settings", "minimize", "solve"]
+__all__ = ["Settings", "has_stalled", "minimize", "solve"]
 
 # Below this many tokens a fit takes less time than compiling the stochastic start once.
 MANY_TOKENS = 10_000
@@ -124,7 +124,7 @@ def minimize(objective, settings, start, watcher, run=None):
         )
         # With an L1 penalty the bound closes late, and only the gain says that the end is near.
         least_gain = settings.tol * (_L1_GAIN if settings.l1 else _GAIN)
-        converged = bound <= settings.tol * point.value or _stalled(history, least_gain)
+        converged = bound <= settings.tol * point.value or has_stalled(history, least_gain)
         stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
         if converged or stopped or iteration == settings.max_iter:
             break
@@ -204,8 +204,8 @@ def _iterates(objective, l1, start, run):
     yield from iterates
 
 
-def _stalled(history, least_gain, period=10):
-    """Return True if ten iterations gained next to nothing, or the gradient is zero."""
+def has_stalled(history, least_gain, period=10):
+    """Return True if `period` iterations gained at most a share, or the gradient is zero."""
     if history["gradient_norm"][-1] == 0:
         return True
     objective = history["objective"]
