@@ -1,4 +1,4 @@
-"""The corpora of `which_tagger`, with words in place of features."""
+"""The corpora of `which_tagger`, with tokens in place of features."""
 
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +22,7 @@ TASKS = {
     "ocr": Task(corpora.CORPORA["ocr"], again=True),
     "conll2002-ned": Task(corpora.CORPORA["conll2002-ned"], again=False, settings=LONG),
     "wordseg-as": Task(corpora.CORPORA["wordseg-as"], again=True, settings=LONG),
+    "conll2000": Task(corpora.CORPORA["conll2000"], again=True, settings=LONG),
 }
 QUICK_TASKS = {
     "addresses": Task(
@@ -30,18 +31,15 @@ QUICK_TASKS = {
 }
 
 
-def add_words(corpus, parts):
-    """Parts with words, or numbers where there are none; and how many there are."""
+def add_tokens(corpus, parts):
+    """Parts with tokens, or numbers where there are none; and how many words there are.
+
+    A token is a tuple of its word and of the tags in other columns, if the corpus has any.
+    """
     if corpus.template is None:
         return corpora.add_features(corpus, parts)
-    found = {
-        name: (
-            [[token[0] for token in tokens] for tokens in X],
-            [list(map(str, labels)) for labels in y],
-        )
-        for name, (X, y) in parts.items()
-    }
-    return found, len({word for words in found["train"][0] for word in words})
+    found = {name: (X, [list(map(str, labels)) for labels in y]) for name, (X, y) in parts.items()}
+    return found, len({word for tokens in found["train"][0] for word, *_ in tokens})
 
 
-prepare_words = partial(corpora.prepare, add=add_words)
+prepare_tokens = partial(corpora.prepare, add=add_tokens)

@@ -1,4 +1,4 @@
-"""Sequences as tensors: vocabularies of words and characters, and batches of similar lengths."""
+"""Sequences as tensors: vocabularies of words, characters and tags, and batches by length."""
 
 import re
 from collections import Counter
@@ -21,30 +21,47 @@ def normalise(word):
     return re.sub(r"\d", "#", word.lower())
 
 
-class WordEncoder:
-    """Words and characters of a training set, numbered."""
+class TokenEncoder:
+    """Words, characters and tags of a training set, numbered.
+
+    A token is a tuple of a word and of any number of tags, the same for all tokens.
+    """
 
     def __init__(self, X):
-        counts = Counter(normalise(word) for words in X for word in words)
+        words, *tags = zip(*(token for tokens in X for token in tokens), strict=True)
+        counts = Counter(map(normalise, words))
         self.words = number(counts)
-        self.characters = number({character for x in X for word in x for character in word})
+        self.characters = number({character for word in words for character in word})
+        self.tags = [number(set(column)) for column in tags]
         self._once = np.zeros(2 + len(counts), bool)
         self._once[[self.words[word] for word, count in counts.items() if count == 1]] = True
 
+    @property
+    def tables(self):
+        """All vocabularies."""
+        return [self.words, self.characters, *self.tags]
+
     def encode(self, X):
-        """Arrays with codes of words and rows of the table of spellings; that table."""
-        forms = {}
-        rows = [[forms.setdefault(word, len(forms)) for word in words] for words in X]
+        """Arrays with codes of words, rows of the table of spellings, and tags; that table."""
+        columns, forms = [list(zip(*tokens, strict=True)) for tokens in X], {}
+        rows = [[forms.setdefault(word, len(forms)) for word in words] for words, *_ in columns]
         codes = np.array([self.words.get(normalise(form), UNKNOWN) for form in forms], int)
         spellings = np.full((len(forms), LONGEST), PADDING)
         for row, form in enumerate(forms):
             found = [self.characters.get(character, UNKNOWN) for character in form[:LONGEST]]
             spellings[row, : len(found)] = found
-        return [np.column_stack([codes[x], x]) for x in rows], spellings
+        tags = [self._encode_tags(found) for _, *found in columns]
+        arrays = [np.column_stack([codes[x], x, *t]) for x, t in zip(rows, tags, strict=True)]
+        return arrays, spellings
+
+    def _encode_tags(self, columns):
+        """Codes of the tags of a sequence, for each column."""
+        pairs = zip(self.tags, columns, strict=True)
+        return [[table.get(tag, UNKNOWN) for tag in column] for table, column in pairs]
 
     def tensors(self, padded, spellings, rng=None):
         """Inputs of the network; with a generator, some rare words are unknown."""
-        words, forms = padded[:, :, 0], padded[:, :, 1]
+        words, forms, tags = padded[:, :, 0], padded[:, :, 1], padded[:, :, 2:]
         if rng is not None:
             forgotten = self._once[words] & (rng.random(words.shape) < FORGOTTEN)
             words = np.where(forgotten, UNKNOWN, words)
@@ -53,11 +70,14 @@ class WordEncoder:
         spellings = spellings[kept]
         spellings = spellings[:, : max(1, np.count_nonzero(spellings.any(axis=0)))]
         places = places.reshape(words.shape)
-        return tuple(torch.from_numpy(np.ascontiguousarray(a)) for a in (words, places, spellings))
+        found = (words, places, spellings, tags)
+        return tuple(torch.from_numpy(np.ascontiguousarray(a)) for a in found)
 
 
 class NumberEncoder:
     """Rows of numbers, as they are."""
+
+    tables = ()
 
     def __init__(self, X):
         self.n_columns = X[0].shape[1]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.neural.encoding import NumberEncoder, WordEncoder, batches_by_length, pad
-from benchmarks.neural.network import Network, Numbers, WordVectors
+from benchmarks.neural.encoding import NumberEncoder, TokenEncoder, batches_by_length, pad
+from benchmarks.neural.network import Network, Numbers, TokenVectors
 
 MEGABYTE = 1e6
 
@@ -19,6 +19,7 @@ class Settings(NamedTuple):
 
     word_size: int = 100
     character_size: int = 25
+    tag_size: int = 25
     filters: int = 30
     hidden: int = 100
     dropout: float = 0.5
@@ -97,8 +98,8 @@ class NeuralLearner:
         """Size of the weights as PyTorch stores them, with the vocabularies as text."""
         file = io.BytesIO()
         torch.save(self._network.state_dict(), file)
-        tables = [getattr(self._encoder, name, {}) for name in ("words", "characters")]
-        text = json.dumps([*map(list, tables), self._labels.tolist()], ensure_ascii=False)
+        tables = [*map(list, self._encoder.tables), self._labels.tolist()]
+        text = json.dumps(tables, ensure_ascii=False)
         return {"torch": (file.tell() + len(text.encode())) / MEGABYTE}
 
     def n_weights(self):
@@ -130,9 +131,8 @@ class NeuralLearner:
             self._encoder = NumberEncoder(X)
             inputs = Numbers(self._encoder.n_columns)
         else:
-            self._encoder = WordEncoder(X)
-            sizes = (2 + len(table) for table in (self._encoder.words, self._encoder.characters))
-            inputs = WordVectors(*sizes, self.settings)
+            self._encoder = TokenEncoder(X)
+            inputs = TokenVectors(self._encoder.tables, self.settings)
         self._network = Network(self.kind, inputs, len(self._labels), self.settings)
         self._optimiser = torch.optim.Adam(
             self._network.parameters(), lr=self.settings.learning_rate, fused=True

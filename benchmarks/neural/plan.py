@@ -11,7 +11,7 @@ from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
 from benchmarks.common.seeds import join_seeds
 from benchmarks.neural.child import NEURAL
-from benchmarks.neural.corpora import prepare_words
+from benchmarks.neural.corpora import prepare_tokens
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare
 from benchmarks.which_tagger.systems import SYSTEMS
@@ -49,7 +49,7 @@ class Runs:
 
     def __init__(self, name, task, records, chosen, cache):
         self.name, self.task, self.records, self._chosen = name, task, records, chosen
-        self._folders = {kind: cache / kind / name for kind in ("words", "features")}
+        self._folders = {kind: cache / kind / name for kind in ("tokens", "features")}
 
     def make_all(self, linear, n_seeds):
         """Make the runs, in which systems take turns, and then the comparisons."""
@@ -65,7 +65,7 @@ class Runs:
     def describe(self):
         """Prepare the corpus, and note its sizes."""
         prepare(self.task.corpus, self._folders["features"])
-        description = prepare_words(self.task.corpus, self._folders["words"])
+        description = prepare_tokens(self.task.corpus, self._folders["tokens"])
         if not self.records.find(kind="corpus", corpus=self.name):
             self.records.add({"kind": "corpus", "corpus": self.name, **description})
 
@@ -75,7 +75,7 @@ class Runs:
         if self.records.find(**head):
             return
         parameters = self._parameters(system)
-        folder = self._folders["words" if system in NEURAL else "features"]
+        folder = self._folders["tokens" if system in NEURAL else "features"]
         option = ["--again"] if system in NEURAL and self.task.again else []
         found = run_child("neural.child", folder, system, json.dumps(parameters), seed, *option)
         self.records.add({**head, "parameters": parameters, **found, "machine": machine()})
@@ -93,7 +93,7 @@ class Runs:
 
     @cached_property
     def _test_labels(self):
-        return read_part(self._folders["words"], "test")[1]
+        return read_part(self._folders["tokens"], "test")[1]
 
     def compare(self, system, other, n_seeds):
         """Test a difference; sentences are swapped with all their seeds."""
