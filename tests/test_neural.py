@@ -22,14 +22,17 @@ sys.path.append(str(Path(__file__).parent.parent))
 pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
+from benchmarks.neural.corpora import add_tokens  # noqa: E402
 from benchmarks.neural.encoding import (  # noqa: E402
+    PADDING,
     UNKNOWN,
-    WordEncoder,
+    TokenEncoder,
     batches_by_length,
     pad,
 )
 from benchmarks.neural.learner import NeuralLearner, Settings  # noqa: E402
-from benchmarks.neural.network import Network, Numbers, WordVectors  # noqa: E402
+from benchmarks.neural.network import Network, Numbers, TokenVectors  # noqa: E402
+from benchmarks.which_tagger.corpora import CORPORA  # noqa: E402
 
 
 def random_chain(seed, n_labels=3, lengths=(1, 4, 2, 5)):
@@ -139,12 +142,18 @@ def test_without_transitions_the_layer_is_a_softmax_at_each_token():
     assert_array_equal(case.layer.best(*args[:2])[case.mask], alone.best(*args[:2])[case.mask])
 
 
-WORDS = [["De", "kat", "zat"], ["kat"], ["Zij", "zag", "de", "kat", "in", "1999"]]
+def as_tokens(*sentences):
+    """Sequences of tokens; a token is a word, and maybe tags behind slashes."""
+    return [[tuple(token.split("/")) for token in sentence.split()] for sentence in sentences]
 
 
-def word_network(settings):
-    encoder = WordEncoder(WORDS)
-    inputs = WordVectors(2 + len(encoder.words), 2 + len(encoder.characters), settings)
+WORDS = as_tokens("De kat zat", "kat", "Zij zag de kat in 1999")
+TAGGED = as_tokens("De/DET kat/N zat/V", "kat/N", "Zij/PRON zag/V de/DET kat/N")
+
+
+def token_network(training, settings):
+    encoder = TokenEncoder(training)
+    inputs = TokenVectors(encoder.tables, settings)
     return encoder, Network("Bi-LSTM", inputs, 4, settings).eval()
 
 
@@ -156,26 +165,61 @@ def scores_of(encoder, network, sequences):
     return [row[: len(array)].numpy() for row, array in zip(scores, arrays, strict=True)]
 
 
-def test_other_sequences_of_a_batch_do_not_matter():
+@pytest.mark.parametrize("X", [WORDS, TAGGED])
+def test_other_sequences_of_a_batch_do_not_matter(X):
     torch.manual_seed(0)
-    encoder, network = word_network(Settings(hidden=7))
-    together = scores_of(encoder, network, WORDS)
-    for i, words in enumerate(WORDS):
-        assert_allclose(together[i], scores_of(encoder, network, [words])[0], atol=1e-6)
+    encoder, network = token_network(X, Settings(hidden=7))
+    together = scores_of(encoder, network, X)
+    for i, tokens in enumerate(X):
+        assert_allclose(together[i], scores_of(encoder, network, [tokens])[0], atol=1e-6)
 
 
 def test_scores_depend_on_both_sides_and_on_the_characters():
     torch.manual_seed(0)
-    encoder, network = word_network(Settings(hidden=7))
-    middle = [
-        scores_of(encoder, network, [words])[0][1]
-        for words in (["de", "kat", "in"], ["in", "kat", "in"], ["de", "kat", "de"])
-    ]
+    encoder, network = token_network(WORDS, Settings(hidden=7))
+    sentences = as_tokens("de kat in", "in kat in", "de kat de")
+    middle = [scores[1] for scores in scores_of(encoder, network, sentences)]
     for other in middle[1:]:
         assert np.abs(middle[0] - other).max() > 1e-4
     # The same word but for its characters.
-    small, large = (scores_of(encoder, network, [[word]])[0] for word in ("zij", "Zij"))
+    small, large = scores_of(encoder, network, as_tokens("zij", "Zij"))
     assert np.abs(small - large).max() > 1e-4
+
+
+def test_scores_depend_on_the_tag_but_not_on_which_one_is_unknown():
+    torch.manual_seed(0)
+    encoder, network = token_network(TAGGED, Settings(hidden=7))
+    noun, verb, new, newer = scores_of(
+        encoder, network, as_tokens("kat/N", "kat/V", "kat/X", "kat/Y")
+    )
+    assert np.abs(noun - verb).max() > 1e-4
+    assert np.abs(noun - new).max() > 1e-4
+    assert_array_equal(new, newer)
+
+
+def test_unknown_tag_has_a_vector_of_zeros_which_training_keeps():
+    train = [[("a", tag) for tag in tags] for tags in ("NV", "VN", "VVN", "N")]
+    y = [[tag for _, tag in tokens] for tokens in train]
+    learner = NeuralLearner(
+        "Bi-LSTM", {"hidden": 5, "epochs": 3}, 0, (train, y), (train, y), accuracy, again=False
+    )
+    learner.fit(train, y)
+    (table,) = learner._network.inputs.tags
+    assert table.weight.shape == (2 + 2, learner.settings.tag_size)
+    assert not table.weight[UNKNOWN].any()
+    # Nor does it keep a tagger from its work.
+    assert len(learner.tag([[("a", "X")]])[0]) == 1
+
+
+@pytest.mark.parametrize("n_tags", [0, 1, 2])
+def test_every_column_of_tags_widens_the_input(n_tags):
+    X = as_tokens("a" + "/t" * n_tags)
+    settings = Settings(word_size=7, filters=5, tag_size=3)
+    encoder, network = token_network(X, settings)
+    arrays, spellings = encoder.encode(X)
+    vectors = network.inputs(*encoder.tensors(pad(arrays)[0], spellings))
+    assert vectors.shape == (1, 1, 7 + 5 + 3 * n_tags)
+    assert network.inputs.size == vectors.shape[2]
 
 
 def test_both_directions_are_those_of_a_bidirectional_lstm():
@@ -199,8 +243,8 @@ def test_both_directions_are_those_of_a_bidirectional_lstm():
 
 
 def test_encoder_numbers_words_and_spellings():
-    encoder = WordEncoder(WORDS)
-    (array,), spellings = encoder.encode([["DE", "hond", "DE", "2007"]])
+    encoder = TokenEncoder(WORDS)
+    (array,), spellings = encoder.encode(as_tokens("DE hond DE 2007"))
     codes = array[:, 0]
     assert codes[0] == codes[2] == encoder.words["de"]
     assert codes[1] == UNKNOWN
@@ -210,13 +254,39 @@ def test_encoder_numbers_words_and_spellings():
     assert spellings[0, :2].tolist() == [encoder.characters["D"], UNKNOWN]
     assert spellings[1, :4].tolist() == [1, 1, encoder.characters["n"], encoder.characters["d"]]
     assert not spellings[0, 2:].any()
-    words, forms, table = (x.numpy() for x in encoder.tensors(array[None], spellings))
+    words, forms, table, tags = (x.numpy() for x in encoder.tensors(array[None], spellings))
+    assert tags.shape == (1, 4, 0)
     assert_array_equal(words[0], codes)
     assert_array_equal(table[forms[0]], spellings[array[:, 1], : table.shape[1]])
 
 
+def test_encoder_numbers_tags_by_column():
+    encoder = TokenEncoder(as_tokens("De/DET/x kat/N/y", "kat/N/x"))
+    first, second = encoder.tags
+    assert first == {"DET": 2, "N": 3}
+    assert second == {"x": 2, "y": 3}
+    arrays, spellings = encoder.encode(as_tokens("kat/DET/y de/V/x", "kat/N/N"))
+    padded, _ = pad(arrays)
+    tags = encoder.tensors(padded, spellings)[3]
+    assert tags.tolist() == [[[2, 3], [UNKNOWN, 2]], [[3, UNKNOWN], [PADDING, PADDING]]]
+    # They take nothing from the words.
+    bare = TokenEncoder(as_tokens("De kat", "kat"))
+    assert encoder.tables[:2] == bare.tables == [bare.words, bare.characters]
+    bare_arrays, bare_spellings = bare.encode(as_tokens("kat de", "kat"))
+    assert_array_equal(padded[:, :, :2], pad(bare_arrays)[0])
+    assert_array_equal(spellings, bare_spellings)
+
+
+def test_tags_are_those_of_the_other_columns_of_a_corpus():
+    corpus = CORPORA["conll2000"]
+    parts = {"train": (TAGGED, [[0] * len(tokens) for tokens in TAGGED])}
+    found, n_words = add_tokens(corpus, parts)
+    assert found == {"train": (TAGGED, [["0"] * len(tokens) for tokens in TAGGED])}
+    assert n_words == 6
+
+
 def test_only_words_that_occur_once_are_forgotten():
-    encoder = WordEncoder(WORDS)
+    encoder = TokenEncoder(WORDS)
     arrays, spellings = encoder.encode(WORDS)
     padded, _ = pad(arrays)
     rng = np.random.default_rng(0)
@@ -246,7 +316,7 @@ def next_words(n, seed):
     """Words whose label is the next word: no tagger that sees the word alone can know it."""
     rng = np.random.default_rng(seed)
     X = [rng.choice(["a", "b", "c"], size=rng.integers(2, 9)).tolist() for _ in range(n)]
-    return X, [[*words[1:], "end"] for words in X]
+    return [as_tokens(" ".join(words))[0] for words in X], [[*words[1:], "end"] for words in X]
 
 
 @pytest.mark.parametrize("kind", ["Bi-LSTM", "Bi-LSTM-CRF"])
@@ -268,7 +338,8 @@ def test_learner_takes_rows_of_numbers():
     train, dev = next_words(200, 0), next_words(60, 1)
     codes = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, 1.0]}
     parts = [
-        ([np.array([codes[word] for word in words]) for words in X], y) for X, y in (train, dev)
+        ([np.array([codes[word] for (word,) in tokens]) for tokens in X], y)
+        for X, y in (train, dev)
     ]
     settings = {"hidden": 20, "epochs": 12, "learning_rate": 0.01}
     learner = NeuralLearner("Bi-LSTM-CRF", settings, 0, *parts, accuracy, again=False)
