@@ -1,5 +1,6 @@
 """The neural taggers of the benchmarks: their CRF beside the library's, network and learner."""
 
+import pickle
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ sys.path.append(str(Path(__file__).parent.parent))
 pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
-from benchmarks.neural.corpora import add_tokens  # noqa: E402
+from benchmarks.neural.corpora import TASKS, add_tokens  # noqa: E402
 from benchmarks.neural.encoding import (  # noqa: E402
     PADDING,
     UNKNOWN,
@@ -32,7 +33,12 @@ from benchmarks.neural.encoding import (  # noqa: E402
 )
 from benchmarks.neural.learner import NeuralLearner, Settings  # noqa: E402
 from benchmarks.neural.network import Network, Numbers, TokenVectors  # noqa: E402
-from benchmarks.which_tagger.corpora import CORPORA  # noqa: E402
+from benchmarks.neural.plan import NeuralRecords, Runs  # noqa: E402
+from benchmarks.which_tagger.child import pack_mistakes  # noqa: E402
+from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA  # noqa: E402
+from benchmarks.which_tagger.plan import TaggerRecords, neural_runs  # noqa: E402
+from benchmarks.which_tagger.report import overview, results_of  # noqa: E402
+from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE  # noqa: E402
 
 
 def random_chain(seed, n_labels=3, lengths=(1, 4, 2, 5)):
@@ -377,3 +383,87 @@ def test_seeds_of_a_sentence_are_joined():
     versions = [[["B", "I"], ["O"]], [["B", "O"], ["B"]]]
     assert join_seeds(versions, True) == [["B", "I", "O", "B", "O", "O"], ["O", "O", "B", "O"]]
     assert join_seeds(versions, False) == [["B", "I", "B", "O"], ["O", "B"]]
+
+
+def run_record(system, seed=0, corpus="addresses", **more):
+    return {"kind": "run", "corpus": corpus, "system": system, "seed": seed, **more}
+
+
+def test_runs_of_networks_are_compared_once_with_the_reference(tmp_path):
+    y_true = [["A", "A", "B"], ["B", "A"]] * 20
+    network = [["A", "A", "B"], ["B", "B"]] * 20
+    reference = [["B", "B", "B"], ["B", "B"]] * 20
+    folder = tmp_path / "tokens" / "ocr"
+    folder.mkdir(parents=True)
+    (folder / "test.pickle").write_bytes(pickle.dumps((None, y_true)))
+    others = TaggerRecords(tmp_path / "others.jsonl")
+    records = NeuralRecords(tmp_path / "runs.jsonl")
+    mistakes = pack_mistakes(y_true, network)
+    records.add(run_record("Bi-LSTM", 2, "ocr", mistakes=mistakes))
+    runs = Runs("ocr", TASKS["ocr"], records, others, tmp_path)
+    which = {"kind": "test", "corpus": "ocr", "system": "Bi-LSTM", "seed": 2, "other": REFERENCE}
+    # Nothing to compare with.
+    runs.compare_with_reference("Bi-LSTM", 2)
+    assert records.find(**which) is None
+
+    mistakes = pack_mistakes(y_true, reference)
+    others.add(run_record(REFERENCE, corpus="ocr", mistakes=mistakes))
+    for _ in range(2):
+        runs.compare_with_reference("Bi-LSTM", 2)
+    found = records.find(**which)
+    # Four of five tokens are right, beside two of five.
+    assert found["difference"] == pytest.approx(80 - 40)
+    assert found["p"] < 0.01
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
+
+
+def test_runs_of_networks_come_with_their_tests():
+    tests = [
+        {**run_record("Bi-LSTM", seed), "kind": "test", "other": REFERENCE, "p": seed / 10}
+        for seed in (1, 2)
+    ]
+    by_all_seeds = {
+        "kind": "test",
+        "corpus": "addresses",
+        "system": "Bi-LSTM",
+        "other": "CRFTagger",
+    }
+    runs = [run_record("Bi-LSTM", seed, score=80.0 + seed) for seed in (0, 1, 2)]
+    found = neural_runs([*tests, by_all_seeds, *runs, run_record("CRFTagger", score=90.0)])
+    assert list(found) == [("addresses", "Bi-LSTM")]
+    (made,) = found.values()
+    assert [run["score"] for run in made] == [80, 81, 82]
+    assert [run.get("p") for run in made] == [None, 0.1, 0.2]
+    assert {run["kind"] for run in made} == {"run"}
+
+
+def test_networks_have_cells_where_they_have_runs(tmp_path):
+    records = TaggerRecords(tmp_path / "runs.jsonl")
+    systems = [REFERENCE, *DEFAULTS]
+    for corpus in QUICK_CORPORA:
+        for system in systems:
+            records.add(run_record(system, corpus=corpus, score=50.0))
+    neural = neural_runs([run_record("Bi-LSTM", corpus="digits", score=60.0)])
+    wanted = dict.fromkeys(QUICK_CORPORA, systems)
+    found = results_of(records, neural, QUICK_CORPORA, wanted, 1)
+    rows = overview(found, lambda outcome: outcome.score() + outcome.mark()).splitlines()
+    assert rows[-1] == "| Bi-LSTM |  | 60.00 |"
+    assert rows[-2] == f"| {list(DEFAULTS)[-1]} | 50.00 | 50.00 |"
+
+
+def table_rows(path):
+    """Cells of a generated table by row and column."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+
+
+def test_both_pages_have_the_same_scores_of_networks():
+    generated = Path(__file__).parents[1] / "docs" / "benchmarks" / "generated"
+    alone, beside = (table_rows(generated / n / "scores.md") for n in ("neural", "which_tagger"))
+    for system in NEURAL:
+        # Without the marks, and without the corpora that have no runs.
+        cells = {key: cell.partition(" **")[0] for key, cell in beside[system].items()}
+        assert {key: cell for key, cell in cells.items() if cell} == {
+            key: cell for key, cell in alone[system].items() if cell
+        }

@@ -32,15 +32,12 @@ from benchmarks.which_tagger.plan import TaggerRecords
 NAME = "neural"
 
 
-def make_runs(tasks, names, records, folder, linear, n_seeds):
-    """Make what is missing of the runs on some corpora."""
+def make_runs(tasks, names, records, others, folder, *, linear, n_seeds):
+    """Make what is missing of the runs on some corpora; `others` are records of `which_tagger`."""
     # One thread for all, also in libraries of linear algebra.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    chosen = TaggerRecords(
-        folder / "which_tagger.jsonl", read_runs(GENERATED / "which_tagger" / "runs.jsonl")
-    )
     for name in names:
-        runs = Runs(name, tasks[name], records, chosen, folder / "cache")
+        runs = Runs(name, tasks[name], records, others, folder / "cache")
         runs.make_all(linear, n_seeds)
 
 
@@ -55,11 +52,15 @@ def main():
     if arguments.quick:
         tasks, linear, n_seeds = QUICK_TASKS, QUICK_LINEAR, 1
     with results_folder(NAME, arguments) as folder:
-        kept = [] if arguments.quick else read_runs(GENERATED / NAME / "runs.jsonl")
+        kept, others = (
+            [] if arguments.quick else read_runs(GENERATED / name / "runs.jsonl")
+            for name in (NAME, "which_tagger")
+        )
         records = NeuralRecords(folder / "runs.jsonl", kept)
+        others = TaggerRecords(folder / "which_tagger.jsonl", others)
         if not arguments.write:
             names = list(tasks) if arguments.quick else arguments.only or list(tasks)
-            make_runs(tasks, names, records, folder, linear, n_seeds)
+            make_runs(tasks, names, records, others, folder, linear=linear, n_seeds=n_seeds)
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
                 write_report(records, tasks, report, linear, n_seeds)

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.which_tagger.child import measure, read_part, score
-
-NEURAL = ("Bi-LSTM", "Bi-LSTM-CRF")
+from benchmarks.which_tagger.systems import NEURAL, SYSTEMS
 
 
 def run(folder, system, parameters, seed, *, again):
@@ -29,8 +28,6 @@ def run(folder, system, parameters, seed, *, again):
 
 def run_linear(folder, system, parameters, seed):
     """The same of a tagger of `which_tagger`."""
-    from benchmarks.which_tagger.systems import SYSTEMS
-
     learner = SYSTEMS[system].learner(parameters, seed)
     found = measure(learner, folder, seed)
     n_epochs = int(learner.tagger.n_iter_)

@@ -10,14 +10,13 @@ from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
 from benchmarks.common.seeds import join_seeds
-from benchmarks.neural.child import NEURAL
 from benchmarks.neural.corpora import prepare_tokens
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare
-from benchmarks.which_tagger.systems import SYSTEMS
-from skstruct.metrics import paired_permutation_test
+from benchmarks.which_tagger.plan import compare_labels
+from benchmarks.which_tagger.systems import NEURAL, REFERENCE, SYSTEMS
 
-SEEDS, N_RESAMPLES = 3, 1999
+SEEDS = 3
 LINEAR = ("CRFTagger", "CRFTagger, tuned", "SAPOTagger", "SAPOTagger, tuned")
 QUICK_LINEAR = ("SAPOTagger",)
 
@@ -43,12 +42,12 @@ class NeuralRecords(Records):
 class Runs:
     """A way to make the runs on a corpus.
 
-    `chosen` has the records of `which_tagger`, with the parameters of the tuned taggers. These are
-    left out where it has none.
+    `others` has the records of `which_tagger`, with the parameters of the tuned taggers, and the
+    runs of its reference. What it does not have is left out.
     """
 
-    def __init__(self, name, task, records, chosen, cache):
-        self.name, self.task, self.records, self._chosen = name, task, records, chosen
+    def __init__(self, name, task, records, others, cache):
+        self.name, self.task, self.records, self._others = name, task, records, others
         self._folders = {kind: cache / kind / name for kind in ("tokens", "features")}
 
     def make_all(self, linear, n_seeds):
@@ -61,6 +60,9 @@ class Runs:
                     self.make(system, seed)
         for system, other in comparisons(linear):
             self.compare(system, other, n_seeds)
+        for system in NEURAL:
+            for seed in range(n_seeds):
+                self.compare_with_reference(system, seed)
 
     def describe(self):
         """Prepare the corpus, and note its sizes."""
@@ -88,7 +90,7 @@ class Runs:
             return self.task.settings
         if not SYSTEMS[system].grid:
             return SYSTEMS[system].parameters
-        found = self._chosen.find(kind="tuning", corpus=self.name, system=system)
+        found = self._others.find(kind="tuning", corpus=self.name, system=system)
         return found and found["parameters"]
 
     @cached_property
@@ -102,14 +104,20 @@ class Runs:
             return
         measure = self.task.corpus.measure
         sides = [self._predictions(name, n_seeds) for name in (system, other)]
-        test = paired_permutation_test(
-            join_seeds([self._test_labels] * n_seeds, measure == "chunk_f1"),
-            *(join_seeds(side, measure == "chunk_f1") for side in sides),
-            metric=measure,
-            n_resamples=N_RESAMPLES,
-            random_state=0,
-        )
-        found = {"difference": 100 * test.difference, "p": test.pvalue, "seeds": n_seeds}
+        versions = [[self._test_labels] * n_seeds, *sides]
+        joined = (join_seeds(version, measure == "chunk_f1") for version in versions)
+        self.records.add({**head, **compare_labels(*joined, measure), "seeds": n_seeds})
+
+    def compare_with_reference(self, system, seed):
+        """Test a run against the reference of `which_tagger`, as that does with its own."""
+        which = {"corpus": self.name, "system": system, "seed": seed}
+        head = {"kind": "test", **which, "other": REFERENCE}
+        reference = self._others.find(kind="run", corpus=self.name, system=REFERENCE, seed=0)
+        if reference is None or self.records.find(**head):
+            return
+        runs = self.records.find(kind="run", **which), reference
+        sides = (unpack_mistakes(run["mistakes"], self._test_labels) for run in runs)
+        found = compare_labels(self._test_labels, *sides, self.task.corpus.measure)
         self.records.add({**head, **found})
 
     def _predictions(self, system, n_seeds):

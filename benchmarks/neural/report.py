@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.report import table
-from benchmarks.neural.child import NEURAL
 from benchmarks.neural.plan import comparisons
 from benchmarks.which_tagger.report import TITLES, Outcome, short
-from benchmarks.which_tagger.systems import TUNED
+from benchmarks.which_tagger.systems import NEURAL, TUNED
 
 COLORS = {"Bi-LSTM": "#0072b2", "Bi-LSTM-CRF": "#d55e00"}
 N_COLUMNS = 3

@@ -14,7 +14,8 @@ Every finished run is added at once to a file in the results folder, and is not 
 are those that came with the repository. So the runs can be made in pieces: `--only` names a corpus
 and maybe systems, with `*` for any text, and can be given more than once; `--limit` gives up runs
 that take longer. `--write` makes the tables, the figure, and the file of records that the
-repository keeps, of all systems with all their seeds. Needs the extra `bench`.
+repository keeps, of all systems with all their seeds; tables and figure have the runs of
+`benchmarks.neural`, too. Needs the extra `bench`.
 """
 
 import os
@@ -31,7 +32,7 @@ from benchmarks.common.commandline import (
 )
 from benchmarks.common.runs import read_runs
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
-from benchmarks.which_tagger.plan import SEEDS, Runs, TaggerRecords
+from benchmarks.which_tagger.plan import SEEDS, Runs, TaggerRecords, neural_runs
 from benchmarks.which_tagger.report import write_report
 from benchmarks.which_tagger.systems import QUICK, SYSTEMS
 
@@ -84,7 +85,10 @@ def main():
             make_runs(chosen, CORPORA, records, folder, n_seeds=SEEDS, limit=arguments.limit)
         else:
             with open_report(NAME, arguments) as report:
-                write_report(records, report, quick=quick, n_seeds=n_seeds)
+                neural = (
+                    {} if quick else neural_runs(read_runs(GENERATED / "neural" / "runs.jsonl"))
+                )
+                write_report(records, neural, report, quick=quick, n_seeds=n_seeds)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from benchmarks.which_tagger.systems import CRFSUITE, TUNED
+from benchmarks.which_tagger.systems import CRFSUITE, NEURAL, TUNED
 
 N_COLUMNS = 3
 # The same colour where both libraries learn by the same rule.
@@ -21,10 +21,12 @@ COLORS = {
     "MIRATagger": "#009e73",
     "arow": "#56b4e9",
     "AROWTagger": "#56b4e9",
+    "Bi-LSTM": "#b58ad6",
+    "Bi-LSTM-CRF": "#6a2fa0",
 }
 # Scores that are lower than the best by more than this many times the distance of the median from
 # it are drawn at the lower edge.
-SHOWN = 3.0
+SHOWN = 3.5
 
 
 def style_of(system):
@@ -32,7 +34,7 @@ def style_of(system):
     learner = system.removeprefix("CRFsuite ").removesuffix(", tuned")
     color = COLORS[learner]
     return {
-        "marker": "s" if system in CRFSUITE else "o",
+        "marker": "s" if system in CRFSUITE else "^" if system in NEURAL else "o",
         "markeredgecolor": color,
         "markerfacecolor": "none" if system in TUNED else color,
         "ecolor": color,
@@ -59,23 +61,24 @@ def draw_scores(found):
 
 def draw_corpus(axis, results):
     """Draw the systems of a corpus; return what the legend shows."""
-    means = {name: outcome.values("score").mean() for name, outcome in results.outcomes.items()}
+    scores = {name: outcome.values("score") for name, outcome in results.outcomes.items()}
+    means = {name: values.mean() for name, values in scores.items()}
+    spreads = {name: v.std(ddof=1) if len(v) > 1 else 0.0 for name, v in scores.items()}
     best, middle = max(means.values()), np.median(list(means.values()))
-    low = best - SHOWN * max(best - middle, 0.1)
+    low = max(min(means.values()), best - SHOWN * max(best - middle, 0.1))
     shown = {}
     for system, outcome in results.outcomes.items():
-        scores = outcome.values("score")
-        spread = scores.std(ddof=1) if len(scores) > 1 else 0.0
         shown[system] = axis.errorbar(
             outcome.median("seconds"),
             max(means[system], low),
-            yerr=spread if means[system] > low else 0.0,
+            yerr=spreads[system] if means[system] >= low else 0.0,
             ls="none",
             ms=5,
             **style_of(system),
         )
     axis.set(xscale="log", xlabel="training, s")
-    axis.set_ylim(low - 0.05 * (best - low), best + 0.15 * (best - low))
+    high = max(means[system] + spreads[system] for system in means)
+    axis.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter("{x:g}")

@@ -9,7 +9,7 @@ from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare
-from benchmarks.which_tagger.systems import REFERENCE, SYSTEMS
+from benchmarks.which_tagger.systems import NEURAL, REFERENCE, SYSTEMS
 from skstruct.metrics import paired_permutation_test
 
 SEEDS = 3
@@ -26,6 +26,30 @@ class TaggerRecords(Records):
         seeds = range(n_seeds if SYSTEMS[system].seeded else 1)
         runs = [self.find(kind="run", corpus=corpus, system=system, seed=seed) for seed in seeds]
         return [] if None in runs else runs
+
+
+def neural_runs(records):
+    """Runs of networks by corpus and system, with what tests against the reference have found."""
+    tests = {
+        (record["corpus"], record["system"], record["seed"]): record
+        for record in records
+        if record["kind"] == "test" and record["other"] == REFERENCE
+    }
+    found = {}
+    for run in records:
+        if run["kind"] == "run" and run["system"] in NEURAL:
+            key = run["corpus"], run["system"]
+            test = tests.get((*key, run["seed"]), {})
+            found.setdefault(key, []).append({**test, **run})
+    return found
+
+
+def compare_labels(y_true, y_pred, y_other, measure):
+    """Difference of the scores of two labellings, with its p."""
+    test = paired_permutation_test(
+        y_true, y_pred, y_other, metric=measure, n_resamples=N_RESAMPLES, random_state=0
+    )
+    return {"difference": 100 * test.difference, "p": test.pvalue}
 
 
 class Runs:
@@ -64,7 +88,9 @@ class Runs:
         if system == REFERENCE:
             found["mistakes"] = mistakes
         else:
-            found.update(self._compare(mistakes))
+            labels = unpack_mistakes(mistakes, self._test_labels)
+            sides = self._test_labels, labels, self._reference
+            found.update(compare_labels(*sides, self._corpus.measure))
         head = {"kind": "run", "corpus": self.name, "system": system, "seed": seed}
         self.records.add({**head, "parameters": parameters, **found, "machine": machine()})
         shown = {key: found[key] for key in ("score", "seconds", "memory")}
@@ -108,15 +134,3 @@ class Runs:
         limit = self._limit and n_fits * self._limit
         child = "which_tagger.child"
         return run_child(child, action, self._folder, system, *arguments, timeout=limit)
-
-    def _compare(self, mistakes):
-        """Difference from the reference on the test set, with its p."""
-        test = paired_permutation_test(
-            self._test_labels,
-            unpack_mistakes(mistakes, self._test_labels),
-            self._reference,
-            metric=self._corpus.measure,
-            n_resamples=N_RESAMPLES,
-            random_state=0,
-        )
-        return {"difference": 100 * test.difference, "p": test.pvalue}

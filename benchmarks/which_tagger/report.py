@@ -1,7 +1,7 @@
 """Tables of the finished runs.
 
 A system is in the tables of a corpus once all its seeds are finished, and a corpus once all systems
-with default parameters of this library are.
+with default parameters of this library are. Networks are where `benchmarks.neural` has them.
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.common.report import table
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.figures import draw_scores
-from benchmarks.which_tagger.systems import DEFAULTS, REFERENCE, SYSTEMS, TUNED
+from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE, SYSTEMS, TUNED
 
 LEVEL = 0.01
 TITLES = {"chunk_f1": "F1, %", "token_accuracy": "accuracy, %"}
@@ -69,7 +69,7 @@ def short(value):
     return f"{value:,.{digits}f}"
 
 
-def results_of(records, corpora, systems, n_seeds):
+def results_of(records, neural, corpora, systems, n_seeds):
     """Results of each corpus that can be reported."""
     found = []
     for name, corpus in corpora.items():
@@ -77,6 +77,8 @@ def results_of(records, corpora, systems, n_seeds):
         outcomes = {system: Outcome(records.runs_of(name, system, n_seeds)) for system in wanted}
         outcomes = {system: outcome for system, outcome in outcomes.items() if outcome.runs}
         needed = [system for system in wanted if system in DEFAULTS or system == REFERENCE]
+        networks = [system for system in NEURAL if (name, system) in neural]
+        outcomes.update({system: Outcome(neural[name, system]) for system in networks})
         if all(system in outcomes for system in needed):
             chosen = {
                 system: records.find(kind="tuning", corpus=name, system=system)["parameters"]
@@ -88,10 +90,10 @@ def results_of(records, corpora, systems, n_seeds):
     return found
 
 
-def write_report(records, report, *, quick=None, n_seeds):
+def write_report(records, neural, report, *, quick=None, n_seeds):
     """Write all tables and the figure, and the records that they are made of."""
     corpora = QUICK_CORPORA if quick else CORPORA
-    found = results_of(records, corpora, dict(quick or ()), n_seeds)
+    found = results_of(records, neural, corpora, dict(quick or ()), n_seeds)
     if not found:
         raise SystemExit("No corpus is complete.")
     report.write("sizes", size_table(found))
@@ -130,7 +132,7 @@ def overview(found, text):
                 for results in found
             ),
         ]
-        for system in SYSTEMS
+        for system in (*SYSTEMS, *NEURAL)
         if any(system in results.outcomes for results in found)
     ]
     return table(["", *(results.corpus.title for results in found)], rows)
@@ -167,13 +169,20 @@ def system_table(results):
                 "" if p is None else f"{p:.3f}",
                 short(outcome.median("seconds")),
                 f"{outcome.median('tokens per second'):,.0f}",
-                outcome.megabytes("skops"),
+                outcome.megabytes("torch" if system in NEURAL else "skops"),
                 outcome.megabytes("crfsuite"),
                 f"{outcome.median('memory'):,.0f}",
             ]
         )
     measure = TITLES[results.corpus.measure]
-    head = [measure, "p", "train, s", "tag, tokens/s", "skops, MB", "CRFsuite's file, MB"]
+    head = [
+        measure,
+        "p",
+        "train, s",
+        "tag, tokens/s",
+        "skops or PyTorch, MB",
+        "CRFsuite's file, MB",
+    ]
     return table(["", *head, "peak memory, MiB"], rows)
 
 

@@ -183,6 +183,8 @@ TUNED = {
     f"{name}, tuned": DEFAULTS[name]._replace(grid=grid) for name, (*_, grid) in TAGGERS.items()
 }
 SYSTEMS = {**CRFSUITE, **DEFAULTS, **TUNED}
+# Systems of `benchmarks.neural`, whose finished runs are in the same tables.
+NEURAL = ("Bi-LSTM", "Bi-LSTM-CRF")
 # Corpora and systems of a quick run.
 QUICK = [
     ("addresses", [REFERENCE, "CRFsuite ap", "CRFTagger", "PerceptronTagger, tuned"]),
