@@ -109,6 +109,7 @@ def settings_of_prediction(task):
 def run_task(task, wanted, data, results):
     """Make the wanted runs of a task that are not finished: pairs of order and setting."""
     splits = load_task(task, data, results, TASKS)
+    lessons = splits["train"].teaching()
     path = result_path(results, task)
     done = {run_key(run) for run in read_runs(path)}
     for order, (system, parameters) in wanted:
@@ -116,14 +117,14 @@ def run_task(task, wanted, data, results):
         if run_key(run) in done:
             continue
         done.add(run_key(run))
-        run |= measure(run, splits, FIXED.get(task, {}), TASKS[task].metric)
+        run |= measure(run, lessons, splits, FIXED.get(task, {}), TASKS[task].metric)
         append_run(path, run)
         print(task, order, system, parameters, run["dev"], run["test"], run["nnz"], flush=True)
 
 
-def measure(run, splits, fixed, metric):
+def measure(run, lessons, splits, fixed, metric):
     """Fit a reranker and score its choices on the other sets; times are processor times."""
-    X, costs = splits["train"].teaching()
+    X, costs = lessons
     model = SYSTEMS[run["system"]](random_state=run["order"], **fixed, **run["parameters"])
     start = time.process_time()
     model.fit(X, costs)
