@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
 from benchmarks.common.runs import read_runs
-from benchmarks.rerank.compare import Task
+from benchmarks.rerank.compare import PREDICTIONS, Task
 from benchmarks.rerank.data import load_task
 from benchmarks.rerank.plan import TASKS, folds_of, result_path, run_task, settings
 from benchmarks.rerank.report import write_report
@@ -38,14 +38,21 @@ def repeat(names, orders, data, results):
     """Make the runs of tasks with the settings that the main comparisons choose."""
     for task in finished_tasks(names, data, results):
         for i, fold in enumerate(folds_of(task.name)):
-            run_task(fold, product(orders, chosen_settings(task, i)), data, results)
+            run_task(fold, product(orders, list(chosen_settings(task, i))), data, results)
 
 
 def chosen_settings(task, fold):
-    """Settings that the main comparisons of a task choose in a fold."""
+    """Settings that the main comparisons of a task choose in a fold.
+
+    The other ways to predict are beside a vote, with everything else equal.
+    """
     choices = (choice for choice in task.key_choices() if choice is not None)
-    firsts = [choice.settings[fold][0] for choice in choices]
-    return [(first["system"], first["parameters"]) for first in firsts]
+    for first in (choice.settings[fold][0] for choice in choices):
+        system, parameters = first["system"], first["parameters"]
+        yield system, parameters
+        if parameters.get("prediction") == "vote":
+            for prediction in PREDICTIONS[:-1]:
+                yield system, {**parameters, "prediction": prediction}
 
 
 def finished_tasks(names, data, results):

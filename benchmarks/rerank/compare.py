@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 
 LOSS_NAMES = {"hinge": "hinge", "logistic": "logistic", "log": "log", "bayes_risk": "Bayes risk"}
+# Ways to predict with the predictors of VRDA; the published one is the vote.
+PREDICTIONS = ("last", "average", "vote")
 # Shares of the number of the perceptron's weights.
 SHARES = {"all": 1, "a half": 1 / 2, "a tenth": 1 / 10, "a 30th": 1 / 30}
 N_SWAPS = 1000
@@ -119,6 +121,16 @@ class Task:
             chosen.append(min(rated)[-1])
         return Choice(chosen, self)
 
+    def by_prediction(self, **wanted):
+        """The best VRDA for each way to predict that has runs."""
+        found = {p: self.best("VRDA", prediction=p, **wanted) for p in PREDICTIONS}
+        return {p: choice for p, choice in found.items() if choice is not None}
+
+    def with_same_orders(self, choices):
+        """The choices, with the orders that all of them have."""
+        n = min(len(runs) for choice in choices for runs in choice.settings)
+        return [Choice([runs[:n] for runs in choice.settings], self) for choice in choices]
+
     def dev_score(self, runs):
         return np.mean([run["dev"][self.key] for run in runs])
 
@@ -173,9 +185,10 @@ class Task:
     def key_choices(self):
         """The choices of the main comparisons."""
         yield self.perceptron
-        for system in ("SGD", "TG", "VRDA"):
-            for loss in LOSS_NAMES:
+        for loss in LOSS_NAMES:
+            for system in ("SGD", "TG"):
                 yield self.best(system, loss=loss)
+            yield from self.by_prediction(loss=loss).values()
         yield self.sparse()
         for share in SHARES.values():
             yield self.within("VRDA", share)

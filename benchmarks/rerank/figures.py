@@ -3,6 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.rerank.compare import PREDICTIONS
+
 
 def draw_figures(task, report):
     """Draw the figures of a task; return the Markdown that shows them.
@@ -22,14 +24,16 @@ def draw_figures(task, report):
 
 
 def draw_sparsity(task, loss):
-    """Score by number of weights of VRDA and truncated gradient."""
-    figure = Figure(figsize=(5, 3))
+    """Score by number of weights of VRDA, by its ways to predict, and truncated gradient."""
+    figure = Figure(figsize=(5.5, 3.2))
     axes = figure.subplots()
-    for system, marker, options in (("VRDA", "o", {"prediction": "last"}), ("TG", "x", {})):
-        runs = task.find(system, loss=loss, **options)
-        axes.plot([r.nnz for r in runs], [r.score for r in runs], marker, label=system, ms=5)
+    found = {f"VRDA, {p}": task.find("VRDA", loss=loss, prediction=p) for p in PREDICTIONS}
+    found["TG"] = task.find("TG", loss=loss)
+    for marker, (label, runs) in zip("os^x", found.items(), strict=True):
+        if runs:
+            axes.plot([r.nnz for r in runs], [r.score for r in runs], marker, label=label, ms=5)
     axes.set(xscale="log", xlabel="non-zero weights", ylabel=task.key, title=f"{loss} loss")
-    axes.legend()
+    axes.legend(fontsize="small")
     return figure
 
 

@@ -1,14 +1,14 @@
 """Tables of the finished runs."""
 
 from benchmarks.common.report import table
-from benchmarks.rerank.compare import LOSS_NAMES, SHARES
+from benchmarks.rerank.compare import LOSS_NAMES, PREDICTIONS, SHARES
 from benchmarks.rerank.figures import draw_figures
 
 TITLES = {
     "atis": "Speech: ATIS, word error rate",
-    "librispeech": "Speech: LibriSpeech, word error rate",
     "parse": "Parsing: Wall Street Journal, bracket F1",
     "translation": "Translation: French to English, BLEU",
+    "librispeech": "Speech: LibriSpeech, word error rate",
     "conll2000": "Chunking: CoNLL-2000, chunk F1",
     "conll2002-esp": "Spanish names: CoNLL-2002, chunk F1",
     "jnlpba": "Bio-entities: JNLPBA, chunk F1",
@@ -18,7 +18,7 @@ TITLES = {
 
 def write_report(tasks, scale, report):
     """Write the summary, the table of large training sets, and a file for each task."""
-    report.write("summary", summary(tasks))
+    report.write("summary", summary(tasks, earlier_rows(report.folder / "summary.md")))
     if scale:
         report.write("scale", scale_table(scale))
     for task in tasks:
@@ -44,18 +44,25 @@ def sizes(task):
     return f"{text}."
 
 
-def summary(tasks):
-    """The main comparison, for all tasks."""
-    rows = []
+def summary(tasks, rows):
+    """The main comparison: `rows` of an earlier report, by title, and new ones for the tasks."""
     for task in tasks:
         row = [TITLES[task.name], shown(task, task.first), with_weights(task.perceptron)]
         for share in (1, 1 / 10):
             choice = task.within("VRDA", share)
             p = task.p_value(choice, task.perceptron)
             row += [with_weights(choice), f"{p:.3f}"]
-        rows.append([*row, shown(task, task.fixed("oracle"))])
+        rows[row[0]] = [*row, shown(task, task.fixed("oracle"))]
     vrda = ["VRDA", "p", "VRDA, a tenth of the weights", "p"]
-    return table(["", "baseline", "perceptron", *vrda, "oracle"], rows)
+    head = ["", "baseline", "perceptron", *vrda, "oracle"]
+    return table(head, [rows[title] for title in TITLES.values() if title in rows])
+
+
+def earlier_rows(path):
+    """Rows of the table of an earlier report, by their first cells."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    return {row[0]: row for row in rows}
 
 
 def shown(task, stats):
@@ -104,9 +111,12 @@ def main_table(task):
     names = list(task.perceptron.all_scores)
     rows = [fixed_row("Baseline", task, task.first)]
     chosen = [("Perceptron", task.perceptron)]
-    for system in ("SGD", "TG", "VRDA"):
+    for system in ("SGD", "TG"):
         for loss, title in LOSS_NAMES.items():
             chosen.append((f"{system} ({title})", task.best(system, loss=loss)))
+    for loss, title in LOSS_NAMES.items():
+        for prediction, choice in task.by_prediction(loss=loss).items():
+            chosen.append((f"VRDA, {prediction} ({title})", choice))
     chosen.append(("VRDA, sparse", task.sparse()))
     for title, choice in chosen:
         if choice is None:
@@ -132,21 +142,21 @@ def bold(marks):
 
 def sparsity_table(task, loss):
     """The paper's Tables 2 and 4: scores and numbers of weights by threshold."""
-    free = {p: task.best("VRDA", loss=loss, l1=0.0, prediction=p) for p in ("last", "average")}
+    free = task.by_prediction(loss=loss, l1=0.0)
     rows = []
     for l1 in sorted({choice.parameters["l1"] for choice in task.find("VRDA", loss=loss)}):
-        row = [f"{l1:g}"]
-        for prediction in ("last", "average"):
-            choice = task.best("VRDA", loss=loss, l1=l1, prediction=prediction)
+        row, found = [f"{l1:g}"], task.by_prediction(loss=loss, l1=l1)
+        for prediction, without in free.items():
+            choice = found.get(prediction)
             if choice is None:
                 row += ["", ""]
             else:
-                mark = bold(task.mark(choice, free[prediction], "0"))
-                if l1 == 0:
-                    mark = ""
+                mark = bold(task.mark(choice, without, "0")) if l1 else ""
                 row += [f"{choice.show()}{mark}", f"{choice.nnz:,.0f}"]
         rows.append(row)
-    head = ["l1", f"last: {task.key}", "NNZ", f"average: {task.key}", "NNZ"]
+    head = ["l1"]
+    for prediction in free:
+        head += [f"{prediction}: {task.key}", "NNZ"]
     title = f"### Regularisation of VRDA with the {LOSS_NAMES[loss]} loss (Tables 2 and 4)"
     return f"{title}\n\n{table(head, rows)}"
 
@@ -163,24 +173,35 @@ def loss_table(task):
 
 
 def prediction_table(task):
-    """The three ways to predict, with everything else equal."""
+    """The three ways to predict: each with settings of its own, and with everything else equal."""
     rows = []
+    for loss, title in LOSS_NAMES.items():
+        choices = task.by_prediction(loss=loss)
+        if "vote" in choices:
+            rows.append(prediction_row(task, f"{title}, each its own", choices))
     for vote in task.find("VRDA", prediction="vote"):
-        choices = []
-        for prediction in ("last", "average"):
-            choices += task.find("VRDA", **{**vote.parameters, "prediction": prediction})
-        if len(choices) < 2:
-            continue
-        row = [LOSS_NAMES[vote.parameters["loss"]], f"{vote.parameters['l1']:g}"]
-        for choice in (*choices, vote):
-            mark = bold(task.mark(choice, vote, "v"))
-            row += [f"{choice.dev:.2f}", choice.show() + mark]
-        rows.append([*row, choices[1].seconds("test"), vote.seconds("test")])
+        found = (task.find("VRDA", **{**vote.parameters, "prediction": p}) for p in PREDICTIONS)
+        choices = {p: choice[0] for p, choice in zip(PREDICTIONS, found, strict=True) if choice}
+        if len(choices) == len(PREDICTIONS):
+            title = f"{LOSS_NAMES[vote.parameters['loss']]}, epochs {vote.parameters['max_iter']}"
+            rows.append(prediction_row(task, f"{title}, l1 {vote.parameters['l1']:g}", choices))
     if not rows:
         return ""
-    head = ["loss", "l1", "last: dev", "test", "average: dev", "test", "vote: dev", "test"]
+    head = ["loss and settings"]
+    for prediction in PREDICTIONS:
+        head += [f"{prediction}: dev", "test"] + ["p"] * (prediction != "vote")
     title = "### Predicting by the last weights, their average, or a vote"
-    return f"{title}\n\n{table([*head, 's, average', 's, vote'], rows)}"
+    return f"{title}\n\n{table([*head, 's, vote', 'orders'], rows)}"
+
+
+def prediction_row(task, title, choices):
+    """Row of a table of predictors; p is of the difference from the vote."""
+    *others, vote = task.with_same_orders([choices[p] for p in PREDICTIONS])
+    row = [title]
+    for choice in others:
+        row += [f"{choice.dev:.2f}", choice.show(), f"{task.p_value(choice, vote):.3f}"]
+    row += [f"{vote.dev:.2f}", vote.show(), vote.seconds("test")]
+    return [*row, len(vote.scores)]
 
 
 def budget_table(task):
