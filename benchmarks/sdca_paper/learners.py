@@ -29,6 +29,8 @@ class Point(NamedTuple):
     objective: float
     dual: float  # lower bound of the minimum
     estimate: float  # duality gap as the learner estimates it, or NaN
+    carriers: float = math.nan  # share of the sequences that have nine tenths of the gap
+    stale: float = math.nan  # share of the gap of sequences with less than half of it on record
 
 
 class ProcessorClock:
@@ -70,10 +72,18 @@ def sdca(problem, seed, epochs, *, sampling, nonuniformity=0.8, line_search_tol=
             # The gaps computed for the curve must not help the learner.
             recorded = dual._dual.gap.copy()
             found = dual.certify(run)
+            stale = staleness(recorded, dual._dual.gap)
             dual._dual.gap[:] = recorded
             updates = dual.n_updates
             values = found.objective, found.dual, estimate
-            yield Point(epoch, updates, updates, clock.seconds, *values)
+            yield Point(epoch, updates, updates, clock.seconds, *values, *stale)
+
+
+def staleness(recorded, gap):
+    """Which sequences have the gap, and how much of it the records miss."""
+    largest, total = np.sort(gap)[::-1], gap.sum()
+    n_carriers = 1 + np.searchsorted(np.cumsum(largest), 0.9 * total)
+    return n_carriers / len(gap), gap[recorded < gap / 2].sum() / total
 
 
 def sag(problem, seed, epochs):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from benchmarks.common.report import table
-from benchmarks.sdca_paper.figures import draw_figures
+from benchmarks.sdca_paper.figures import draw_estimates, draw_figures
 from benchmarks.sdca_paper.plan import (
     GAP,
     MAIN,
@@ -78,6 +78,14 @@ def write_report(all_runs, report, seeds):
     draw_figures(tasks, report)
     for name, make in TABLES.items():
         report.write(name, make(tasks))
+
+
+def write_estimates(all_runs, report, seeds):
+    """Write what concerns the estimated gap, for which the runs of `repeat` are enough."""
+    tasks = [TaskResults(runs, seeds) for runs in all_runs]
+    report.save_figure("estimates", draw_estimates(tasks))
+    for name in ("estimates", "stale"):
+        report.write(name, TABLES[name](tasks))
 
 
 def epoch_seconds(curve):
@@ -157,9 +165,9 @@ def gap_table(tasks):
     return table(["", "gap", "gap sampling", "uniform", "ratio", "seeds"], rows)
 
 
-def spread(values):
-    low, high = values.min(), values.max()
-    return f"{values.mean():.1f} ({low:.1f}-{high:.1f})" if len(values) > 1 else f"{low:.1f}"
+def spread(values, digits=1):
+    mean, low, high = (f"{f(values):.{digits}f}" for f in (np.mean, np.min, np.max))
+    return f"{mean} ({low}-{high})" if len(values) > 1 else mean
 
 
 def setting_table(experiment, title, of="excess"):
@@ -214,6 +222,23 @@ def estimate_table(tasks):
     return table(head, rows)
 
 
+def stale_table(tasks):
+    """Who has the gap at the last point of the runs, and how much of it the records miss."""
+    rows = []
+    for t in tasks:
+        for setting, title in ((GAP, "gap"), (UNIFORM, "uniform")):
+            curves = [curve for seed in range(t.seeds) if (curve := t.curve(setting, seed))]
+            if not curves:
+                continue
+            last = {name: np.array([c[name][-1] for c in curves]) for name in curves[0]}
+            cells = [f"{last['gap'].mean():.1g}", spread(last["estimate"] / last["gap"], 2)]
+            cells += [spread(100 * last[name], 2) for name in ("carriers", "stale")]
+            rows.append([t.task.title, title, f"{last['epoch'].mean():.0f}", *cells, len(curves)])
+    head = ["", "sampling", "epochs", "gap as a share", "estimated / true"]
+    head += ["sequences with 90% of the gap, %", "gap on stale records, %", "seeds"]
+    return table(head, rows, left=(0, 1))
+
+
 def epoch_table(tasks):
     """Milliseconds of an epoch, and oracle calls for an update."""
     rows = []
@@ -241,4 +266,5 @@ TABLES = {
     "precisions": setting_table(PRECISIONS, "precision of the line search"),
     "precision_times": time_table,
     "estimates": estimate_table,
+    "stale": stale_table,
 }
