@@ -1,14 +1,22 @@
 """Finished runs, kept as lines of JSON so that a benchmark can go on where it stopped."""
 
+import gzip
 import json
 
 
 def read_runs(path):
-    """Runs of a file; none where there is no file."""
+    """Runs of a file, which may be compressed; none where there is no file."""
     if not path.exists():
         return []
-    with path.open(encoding="utf-8") as file:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+def write_compressed(path, runs):
+    """Write a file of runs, the same bytes for the same runs."""
+    text = "".join(json.dumps(run) + "\n" for run in runs)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def append_run(path, run):

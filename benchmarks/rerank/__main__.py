@@ -9,8 +9,9 @@
 development set and the test set, and keeps every finished run as a line of JSON in the results
 folder; started again, it goes on where it stopped. `repeat` makes runs in more orders with only the
 settings that the development set chooses. `scale` measures training on a million candidates with a
-million features. `report` writes tables and figures of all tasks whose runs are finished. `--quick`
-does all of this on a small task. Translation needs the extra `bench`.
+million features. `report` writes tables, figures and runs of the tasks whose runs are finished;
+where the runs have come with the repository, none of these is made again. `--quick` does all of
+this on a small task. Translation needs the extra `bench`.
 """
 
 import os
@@ -21,7 +22,7 @@ from benchmarks.common.commandline import make_parser, open_report, parse, resul
 from benchmarks.common.runs import read_runs
 from benchmarks.rerank.compare import PREDICTIONS, Task
 from benchmarks.rerank.data import load_task
-from benchmarks.rerank.plan import TASKS, folds_of, result_path, run_task, settings
+from benchmarks.rerank.plan import TASKS, finished_runs, folds_of, run_task, settings
 from benchmarks.rerank.report import write_report
 from benchmarks.rerank.scale import measure_scale
 from benchmarks.rerank.taggers import QUICK_TASKS
@@ -60,7 +61,7 @@ def finished_tasks(names, data, results):
     tasks = []
     for name in names:
         folds = folds_of(name)
-        runs = [read_runs(result_path(results, fold)) for fold in folds]
+        runs = [finished_runs(fold, results) for fold in folds]
         if all(runs):
             splits = [load_task(fold, data, results, TASKS) for fold in folds]
             tasks.append(Task(name, list(zip(runs, splits, strict=True)), TASKS[folds[0]]))

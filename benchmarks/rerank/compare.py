@@ -89,6 +89,11 @@ class Task:
             ):
                 yield key, runs
 
+    @cached_property
+    def losses(self):
+        """Names of the losses with runs."""
+        return {loss: title for loss, title in LOSS_NAMES.items() if self.best("VRDA", loss=loss)}
+
     def find(self, system, **wanted):
         """Every setting of a system with the given parameters, the same in all folds."""
         found = []
@@ -185,7 +190,7 @@ class Task:
     def key_choices(self):
         """The choices of the main comparisons."""
         yield self.perceptron
-        for loss in LOSS_NAMES:
+        for loss in self.losses:
             for system in ("SGD", "TG"):
                 yield self.best(system, loss=loss)
             yield from self.by_prediction(loss=loss).values()

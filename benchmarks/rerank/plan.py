@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from benchmarks.common.commandline import GENERATED
 from benchmarks.common.runs import append_run, read_runs
 from benchmarks.rerank.data import load_task
 from benchmarks.rerank.speech_and_translation import ATIS, LIBRISPEECH, TRANSLATION
@@ -120,7 +121,7 @@ def run_task(task, wanted, data, results):
     splits = load_task(task, data, results, TASKS)
     lessons = splits["train"].teaching()
     path = result_path(results, task)
-    done = {run_key(run) for run in read_runs(path)}
+    done = {run_key(run) for run in finished_runs(task, results)}
     for order, (system, parameters) in wanted:
         run = {"system": system, "parameters": parameters, "order": order}
         if run_key(run) in done:
@@ -147,6 +148,17 @@ def measure(run, lessons, splits, fixed, metric):
         found[name] = metric(splits[name].chosen_stats(chosen).sum(axis=0))
         found[f"{name}_chosen"] = chosen.tolist()
     return found
+
+
+def finished_runs(task, results):
+    """Runs that came with the repository, and those of the results folder."""
+    name = kept_name(task)
+    return [*read_runs(GENERATED / "rerank" / name), *read_runs(result_path(results, task))]
+
+
+def kept_name(task):
+    """File of the runs that the repository keeps, beside the tables."""
+    return f"{task.replace('/', '-')}.jsonl.gz"
 
 
 def result_path(results, task):

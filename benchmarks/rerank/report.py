@@ -1,8 +1,12 @@
 """Tables of the finished runs."""
 
+from itertools import chain
+
 from benchmarks.common.report import table
+from benchmarks.common.runs import write_compressed
 from benchmarks.rerank.compare import LOSS_NAMES, PREDICTIONS, SHARES
 from benchmarks.rerank.figures import draw_figures
+from benchmarks.rerank.plan import folds_of, kept_name
 
 TITLES = {
     "atis": "Speech: ATIS, word error rate",
@@ -17,15 +21,17 @@ TITLES = {
 
 
 def write_report(tasks, scale, report):
-    """Write the summary, the table of large training sets, and a file for each task."""
+    """Write the summary, the table of large training sets, and tables and runs of each task."""
     report.write("summary", summary(tasks, earlier_rows(report.folder / "summary.md")))
     if scale:
         report.write("scale", scale_table(scale))
     for task in tasks:
         parts = [sizes(task), main_table(task), budget_table(task)]
-        parts += [sparsity_table(task, loss) for loss in LOSS_NAMES]
+        parts += [sparsity_table(task, loss) for loss in task.losses]
         parts += [loss_table(task), prediction_table(task), *draw_figures(task, report)]
         report.write(task.name, *(part for part in parts if part))
+        for fold, found in zip(folds_of(task.name), task.folds, strict=True):
+            write_compressed(report.folder / kept_name(fold), chain(*found.values()))
 
 
 def sizes(task):
@@ -112,9 +118,9 @@ def main_table(task):
     rows = [fixed_row("Baseline", task, task.first)]
     chosen = [("Perceptron", task.perceptron)]
     for system in ("SGD", "TG"):
-        for loss, title in LOSS_NAMES.items():
+        for loss, title in task.losses.items():
             chosen.append((f"{system} ({title})", task.best(system, loss=loss)))
-    for loss, title in LOSS_NAMES.items():
+    for loss, title in task.losses.items():
         for prediction, choice in task.by_prediction(loss=loss).items():
             chosen.append((f"VRDA, {prediction} ({title})", choice))
     chosen.append(("VRDA, sparse", task.sparse()))
@@ -164,7 +170,7 @@ def sparsity_table(task, loss):
 def loss_table(task):
     """The paper's Table 3: losses, SGD against VRDA."""
     rows = []
-    for loss, title in LOSS_NAMES.items():
+    for loss, title in task.losses.items():
         sgd, vrda = task.best("SGD", loss=loss), task.best("VRDA", loss=loss)
         marks = task.mark(vrda, task.first, "a") + task.mark(vrda, sgd, "s")
         sgd_marks = task.mark(sgd, task.first, "a")
@@ -175,7 +181,7 @@ def loss_table(task):
 def prediction_table(task):
     """The three ways to predict: each with settings of its own, and with everything else equal."""
     rows = []
-    for loss, title in LOSS_NAMES.items():
+    for loss, title in task.losses.items():
         choices = task.by_prediction(loss=loss)
         if "vote" in choices:
             rows.append(prediction_row(task, f"{title}, each its own", choices))
