@@ -38,6 +38,13 @@ def table(head, rows, left=(0,)):
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
+def earlier_rows(path):
+    """Rows of the table of an earlier report, by their first cells."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    return {row[0]: row for row in rows}
+
+
 def median_and_range(values, digits=1):
     """Text such as "4.7 (4.4-5.6)"."""
     middle, low, high = (f"{f(values):.{digits}f}" for f in (np.median, np.min, np.max))

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from benchmarks.common.report import table
+from benchmarks.common.report import earlier_rows, table
 from benchmarks.common.runs import write_compressed
 from benchmarks.rerank.compare import LOSS_NAMES, PREDICTIONS, SHARES
 from benchmarks.rerank.figures import draw_figures
@@ -62,13 +62,6 @@ def summary(tasks, rows):
     vrda = ["VRDA", "p", "VRDA, a tenth of the weights", "p"]
     head = ["", "baseline", "perceptron", *vrda, "oracle"]
     return table(head, [rows[title] for title in TITLES.values() if title in rows])
-
-
-def earlier_rows(path):
-    """Rows of the table of an earlier report, by their first cells."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-    return {row[0]: row for row in rows}
 
 
 def shown(task, stats):

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from benchmarks.common.report import table
-from benchmarks.sdca_paper.figures import draw_estimates, draw_figures
+from benchmarks.common.report import earlier_rows, table
+from benchmarks.sdca_paper.figures import draw_figures
 from benchmarks.sdca_paper.plan import (
     GAP,
     MAIN,
@@ -14,7 +14,7 @@ from benchmarks.sdca_paper.plan import (
     SHARES,
     UNIFORM,
 )
-from benchmarks.sdca_paper.tasks import COLUMNS
+from benchmarks.sdca_paper.tasks import COLUMNS, QUICK_TASKS, TASKS
 
 # Shares of the objective.
 LEVELS = (1e-2, 1e-4, 1e-6)
@@ -81,11 +81,10 @@ def write_report(all_runs, report, seeds):
 
 
 def write_estimates(all_runs, report, seeds):
-    """Write what concerns the estimated gap, for which the runs of `repeat` are enough."""
+    """Write the tables of the estimated gap; those of tasks without runs keep their rows."""
     tasks = [TaskResults(runs, seeds) for runs in all_runs]
-    report.save_figure("estimates", draw_estimates(tasks))
-    for name in ("estimates", "stale"):
-        report.write(name, TABLES[name](tasks))
+    report.write("estimates", estimate_table(tasks, earlier_rows(report.folder / "estimates.md")))
+    report.write("stale", stale_table(tasks))
 
 
 def epoch_seconds(curve):
@@ -200,9 +199,9 @@ def time_table(tasks):
     return table(["ms an epoch", *(t.task.title for t in kept)], rows)
 
 
-def estimate_table(tasks):
+def estimate_table(tasks, earlier=()):
     """Ratio of the estimated to the true gap of SDCA, after the first epoch, over the seeds."""
-    rows = []
+    rows = dict(earlier)
     for t in tasks:
         row = [t.task.title]
         for setting in (GAP, UNIFORM):
@@ -215,11 +214,12 @@ def estimate_table(tasks):
                 found = f"{ratio[kept].min():.2f} - {ratio[kept].max():.2f}" if kept.any() else "-"
                 row.append(found)
             row.append(len(curves))
-        rows.append(row)
+        rows[t.task.title] = row
     head = ["gap as a share"]
     for title in ("gap sampling", "uniform"):
         head += [f"{title}: down to {LEVELS[-1]:g}", f"{title}: below", "seeds"]
-    return table(head, rows)
+    titles = [task.title for task in (*TASKS.values(), *QUICK_TASKS.values())]
+    return table(head, [rows[title] for title in titles if title in rows])
 
 
 def stale_table(tasks):
