@@ -152,8 +152,8 @@ def measure(run, lessons, splits, fixed, metric):
 
 def finished_runs(task, results):
     """Runs that came with the repository, and those of the results folder."""
-    name = kept_name(task)
-    return [*read_runs(GENERATED / "rerank" / name), *read_runs(result_path(results, task))]
+    paths = GENERATED / "rerank" / kept_name(task), result_path(results, task)
+    return list({run_key(run): run for path in paths for run in read_runs(path)}.values())
 
 
 def kept_name(task):

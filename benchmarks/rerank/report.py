@@ -142,8 +142,11 @@ def bold(marks):
 def sparsity_table(task, loss):
     """The paper's Tables 2 and 4: scores and numbers of weights by threshold."""
     free = task.by_prediction(loss=loss, l1=0.0)
+    thresholds = sorted({choice.parameters["l1"] for choice in task.find("VRDA", loss=loss)})
+    if len(thresholds) < 3:
+        return ""
     rows = []
-    for l1 in sorted({choice.parameters["l1"] for choice in task.find("VRDA", loss=loss)}):
+    for l1 in thresholds:
         row, found = [f"{l1:g}"], task.by_prediction(loss=loss, l1=l1)
         for prediction, without in free.items():
             choice = found.get(prediction)
