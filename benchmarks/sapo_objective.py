@@ -134,8 +134,9 @@ def measure(name, seeds, epochs, report):
     shown = [e for e in SHOWN if e <= epochs]
     head = ["objective after epoch", *map(str, shown), f"{problem.task.measure} at the end"]
     note = f"Means and standard deviations of {seeds} seeds. The minimum is {minimum:,.0f}."
-    report.write(name, table(head, list(rows(curves))), note)
-    report.save_figure(name, draw(problem.task, curves, minimum))
+    file = "objective" if name in CHUNKING else f"objective-{name}"
+    report.write(file, table(head, list(rows(curves))), note)
+    report.save_figure(file, draw(problem.task, curves, minimum))
 
 
 def main():

@@ -38,7 +38,7 @@ BENCHMARKS = {
         {"sizes", "scores", "differences", "epochs", "systems"},
         ("matplotlib", "torch"),
     ),
-    "sapo_objective": ({"addresses"}, ("matplotlib",)),
+    "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "sdca_test_error": ({"errors"}, ("matplotlib",)),
     "structure": (
