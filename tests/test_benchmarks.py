@@ -21,7 +21,7 @@ BENCHMARKS = {
     "larger_data": ({"memory", "scores"}, ("distributed",)),
     "scale_plan": ({"units", "shares", "plan"}, ()),
     "distributed": (
-        {"evaluations", "traffic", "mixing", "mixing_traffic", "seconds"},
+        {"evaluations", "traffic", "mixing", "mixing_traffic"} | {"seconds", "start", "memory"},
         ("distributed",),
     ),
     "dicts": ({"addresses"}, ("pycrfsuite",)),

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from functools import partial
 from itertools import chain, count
 
 import pytest
@@ -31,6 +32,7 @@ from skstruct import (
 )
 from skstruct.dask import DaskTagger
 from skstruct.dask.cluster import Cluster
+from skstruct.dask.direct import DirectLines
 from skstruct.dask.learning import learn
 from skstruct.metrics import token_accuracy_score
 from skstruct.solvers.watcher import Watcher
@@ -380,6 +382,93 @@ def test_a_worker_killed_while_weights_are_mixed_changes_nothing(client, monkeyp
     expected._keep(learn(expected, OneProcess(), parts, None, None, Watcher, "float64"))
     for name in LEARNT:
         assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+# Calls past the scheduler
+
+
+@pytest.fixture
+def straight(client):
+    """A client that talks to the workers, and the numbers of shards of its calls."""
+    address = client.scheduler.address
+    options = {"direct_to_workers": True, "set_as_default": False}
+    with distributed.Client(address, **options) as straight:
+        yield straight
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    found, ask = [], DirectLines.ask
+
+    def watched(lines, call, first, shards):
+        found.append(len(shards))
+        return ask(lines, call, first, shards)
+
+    monkeypatch.setattr(DirectLines, "ask", watched)
+    return found
+
+
+def test_evaluations_go_past_the_scheduler(client, straight, asked, expected):
+    client.wait_for_workers(2, timeout=PATIENCE)
+    DaskTagger(CRFTagger(tol=1e-6), client=client).fit(*delayed_parts(X, Y))
+    assert not asked
+    model = DaskTagger(CRFTagger(tol=1e-6), client=straight).fit(*delayed_parts(X, Y))
+    assert sum(asked) >= N_SHARDS * model.estimator_.n_iter_
+    assert_same_bits(model.estimator_, expected)
+
+
+def test_a_worker_killed_between_direct_calls_changes_nothing(
+    client, straight, asked, expected, monkeypatch
+):
+    client.wait_for_workers(2, timeout=PATIENCE)
+    call, ask = 6, DirectLines.ask
+
+    def ask_and_kill(lines, *arguments):
+        answers = ask(lines, *arguments)
+        if len(asked) == call:
+            kill_workers(client, 1)
+        return answers
+
+    monkeypatch.setattr(DirectLines, "ask", ask_and_kill)
+    model = DaskTagger(CRFTagger(tol=1e-6), client=straight).fit(*delayed_parts(X, Y))
+    # Tasks from then on.
+    assert call <= len(asked) <= call + 3 < model.estimator_.n_iter_
+    assert_same_bits(model.estimator_, expected)
+
+
+def fail_once_on(path, kept, vector, shared):
+    if kept == 1 and not os.path.exists(path):
+        open(path, "w").close()
+        raise OSError("once")
+    if vector < 0:
+        raise ValueError(f"{vector} is negative")
+    return kept + vector
+
+
+def test_direct_calls_that_fail_become_tasks(client, straight, asked, tmp_path):
+    client.wait_for_workers(2, timeout=PATIENCE)
+    workers = Cluster(straight, max_retries=0)
+    kept = workers.map(keep_number, [(i,) for i in range(3)], keep=True)
+    function = partial(fail_once_on, str(tmp_path / "once"))
+    function.__name__ = "fail_once_on"
+
+    def call(*vectors):
+        shards = zip(kept, vectors, strict=True)
+        return list(workers.iterate(function, shards, together=2, direct=True))
+
+    assert call(10, 20, 30) == [10, 21, 32]
+    assert asked
+    asked.clear()
+    assert call(10, 20, 30) == [10, 21, 32]
+    assert not asked
+    workers = Cluster(straight, max_retries=0)
+    with pytest.raises(ValueError, match=r"^Partition 1: -1 is negative$"):
+        call(1, -1, -2)
+    assert asked
+
+
+def keep_number(number, shared):
+    return number
 
 
 def test_scattered_partitions_that_are_lost(client, monkeypatch):

@@ -2,6 +2,8 @@
 
 import bz2
 import gzip
+import socket
+from contextlib import contextmanager
 from itertools import chain
 
 import pytest
@@ -159,41 +161,66 @@ def test_any_file_system():
             read_all("memory:///corpora/bad.conll", comment="#", blocksize=blocksize)
 
 
-@pytest.fixture
-def bucket(monkeypatch):
-    """Options of a bucket on a server in this process that speaks the protocol of S3."""
+@contextmanager
+def served_by_s3():
+    """Options of a server in this process that speaks the protocol of S3."""
     server = pytest.importorskip("moto.server")
-    s3fs = pytest.importorskip("s3fs")
-    for name in ("HTTP_PROXY", "http_proxy", "AWS_CA_BUNDLE"):
-        monkeypatch.delenv(name, raising=False)
+    pytest.importorskip("s3fs")
     server = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
-        options = {"key": "a", "secret": "b", "endpoint_url": f"http://{host}:{port}"}
-        s3fs.S3FileSystem(**options).mkdir("corpora")
-        yield options
+        yield {"key": "a", "secret": "b", "endpoint_url": f"http://{host}:{port}"}
     finally:
         server.stop()
 
 
+@contextmanager
+def served_by_gs():
+    """Options of a server in this process that speaks the protocol of Google Cloud Storage."""
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    pytest.importorskip("gcsfs")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = emulator.create_server("127.0.0.1", port, in_memory=True)
+    server.start()
+    try:
+        yield {"token": "anon", "endpoint_url": f"http://127.0.0.1:{port}"}
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["s3", "gs"])
+def bucket(request, monkeypatch):
+    """Protocol and options of a bucket named "corpora"."""
+    for name in ("HTTP_PROXY", "http_proxy", "AWS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    # Otherwise gcsfs asks for more about a bucket than the server knows.
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    with {"s3": served_by_s3, "gs": served_by_gs}[request.param]() as options:
+        fsspec.filesystem(request.param, **options).mkdir("corpora")
+        yield request.param, options
+
+
 def test_objects_in_a_bucket(bucket):
-    files = fsspec.filesystem("s3", **bucket)
+    protocol, where = bucket
+    files = fsspec.filesystem(protocol, **where)
     texts = [TEXT.replace("He", who) for who in ("She", "We")]
     files.pipe("corpora/0.conll", texts[0].encode())
     files.pipe("corpora/1.conll.gz", gzip.compress(texts[1].encode()))
     expected = [datasets.read_conll(text.splitlines(), comment="#") for text in texts]
-    options = {"comment": "#", "storage_options": bucket}
-    X, y = read_all("s3://corpora/*.conll*", **options)
+    options = {"comment": "#", "storage_options": where}
+    X, y = read_all(f"{protocol}://corpora/*.conll*", **options)
     assert list(zip(X, y, strict=True)) == expected
     for blocksize in (1, 17, 10**6):
-        parts = read_all("s3://corpora/0.conll", blocksize=blocksize, **options)
+        parts = read_all(f"{protocol}://corpora/0.conll", blocksize=blocksize, **options)
         assert together(parts) == expected[0]
     files.pipe("corpora/bad.conll", TEXT.encode() + b"x\n")
-    with pytest.raises(ValueError, match=r"^s3://corpora/bad\.conll, line 17: 1 column, but"):
-        read_all("s3://corpora/bad.conll", blocksize=11, **options)
+    with pytest.raises(ValueError, match=rf"^{protocol}://corpora/bad\.conll, line 17: 1 column,"):
+        read_all(f"{protocol}://corpora/bad.conll", blocksize=11, **options)
     with pytest.raises(FileNotFoundError, match="matches no file"):
-        read_conll("s3://corpora/none*", **options)
+        read_conll(f"{protocol}://corpora/none*", **options)
 
 
 @pytest.mark.parametrize(

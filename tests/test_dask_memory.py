@@ -133,7 +133,7 @@ def test_the_driver_adds_sums_a_few_at_a_time():
     sent, returned = Watch(), Watch()
 
     class Watched(OneProcess):
-        def iterate(self, function, shards, shared=None, *, together=1):
+        def iterate(self, function, shards, shared=None, *, together=1, direct=False):
             if function not in (sums.likelihood_and_gradient, sums.curvature):
                 yield from super().iterate(function, shards, shared, together=together)
                 return

@@ -1,6 +1,8 @@
 """Learning from shards, without a cluster: the same bits as threads of one process."""
 
+import pickle
 from itertools import pairwise
+from unittest.mock import patch
 
 import naive
 import numpy as np
@@ -9,12 +11,15 @@ import scipy.sparse as sp
 from helpers.learners import labelled_sequences
 from helpers.objectives import learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
 from skstruct.dask.learning import learn
 from skstruct.dask.merging import merge_columns
+from skstruct.dask.places import Gaps, thrifty
 from skstruct.dask.shard import describe, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
@@ -227,6 +232,34 @@ def test_observations_are_merged_to_the_same_layout():
                 if place < len(layout.labels):
                     where = slice(start, start + width)
                     assert_array_equal(layout.labels[place : place + width], expected.labels[where])
+
+
+@given(
+    st.lists(st.integers(1, 3) | st.integers(250, 260) | st.integers(1, 10**6), max_size=50),
+    st.booleans(),
+)
+def test_gaps_are_places(steps, starts_at_zero):
+    places = np.cumsum([0, *steps] if starts_at_zero else steps).astype(np.int32)
+    gaps, size = Gaps(places), places.max(initial=0) + 1
+    assert len(gaps) == len(places)
+    assert_array_equal(gaps, places)
+    vector = np.random.default_rng(0).random(size)
+    assert_array_equal(vector[gaps], vector[places])
+    vector[gaps] += 1.0
+    assert np.count_nonzero(vector >= 1.0) == len(places)
+
+
+def test_many_places_are_kept_as_gaps():
+    few = [np.arange(0, 1000, 2, dtype=np.int32)] * 4
+    assert thrifty(few, 1000) is few
+    many = thrifty(few * 2, 1000)
+    assert all(isinstance(places, Gaps) for places in many)
+    assert len(pickle.dumps(many[0])) < len(pickle.dumps(few[0]))
+    X, y = labelled_sequences(40)
+    parts, tagger = cut(X, y, 8), CRFTagger(tol=1e-6)
+    found = learn_from_shards(tagger, parts)
+    with patch("skstruct.dask.sums.thrifty", lambda positions, size: positions):
+        assert_same_bits(learn_from_shards(tagger, parts), found)
 
 
 # The stochastic start

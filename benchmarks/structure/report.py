@@ -218,7 +218,7 @@ def paper_table(results):
                 what = [
                     learner,
                     *(["edges"] if edges else []),
-                    *([f"n' = {length}"] if cut else []),
+                    *([] if not cut else ["no cut"] if length is None else [f"n' = {length}"]),
                 ]
                 row.append(
                     f"{show(r.runs(learner, edges, length))} ({', '.join(filter(None, what))})"

@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import NamedTuple
 
+from skstruct.dask.direct import DirectLines
+
 __all__ = ["Cluster"]
 
 # Packages whose release can change the bits of a result.
@@ -56,6 +58,7 @@ class Cluster:
                     "and pass it as client= or leave it open."
                 ) from None
         self.client, self.max_retries = client, max_retries
+        self._lines = DirectLines(client) if client.direct_to_workers else None
 
     def map(self, function, shards, shared=None, *, keep=False):
         """Call ``function(*shard, shared)`` for each shard.
@@ -100,7 +103,7 @@ class Cluster:
             futures += self._submit(function, some, shared, len(futures))
         return futures if keep else self._gather(futures)
 
-    def iterate(self, function, shards, shared=None, *, together=1):
+    def iterate(self, function, shards, shared=None, *, together=1, direct=False):
         """Call ``function(*shard, shared)`` for each shard, and take the results one by one.
 
         Neither the arguments of all shards nor their results are ever in this process, or in that
@@ -116,6 +119,10 @@ class Cluster:
         together : int, default=1
             Number of shards that are sent, and of results that are taken, at a time. Small ones
             take less time together.
+        direct : bool, default=False
+            Call the workers past the scheduler, if the client may do so. This takes less time
+            where the same results of earlier calls with `keep` are the first arguments of many
+            calls. Shards whose calls fail become tasks, and those of all later calls.
 
         Yields
         ------
@@ -129,12 +136,14 @@ class Cluster:
         """
         # Workers have something to do while the next results are taken.
         most, n_threads = 2 * together, None
+        direct = direct and shared is None
         shared, shards = self._share(shared), iter(shards)
         futures, sent, taken = deque(), 0, 0
         try:
             while True:
                 while len(futures) + together <= most and (some := list(islice(shards, together))):
-                    futures += self._submit(function, some, shared, sent)
+                    asked = self._ask(function, some, sent) if direct else None
+                    futures += asked or self._submit(function, some, shared, sent)
                     sent += len(some)
                 # Else they would be in memory for as long as the results are.
                 some = None
@@ -146,14 +155,14 @@ class Cluster:
                 if not futures:
                     return
                 first = [futures.popleft() for _ in range(min(together, len(futures)))]
-                results = deque(self._gather(first, taken))
+                results = deque(self._take(function, first, taken))
                 taken += len(first)
                 # The workers may let go of them.
                 del first
                 while results:
                     yield results.popleft()
         finally:
-            self.client.cancel(list(futures))
+            self.client.cancel([future for future in futures if not isinstance(future, _Asked)])
 
     def _share(self, value):
         """Future of an argument of all shards."""
@@ -180,6 +189,37 @@ class Cluster:
                 call, numbers, [shared] * len(shards), *columns, pure=False, **retries
             )
 
+    def _ask(self, function, shards, first):
+        """Call a function for shards past the scheduler; None if that cannot be done."""
+        if self._lines is None:
+            return None
+        try:
+            answers = self._lines.ask(_Call(function), first, shards)
+        except Exception:
+            # Tasks are repeated, and tell what is wrong.
+            self._lines = None
+            return None
+        return [_Asked(*pair) for pair in zip(answers, shards, strict=True)]
+
+    def _take(self, function, sent, first):
+        """Results of tasks and of calls past the scheduler, which become tasks where they fail."""
+        if not any(isinstance(item, _Asked) for item in sent):
+            return self._gather(sent, first)
+        results = []
+        for number, item in enumerate(sent, first):
+            futures = [item]
+            if isinstance(item, _Asked):
+                try:
+                    results += _without_failures([item.answer.result()])
+                    continue
+                except ValueError:
+                    raise
+                except Exception:
+                    self._lines = None
+                    futures = self._submit(function, [item.shard], None, number)
+            results += self._gather(futures, number)
+        return results
+
     def _gather(self, futures, first=0):
         """Results of tasks; the first one is that of the shard of this number."""
         from distributed import CancelledError
@@ -195,10 +235,7 @@ class Cluster:
                 error.add_note(f"This happened in partition {first + failed}.")
             self.client.cancel(futures)
             raise
-        failure = next((result for result in results if isinstance(result, _Failure)), None)
-        if failure is not None:
-            raise ValueError(failure.message)
-        return results
+        return _without_failures(results)
 
     def check_versions(self):
         """Raise an error if the workers have other releases of packages than this process.
@@ -233,6 +270,21 @@ class _Failure(NamedTuple):
     """Result of a task whose data are invalid."""
 
     message: str
+
+
+def _without_failures(results):
+    """Raise the first error of results, or return them."""
+    failure = next((result for result in results if isinstance(result, _Failure)), None)
+    if failure is not None:
+        raise ValueError(failure.message)
+    return results
+
+
+class _Asked(NamedTuple):
+    """A call past the scheduler."""
+
+    answer: object  # ActorFuture
+    shard: tuple
 
 
 class _Given:

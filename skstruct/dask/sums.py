@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
+from skstruct.dask.places import thrifty
 from skstruct.dask.shard import own_arrays
 from skstruct.solvers.layout import point_to_rows, restrict
 from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
@@ -46,8 +47,8 @@ class ShardedLikelihood:
 
     Attributes
     ----------
-    positions : list of ndarray
-        For each shard, where its parameters are in the whole vector.
+    positions : list of ndarray or Gaps
+        For each shard, where its parameters are in the whole vector: an index of arrays.
     parts : list
         What stands for the likelihoods of the shards.
     n_state : int
@@ -61,11 +62,13 @@ class ShardedLikelihood:
         self._dtype = np.dtype(dtype)
         self.n_state = vector.states.n_places
         others = np.arange(self.n_state, vector.size, dtype=np.int32)
-        self.positions, shards = [], []
+        positions, shards = [], []
         for training_set, of_shard in zip(training_sets, numbers, strict=True):
-            layout, positions = restrict(vector.states, of_shard)
-            self.positions.append(np.concatenate([positions, others]))
+            layout, of_features = restrict(vector.states, of_shard)
+            positions.append(np.concatenate([of_features, others]))
             shards.append((training_set, layout))
+        self.positions = thrifty(positions, vector.size)
+        del positions
         settings = vector.shape, vector.transition, partial
         self.parts = self.map(place, shards, settings, keep=True)
         totals = self.map(measure, [(part,) for part in self.parts])
@@ -84,7 +87,7 @@ class ShardedLikelihood:
     def _sum(self, function, theta, out):
         out[:] = 0.0
         terms, shards = [], zip(self.parts, self.own(theta), strict=True)
-        for positions, (values, part) in self.each(function, shards):
+        for positions, (values, part) in self.each(function, shards, direct=True):
             out[positions] += part
             terms += values
         return terms
@@ -94,13 +97,13 @@ class ShardedLikelihood:
         for positions in self.positions:
             yield vector[positions].astype(self._dtype)
 
-    def each(self, function, shards):
+    def each(self, function, shards, *, direct=False):
         """Yield the positions of each shard, and what a function returns for it.
 
         Results are added in the order of the shards, and not kept: of many shards, few are in
-        memory at the same time.
+        memory at the same time. `direct` is that of `iterate`.
         """
-        results = self.iterate(function, shards, together=_TOGETHER)
+        results = self.iterate(function, shards, together=_TOGETHER, direct=direct)
         yield from zip(self.positions, results, strict=True)
 
 

@@ -16,7 +16,7 @@ class OneProcess:
     def map(self, function, shards, shared=None, *, keep=False):
         return list(self.iterate(function, shards, shared))
 
-    def iterate(self, function, shards, shared=None, *, together=1):
+    def iterate(self, function, shards, shared=None, *, together=1, direct=False):
         for number, shard in enumerate(shards):
             arguments = [*map(_travel, shard), _travel(shared)]
             before = pickle.dumps(arguments)

@@ -1,0 +1,1 @@
+"""Learning from partitions on a Dask cluster, beside one process."""

@@ -1,0 +1,69 @@
+"""Calls that go straight to the workers, past the scheduler.
+
+A task is made known to the scheduler, and forgotten again, and its arguments and its result pass
+through it. An actor of Dask takes a call from the client, and returns the result to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+__all__ = ["DirectLines"]
+
+
+class DirectLines:
+    """Lines to the workers that keep something.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        One that may talk to workers, with ``direct_to_workers=True``.
+    """
+
+    def __init__(self, client):
+        self._client, self._lines = client, {}
+
+    def ask(self, call, first, shards):
+        """Call ``call(number, None, *shard)`` where the first argument of each shard is kept.
+
+        Parameters
+        ----------
+        call : callable
+            What can be pickled.
+        first : int
+            Number of the first shard.
+        shards : list of tuples
+            Arguments of each shard, of which the first is a future.
+
+        Returns
+        -------
+        answers : list of ActorFuture
+        """
+        with self._client.as_current():
+            self._connect([kept for kept, *_ in shards])
+            return [
+                self._lines[kept.key].answer(call, number, arguments)
+                for number, (kept, *arguments) in enumerate(shards, first)
+            ]
+
+    def _connect(self, futures):
+        """Make lines to what has none."""
+        new = {future.key: future for future in futures if future.key not in self._lines}
+        if new:
+            made = self._client.map(_Line, list(new.values()), actor=True, pure=False)
+            self._lines |= zip(new, self._client.gather(made), strict=True)
+
+
+class _Line:
+    """An actor beside the result of a task."""
+
+    def __init__(self, kept):
+        from distributed import get_worker
+
+        self._kept, self._worker = kept, get_worker()
+
+    async def answer(self, call, number, arguments):
+        """Call a function in one of the threads in which the worker runs tasks."""
+        threads = self._worker.executors["default"]
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(threads, call, number, None, self._kept, *arguments)
