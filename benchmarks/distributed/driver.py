@@ -1,8 +1,14 @@
 """Memory of the driver of L-BFGS: made-up features in many partitions, which workers make."""
 
+import json
+import subprocess
+import sys
+import tempfile
 import threading
+import time
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import dask
 import numpy as np
@@ -16,8 +22,8 @@ from benchmarks.distributed.partitions import evaluations
 from skstruct import CRFTagger, SequenceBatch
 from skstruct.dask import DaskTagger
 
-N_LABELS, LENGTH, FEATURES_OF_TOKEN, ITERATIONS = 10, 20, 16, 5
-SIZES = {"n_features": 4_000_000, "n_tokens": 40_000}  # tokens of a partition
+N_LABELS, LENGTH, FEATURES_OF_TOKEN, ITERATIONS = 4, 20, 16, 12
+SIZES = {"n_features": 1_500_000, "n_tokens": 20_000}  # tokens of a partition
 QUICK_SIZES = {"n_features": 2_000, "n_tokens": 200}
 PARTITIONS, QUICK_PARTITIONS = (2, 64), (2,)
 EVERY = 0.01
@@ -34,7 +40,7 @@ def make_partition(number, n_features, n_tokens):
     X.sum_duplicates()
     lengths = np.full(n_tokens // LENGTH, LENGTH)
     # A feature has few labels, as words do.
-    labels = (columns[:, 0] + rng.integers(0, 3, n_tokens)) % N_LABELS
+    labels = (columns[:, 0] + rng.integers(0, 2, n_tokens)) % N_LABELS
     y = np.split(labels.astype(str).astype(object), np.cumsum(lengths)[:-1])
     return SequenceBatch.from_lengths(X, lengths), y
 
@@ -73,11 +79,29 @@ def measure(client, n, sizes):
     return [n, f"{size:,}", f"{share:.1f}", f"{found[0] / 2**20:,.0f}", f"{found[0] / size:.0f}"]
 
 
+@contextmanager
+def cluster_of_processes():
+    """Address of a scheduler that is, like its two workers, a process of its own."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as processes:
+        file = Path(folder) / "scheduler.json"
+        here = ["--scheduler-file", str(file), "--dashboard-address", ":0"]
+        nodes = [["scheduler", "--port", "0"], *[["worker", "--nthreads", "1"]] * 2]
+        for name, *options in nodes:
+            command = [sys.executable, "-m", "dask", name, *options, *here]
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            processes.callback(process.wait)
+            processes.callback(process.terminate)
+            while not file.exists():
+                time.sleep(EVERY)
+        yield json.loads(file.read_text())["address"]
+
+
 def report_memory(report, *, quick):
     """Write the memory of the driver by the number of partitions."""
     sizes = QUICK_SIZES if quick else SIZES
     rows = []
-    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    with cluster_of_processes() as address, Client(address, direct_to_workers=True) as client:
+        client.wait_for_workers(2)
         # Code that the driver needs, whatever the size of the model.
         measure(client, 2, QUICK_SIZES)
         for n in QUICK_PARTITIONS if quick else PARTITIONS:

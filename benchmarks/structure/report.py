@@ -11,6 +11,7 @@ from benchmarks.structure.plan import COMPARISONS, LEARNERS, LENGTHS
 EDGES = {False: "tokens", True: "tokens and edges"}
 # Share of a score that a learner may be below the last one of whole sequences, in per cent.
 NEAR = 0.5
+N_COLUMNS = 3
 # Relative change of the objective in an epoch.
 CHANGE = 0.05
 # Table 1 of the paper: benchmark system and structure regularisation, by the corpora here.
@@ -248,8 +249,12 @@ def difference(test):
 
 def draw_lengths(results):
     """Change of the development score by the length of pieces, a panel for each corpus."""
-    figure = Figure(figsize=(3.6 * max(len(results), 1) + 2, 3.2), layout="constrained")
-    axes = figure.subplots(1, max(len(results), 1), squeeze=False)[0]
+    n_columns = max(1, min(N_COLUMNS, len(results)))
+    n_rows = max(1, -(-len(results) // n_columns))
+    figure = Figure(figsize=(3.3 * n_columns + 2, 2.9 * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axis in axes[len(results) :]:
+        axis.set_axis_off()
     colors = dict(zip(LEARNERS, ("#0072b2", "#000000", "#d55e00", "#009e73"), strict=True))
     for axis, r in zip(axes, results, strict=False):
         lengths = lengths_of(r)
@@ -262,9 +267,8 @@ def draw_lengths(results):
         axis.set(title=r.short, xlabel="n', mean length of pieces")
         axis.set_ylabel(f"{r.task.measure}, change")
         axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8
-    )
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
     return figure
 
 

@@ -106,15 +106,18 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     counts = workers.map(count, sizes, (n_labels, min_freq > 0))
     if not any(counted.n_labelled for counted in counts):
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    observed = merge_observed([c.observed for c in counts], numbers, model.n_features)
+    transitions = sum(counted.transitions for counted in counts)
+    partial = any(counted.partial for counted in counts)
+    counts = [counted.observed for counted in counts]
+    observed = merge_observed(counts, numbers, model.n_features, n_labels)
+    del counts
     vector = ParameterVector(
         lay_out(observed, n_labels, min_freq, settings.all_possible_states),
-        sum(counted.transitions for counted in counts),
+        transitions,
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
     )
-    partial = any(counted.partial for counted in counts)
     likelihood = ShardedLikelihood(workers, training_sets, numbers, vector, partial, dtype)
     return ShardedObjective(likelihood, vector, settings.l2)

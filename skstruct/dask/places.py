@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Gaps", "thrifty"]
+__all__ = ["Gaps", "quick_or_small"]
 
 # Numbers of places for each place of the whole vector, from which on gaps are kept instead.
 _MANY = 2
@@ -38,7 +38,7 @@ class Gaps:
         return np.cumsum(places, out=places)
 
 
-def thrifty(positions, size):
-    """Places of all shards in a vector of this size; as gaps, if they are many."""
-    many = sum(map(len, positions)) > _MANY * size
-    return list(map(Gaps, positions)) if many else positions
+def quick_or_small(gaps, size):
+    """Places of all shards in a vector of this size: as arrays, unless they are many."""
+    many = sum(map(len, gaps)) > _MANY * size
+    return gaps if many else list(map(np.asarray, gaps))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.dask.places import thrifty
+from skstruct.dask.places import Gaps, quick_or_small
 from skstruct.dask.shard import own_arrays
 from skstruct.solvers.layout import point_to_rows, restrict
 from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
@@ -62,15 +62,18 @@ class ShardedLikelihood:
         self._dtype = np.dtype(dtype)
         self.n_state = vector.states.n_places
         others = np.arange(self.n_state, vector.size, dtype=np.int32)
-        positions, shards = [], []
-        for training_set, of_shard in zip(training_sets, numbers, strict=True):
-            layout, of_features = restrict(vector.states, of_shard)
-            positions.append(np.concatenate([of_features, others]))
-            shards.append((training_set, layout))
-        self.positions = thrifty(positions, vector.size)
-        del positions
+        positions = []
+
+        def shards():
+            for training_set, of_shard in zip(training_sets, numbers, strict=True):
+                layout, of_features = restrict(vector.states, of_shard)
+                positions.append(Gaps(np.concatenate([of_features, others])))
+                yield training_set, layout
+
+        # A few at a time: layouts take more than the weights.
         settings = vector.shape, vector.transition, partial
-        self.parts = self.map(place, shards, settings, keep=True)
+        self.parts = self.map(place, shards(), settings, keep=True)
+        self.positions = quick_or_small(positions, vector.size)
         totals = self.map(measure, [(part,) for part in self.parts])
         self.n_tokens, self.weighted_tokens, self.sum_of_squares = map(
             sum, zip(*totals, strict=True)
@@ -95,7 +98,11 @@ class ShardedLikelihood:
     def own(self, vector):
         """Yield the entries of a vector that each shard has, as they travel."""
         for positions in self.positions:
-            yield vector[positions].astype(self._dtype)
+            yield self.as_sent(vector[positions])
+
+    def as_sent(self, vector):
+        """Copy a vector in the type in which it travels."""
+        return vector.astype(self._dtype)
 
     def each(self, function, shards, *, direct=False):
         """Yield the positions of each shard, and what a function returns for it.
@@ -112,7 +119,8 @@ class ShardedObjective(Objective):
 
     def _memory(self):
         likelihood = self.likelihood
-        states = likelihood.map(remember, [(part,) for part in likelihood.parts], keep=True)
+        shards = list(zip(likelihood.parts, likelihood.positions, strict=True))
+        states = likelihood.map(remember, shards, keep=True)
         known = likelihood.map(has_memory, [(state,) for state in states])
         return states if all(known) else None
 
@@ -135,9 +143,11 @@ class _ShardedAscent:
     def epoch(self, vector, theta):
         """Let every shard visit its sequences, and add the changes of all."""
         likelihood, n = self._likelihood, len(self._states)
-        columns = likelihood.parts, self._states, likelihood.own(vector), range(n)
-        epoch = _Epoch(self._number, n, self._l2, self._l1, self._free)
-        self._states = likelihood.map(ascend, zip(*columns, strict=True), epoch, keep=True)
+        shards = list(zip(likelihood.parts, self._states, range(n), strict=True))
+        # In one piece: Dask keeps what a lost state would be computed from again, for all epochs.
+        sent = likelihood.as_sent(vector)
+        epoch = _Epoch(self._number, n, self._l2, self._l1, self._free, sent)
+        self._states = likelihood.map(ascend, shards, epoch, keep=True)
         self._number += 1
         before, loss, distance = vector.copy(), 0, 0
         for positions, change in likelihood.each(tell_change, zip(self._states, strict=True)):
@@ -163,6 +173,7 @@ class _Epoch(NamedTuple):
     l2: float
     l1: float
     free: np.ndarray  # one for transitions and biases that are weights of the model
+    vector: np.ndarray  # the weights of all shards
 
 
 class _Change(NamedTuple):
@@ -209,23 +220,32 @@ def _evaluate(likelihood, function, theta):
     return values or [], out.astype(theta.dtype, copy=False)
 
 
-def remember(likelihood, _):
-    """State of a shard before the first epoch of ascent: its memory, and no change."""
-    return new_memory(likelihood), None
+class _State(NamedTuple):
+    """What a shard has after an epoch of ascent."""
+
+    memory: kernels.Memory  # None if it would be too large
+    places: object  # where its weights are in those of all shards
+    change: _Change  # that it proposes
+
+
+def remember(likelihood, places, _):
+    """State of a shard before the first epoch of ascent."""
+    return _State(new_memory(likelihood), places, None)
 
 
 def has_memory(state, _):
     """Return True unless the memory of a shard would be too large."""
-    return state[0] is not None
+    return state.memory is not None
 
 
-def ascend(likelihood, state, vector, shard, epoch):
+def ascend(likelihood, state, shard, epoch):
     """Visit the sequences of a shard; return its next state."""
+    vector, dtype = epoch.vector[state.places], epoch.vector.dtype
     if likelihood.n_tokens == 0:
-        return state[0], _Change(np.zeros_like(vector), 0.0, 0.0, True)
+        return state._replace(change=_Change(np.zeros_like(vector), 0.0, 0.0, True))
     # Copies: a task that is run again finds the arguments that it had.
-    memory = kernels.Memory(*(np.array(part) for part in state[0]))
-    dtype, vector = vector.dtype, np.array(vector, np.float64)
+    memory = kernels.Memory(*(np.array(part) for part in state.memory))
+    vector = vector.astype(np.float64)
     before = vector.copy()
     theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
     free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
@@ -236,9 +256,10 @@ def ascend(likelihood, state, vector, shard, epoch):
     successful = ascent.epoch(vector, theta, epoch.n_shards)
     likelihood.shape.set_impossible(vector, 0.0)
     change = ((vector - before) / epoch.n_shards).astype(dtype, copy=False)
-    return memory, _Change(change, float(ascent.loss), float(ascent.distance), successful)
+    change = _Change(change, float(ascent.loss), float(ascent.distance), successful)
+    return _State(memory, state.places, change)
 
 
 def tell_change(state, _):
     """Return the change alone, which the driver adds."""
-    return state[1]
+    return state.change

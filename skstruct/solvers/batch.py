@@ -161,6 +161,7 @@ def _starts(objective, l1, start):
     # With an L1 penalty the ascent has been tried.
     if not l1 and _has_many_tokens(objective):
         theta = objective.stochastic_start()
+        return_memory()
         if theta is not None:
             yield theta, 1
     yield np.zeros(objective.size), _BLIND_STEPS

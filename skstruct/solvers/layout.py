@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 
+# Parts of a training set whose entries are joined at a time.
+_TOGETHER = 4
+
+
 class RowLayout(NamedTuple):
     """Places of the weights of features in a parameter vector.
 
@@ -161,7 +165,7 @@ def sum_observed(observed, n_labels):
     )
 
 
-def merge_observed(parts, numbers, n_features):
+def merge_observed(parts, numbers, n_features, n_labels):
     """Join what parts of a training set have observed, in their order.
 
     Parameters
@@ -170,14 +174,26 @@ def merge_observed(parts, numbers, n_features):
         Of each part, by its own numbers of features.
     numbers : list of ndarray
         The number in the whole model of each feature of a part.
-    n_features : int
+    n_features, n_labels : int
         Size of the model.
 
     Returns
     -------
     observed : Observed
-        As `observe` collects it from the whole training set, with fewer entries.
+        As `observe` collects it from the whole training set, with one entry for a feature and a
+        label.
     """
+    whole = _join(parts[:1], numbers[:1], n_features)
+    # All at the same time would take many times the memory of their union.
+    for first in range(1, len(parts), _TOGETHER):
+        some = slice(first, first + _TOGETHER)
+        joined = [whole, *parts[some]], [np.arange(n_features), *numbers[some]]
+        whole = sum_observed(_join(*joined, n_features), n_labels)
+    return whole
+
+
+def _join(parts, numbers, n_features):
+    """Entries of several parts."""
     feature = np.concatenate(
         [np.repeat(n, np.diff(part.indptr)) for part, n in zip(parts, numbers, strict=True)]
     )
