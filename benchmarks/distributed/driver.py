@@ -32,7 +32,7 @@ EVERY = 0.01
 def make_partition(number, n_features, n_tokens):
     """Sequences of tokens whose features are as frequent as words are, and random labels."""
     rng = np.random.default_rng(number)
-    # Ranks by the inverse of a distribution function between those of Zipf's law and of none.
+    # Few features are frequent, and many are rare: as the power -2/3 of their number.
     ranks = n_features * rng.random((n_tokens, FEATURES_OF_TOKEN)) ** 3
     columns = np.sort(ranks.astype(np.int32), axis=1)
     indptr = np.arange(n_tokens + 1) * FEATURES_OF_TOKEN
@@ -92,6 +92,8 @@ def cluster_of_processes():
             processes.callback(process.wait)
             processes.callback(process.terminate)
             while not file.exists():
+                if process.poll() is not None:
+                    raise SystemExit(f"No Dask {name}: {' '.join(command)} has ended.")
                 time.sleep(EVERY)
         yield json.loads(file.read_text())["address"]
 

@@ -207,17 +207,16 @@ class Cluster:
             return self._gather(sent, first)
         results = []
         for number, item in enumerate(sent, first):
-            futures = [item]
-            if isinstance(item, _Asked):
-                try:
-                    results += _without_failures([item.answer.result()])
-                    continue
-                except ValueError:
-                    raise
-                except Exception:
-                    self._lines = None
-                    futures = self._submit(function, [item.shard], None, number)
-            results += self._gather(futures, number)
+            if not isinstance(item, _Asked):
+                results += self._gather([item], number)
+                continue
+            try:
+                answer = item.answer.result()
+            except Exception:
+                self._lines = None
+                results += self._gather(self._submit(function, [item.shard], None, number), number)
+            else:
+                results += _without_failures([answer])
         return results
 
     def _gather(self, futures, first=0):
