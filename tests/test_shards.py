@@ -19,11 +19,18 @@ from sklearn.base import clone
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
 from skstruct.dask.learning import learn
 from skstruct.dask.merging import merge_columns
-from skstruct.dask.places import Gaps, quick_or_small
+from skstruct.dask.places import Gaps, RowTable, quick_or_small
 from skstruct.dask.shard import describe, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
-from skstruct.solvers.layout import lay_out, merge_observed, observe, restrict, sum_observed
+from skstruct.solvers.layout import (
+    RowLayout,
+    lay_out,
+    merge_observed,
+    observe,
+    restrict,
+    sum_observed,
+)
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.watcher import Watcher
 from skstruct.utils.parallel import range_runner
@@ -212,16 +219,23 @@ def test_observations_are_merged_to_the_same_layout():
         found = observe(rows, part.labels, np.ones(len(part.labels)), len(own), n_labels)
         parts.append(sum_observed(found, n_labels))
         numbers.append(own)
-    merged = merge_observed(parts, numbers, n_features, n_labels)
-    assert_array_equal(merged.order, whole.order)
+    size = n_features, n_labels
+    by_frequency = merge_observed(iter(parts), numbers, *size)
+    without = [part._replace(values=np.empty(0)) for part in parts]
+    any_frequency = merge_observed(iter(without), numbers, *size, by_frequency=False)
+    assert not any_frequency.values.size
     for min_freq, every_label in ((0, False), (1.5, False), (0, True)):
+        merged = by_frequency if min_freq else any_frequency
+        assert_array_equal(merged.order, whole.order)
         expected = lay_out(whole, n_labels, min_freq, every_label)
         found = lay_out(merged, n_labels, min_freq, every_label)
         for a, b in zip(found, expected, strict=True):
             assert_array_equal(a, b)
+        table = RowTable(expected, expected.n_places + 3)
         for own in numbers:
-            layout, positions = restrict(expected, own)
+            layout, positions = restrict(expected, own), np.asarray(table.places(own))
             assert np.all(np.diff(positions) > 0)
+            assert_array_equal(positions[layout.n_places :], expected.n_places + np.arange(3))
             for f, place, width in zip(own, layout.place, layout.width, strict=True):
                 if expected.place[f] < 0:
                     assert place == -1
@@ -249,14 +263,26 @@ def test_gaps_are_places(steps, starts_at_zero):
     assert np.count_nonzero(vector >= 1.0) == len(places)
 
 
-def test_many_places_are_kept_as_gaps():
-    places = np.arange(0, 1000, 2, dtype=np.int32)
-    many = [Gaps(places)] * 5
+def test_gaps_take_little_memory():
+    numbers = np.arange(0, 5000, 2, dtype=np.int32)
+    assert len(pickle.dumps(Gaps(numbers))) < len(pickle.dumps(numbers)) / 2
+
+
+def test_many_places_are_kept_as_rows():
+    n, nothing = 500, np.empty(0, np.int64)
+    layout = RowLayout(2 * np.arange(n)[::-1], np.full(n, 2, np.int32), nothing, nothing, 2 * n)
+    table = RowTable(layout, 2 * n + 5)
+    places = table.places(np.arange(0, n, 2))
+    expected = np.concatenate(
+        [(4 * np.arange(n // 2)[:, None] + [2, 3]).ravel(), 1000 + np.arange(5)]
+    )
+    assert len(places) == len(expected)
+    assert_array_equal(places, expected)
+    many = [places] * 5
     assert quick_or_small(many, 1000) is many
-    assert len(pickle.dumps(many[0])) < len(pickle.dumps(places)) / 2
-    for found in quick_or_small(many[:4], 1000):
+    for found in quick_or_small(many[:3], 1000):
         assert isinstance(found, np.ndarray)
-        assert_array_equal(found, places)
+        assert_array_equal(found, expected)
     X, y = labelled_sequences(40)
     parts, tagger = cut(X, y, 8), CRFTagger(tol=1e-6)
     found = learn_from_shards(tagger, parts)

@@ -13,7 +13,7 @@ __all__ = ["Cluster"]
 
 # Packages whose release can change the bits of a result.
 _PACKAGES = ("skstruct", "numpy", "numba")
-# Tasks for each thread that are on their way or done, where results are taken one by one.
+# Tasks for each thread that are on their way or done, where several results are taken at a time.
 _AHEAD = 2
 # Shards of an iterator whose arguments are in this process at the same time.
 _AT_A_TIME = 4
@@ -118,7 +118,8 @@ class Cluster:
             Arguments of each shard.
         together : int, default=1
             Number of shards that are sent, and of results that are taken, at a time. Small ones
-            take less time together.
+            take less time together. Of large ones, hardly more are on their way than workers have
+            threads.
         direct : bool, default=False
             Call the workers past the scheduler, if the client may do so. This takes less time
             where the same results of earlier calls with `keep` are the first arguments of many
@@ -150,7 +151,7 @@ class Cluster:
                 if len(futures) == most and n_threads is None:
                     # Asked for while workers compute, and only where there are many shards.
                     n_threads = sum(self.client.nthreads().values())
-                    most = max(most, _AHEAD * n_threads)
+                    most = max(most, _AHEAD * n_threads if together > 1 else n_threads + 1)
                     continue
                 if not futures:
                     return

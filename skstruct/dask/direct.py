@@ -37,12 +37,13 @@ class DirectLines:
 
         Returns
         -------
-        answers : list of ActorFuture
+        answers : list
+            Each has a method ``result``.
         """
         with self._client.as_current():
             self._connect([kept for kept, *_ in shards])
             return [
-                self._lines[kept.key].answer(call, number, arguments)
+                _Answer(self._lines[kept.key], call, number, arguments)
                 for number, (kept, *arguments) in enumerate(shards, first)
             ]
 
@@ -52,6 +53,22 @@ class DirectLines:
         if new:
             made = self._client.map(_Line, list(new.values()), actor=True, pure=False)
             self._lines |= zip(new, self._client.gather(made), strict=True)
+
+
+class _Answer:
+    """Answer that is on its way."""
+
+    def __init__(self, line, call, number, arguments):
+        self._arguments = arguments
+        self._future = line.answer(call, number, arguments)
+
+    def result(self):
+        """Wait for the answer."""
+        result = self._future.result()
+        # Dask's function that makes the call refers to itself, and so keeps what it was given until
+        # the garbage collector comes.
+        self._arguments.clear()
+        return result
 
 
 class _Line:

@@ -84,9 +84,11 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     if columns.vectorizer is not None:
         tagger.vectorizer_ = columns.vectorizer
         tagger.feature_names_in_ = columns.vectorizer.feature_names_
+    kept = [numbers >= 0 for numbers in columns.numbers]
     code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
     codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
-    kept = [numbers >= 0 for numbers in columns.numbers]
+    # The driver has united it.
+    del found
     possible = tagger._model().possible
     training_sets = workers.map(
         number,
@@ -102,22 +104,38 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     model, settings = tagger._model(), settings_of(Settings, tagger)
     model.require_memory(1, 0)
     n_labels, min_freq = model.n_labels, settings.min_freq
-    sizes = [(part, len(of)) for part, of in zip(training_sets, numbers, strict=True)]
-    counts = workers.map(count, sizes, (n_labels, min_freq > 0))
-    if not any(counted.n_labelled for counted in counts):
+    sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
+    counts = _Counted(workers.iterate(count, sizes, (n_labels, min_freq > 0)), n_labels)
+    size = model.n_features, n_labels
+    observed = merge_observed(counts.observed(), numbers, *size, by_frequency=min_freq > 0)
+    if not counts.n_labelled:
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    transitions = sum(counted.transitions for counted in counts)
-    partial = any(counted.partial for counted in counts)
-    counts = [counted.observed for counted in counts]
-    observed = merge_observed(counts, numbers, model.n_features, n_labels)
-    del counts
     vector = ParameterVector(
         lay_out(observed, n_labels, min_freq, settings.all_possible_states),
-        transitions,
+        counts.transitions,
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
     )
-    likelihood = ShardedLikelihood(workers, training_sets, numbers, vector, partial, dtype)
+    likelihood = ShardedLikelihood(workers, training_sets, numbers, vector, counts.partial, dtype)
+    # The workers have what they need of the layout; places and labels are needed at the end.
+    vector.states = vector.states._replace(width=None, pinned=None)
     return ShardedObjective(likelihood, vector, settings.l2)
+
+
+class _Counted:
+    """Sums of what shards have counted, and what they have observed, one by one."""
+
+    def __init__(self, counts, n_labels):
+        self._counts = counts
+        self.transitions, self.n_labelled = np.zeros((n_labels, n_labels)), 0
+        self.partial = False
+
+    def observed(self):
+        """Yield what each shard has observed."""
+        for counted in self._counts:
+            self.transitions += counted.transitions
+            self.n_labelled += counted.n_labelled
+            self.partial |= counted.partial
+            yield counted.observed

@@ -123,7 +123,7 @@ def merge_columns(found, vectorizer):
         )
     vectorizer._learn(kept, _merge_lengths(found))
     get = vectorizer.vocabulary_.get
-    numbers = [np.array([get(name, -1) for name in of_shard], np.int64) for of_shard in names]
+    numbers = [np.array([get(name, -1) for name in of_shard], np.int32) for of_shard in names]
     return Columns(len(kept), vectorizer, numbers)
 
 
@@ -139,7 +139,7 @@ def _number_columns(found, full):
             )
     if n_features == 0:
         raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-    return Columns(n_features, None, [np.asarray(shard.columns, np.int64) for shard in found])
+    return Columns(n_features, None, [np.asarray(shard.columns, np.int32) for shard in found])
 
 
 def _merge_templates(found, vectorizer):
@@ -153,7 +153,7 @@ def _merge_templates(found, vectorizer):
                 f"partition {full[0]} have {parts[0].n_columns_}."
             )
     columns = vectorizer._merge(parts, [found[i].frequency for i in full])
-    numbers = [np.empty(0, np.int64) for _ in found]
+    numbers = [np.empty(0, np.int32) for _ in found]
     for i, of_shard in zip(full, columns, strict=True):
         numbers[i] = of_shard
     return Columns(vectorizer.n_features_, None, numbers)

@@ -220,7 +220,7 @@ def vectorize(X, vectorizer):
 
 def describe(shard, _):
     """Tell the driver what a shard has, a `Found`."""
-    frequency = np.bincount(shard.rows.indices, minlength=len(shard.columns))
+    frequency = np.bincount(shard.rows.indices, minlength=len(shard.columns)).astype(np.int32)
     return Found(
         len(shard.offsets) - 1,
         len(shard.labels),
@@ -294,9 +294,11 @@ def count(training_set, n_features, settings):
     n_labels, by_frequency = settings
     rows, offsets, labels, sample_weight = own_arrays(training_set)
     weight = np.repeat(sample_weight, np.diff(offsets)) if by_frequency else None
-    observed = observe(rows, labels, weight, n_features, n_labels)
+    observed = sum_observed(observe(rows, labels, weight, n_features, n_labels), n_labels)
+    if not by_frequency:
+        observed = observed._replace(values=np.empty(0))
     return Counts(
-        sum_observed(observed, n_labels),
+        observed,
         transition_frequency(training_set, n_labels),
         int(np.count_nonzero(labels >= 0)),
         bool(np.any(labels < 0)),

@@ -11,20 +11,22 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.dask.places import Gaps, quick_or_small
+from skstruct.dask.places import Gaps, RowTable, Taken, add_at, quick_or_small
 from skstruct.dask.shard import own_arrays
 from skstruct.solvers.layout import point_to_rows, restrict
 from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
 from skstruct.solvers.likelihood.sums import Likelihood
 from skstruct.solvers.likelihood.vector import VectorShape
 from skstruct.solvers.objective import Objective
+from skstruct.utils.memory import return_memory
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.sparse import writable
 
 __all__ = ["ShardedLikelihood", "ShardedObjective"]
 
-# Shards whose sums the driver takes at a time. One by one would take longer on a few workers.
-_TOGETHER = 2
+# Shards whose sums the driver takes at a time, and the bytes up to which it does. One by one takes
+# longer on a few workers, but less memory.
+_TOGETHER, _SMALL = 2, 1 << 21
 
 
 class ShardedLikelihood:
@@ -47,7 +49,7 @@ class ShardedLikelihood:
 
     Attributes
     ----------
-    positions : list of ndarray or Gaps
+    positions : list
         For each shard, where its parameters are in the whole vector: an index of arrays.
     parts : list
         What stands for the likelihoods of the shards.
@@ -61,19 +63,13 @@ class ShardedLikelihood:
         self.partial, self.map, self.iterate = partial, workers.map, workers.iterate
         self._dtype = np.dtype(dtype)
         self.n_state = vector.states.n_places
-        others = np.arange(self.n_state, vector.size, dtype=np.int32)
-        positions = []
-
-        def shards():
-            for training_set, of_shard in zip(training_sets, numbers, strict=True):
-                layout, of_features = restrict(vector.states, of_shard)
-                positions.append(Gaps(np.concatenate([of_features, others])))
-                yield training_set, layout
-
         # A few at a time: layouts take more than the weights.
+        layouts = (restrict(vector.states, of_shard) for of_shard in numbers)
         settings = vector.shape, vector.transition, partial
-        self.parts = self.map(place, shards(), settings, keep=True)
-        self.positions = quick_or_small(positions, vector.size)
+        shards = zip(training_sets, layouts, strict=True)
+        self.parts = self.map(place, shards, settings, keep=True)
+        table = RowTable(vector.states, vector.size)
+        self.positions = quick_or_small(list(map(table.places, numbers)), vector.size)
         totals = self.map(measure, [(part,) for part in self.parts])
         self.n_tokens, self.weighted_tokens, self.sum_of_squares = map(
             sum, zip(*totals, strict=True)
@@ -91,14 +87,16 @@ class ShardedLikelihood:
         out[:] = 0.0
         terms, shards = [], zip(self.parts, self.own(theta), strict=True)
         for positions, (values, part) in self.each(function, shards, direct=True):
-            out[positions] += part
+            add_at(out, positions, part)
             terms += values
+            # The next one may be waited for.
+            del part
         return terms
 
     def own(self, vector):
         """Yield the entries of a vector that each shard has, as they travel."""
         for positions in self.positions:
-            yield self.as_sent(vector[positions])
+            yield Taken(vector, positions, self._dtype)
 
     def as_sent(self, vector):
         """Copy a vector in the type in which it travels."""
@@ -110,8 +108,15 @@ class ShardedLikelihood:
         Results are added in the order of the shards, and not kept: of many shards, few are in
         memory at the same time. `direct` is that of `iterate`.
         """
-        results = self.iterate(function, shards, together=_TOGETHER, direct=direct)
-        yield from zip(self.positions, results, strict=True)
+        largest = self._dtype.itemsize * max(map(len, self.positions))
+        together = _TOGETHER if largest <= _SMALL else 1
+        results = self.iterate(function, shards, together=together, direct=direct)
+        # No zip: it would hold the last result while the next one comes.
+        for positions in self.positions:
+            yield positions, next(results)
+        if together == 1:
+            # What has been sent and received was freed in pieces.
+            return_memory()
 
 
 class ShardedObjective(Objective):
@@ -119,7 +124,9 @@ class ShardedObjective(Objective):
 
     def _memory(self):
         likelihood = self.likelihood
-        shards = list(zip(likelihood.parts, likelihood.positions, strict=True))
+        # A few at a time, too.
+        places = (Gaps(np.asarray(positions)) for positions in likelihood.positions)
+        shards = zip(likelihood.parts, places, strict=True)
         states = likelihood.map(remember, shards, keep=True)
         known = likelihood.map(has_memory, [(state,) for state in states])
         return states if all(known) else None
@@ -154,8 +161,9 @@ class _ShardedAscent:
             if not change.successful:
                 vector[:] = before
                 return False
-            vector[positions] += change.vector
+            add_at(vector, positions, change.vector)
             loss, distance = loss + change.loss, distance + change.distance
+            del change
         if self._l1:
             theta[:] = shrink(vector, self._l1 / self._l2)
         self.loss, self.distance = loss, distance
@@ -211,6 +219,8 @@ def curvature(likelihood, theta, _):
 
 
 def _evaluate(likelihood, function, theta):
+    # Where nothing travels, the entries have not been taken yet.
+    theta = np.asarray(theta)
     out = np.zeros(len(theta))
     if likelihood.n_tokens == 0:
         return [], out.astype(theta.dtype, copy=False)

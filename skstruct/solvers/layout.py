@@ -26,22 +26,18 @@ __all__ = [
 ]
 
 
-# Parts of a training set whose entries are joined at a time.
-_TOGETHER = 4
-
-
 class RowLayout(NamedTuple):
     """Places of the weights of features in a parameter vector.
 
     Attributes
     ----------
-    place : ndarray of shape (n_features,), int64
+    place : ndarray of shape (n_features,), int32
         Start of the row of each feature, -1 if it has no weight.
     width : ndarray of shape (n_features,), int32
         Length of each row.
     labels : ndarray of shape (full_from,)
         Labels of the short rows, which come first.
-    pinned : ndarray, int64
+    pinned : ndarray, int32
         Positions in full rows that are not weights of the model.
     n_places : int
         Total length of all rows.
@@ -165,47 +161,55 @@ def sum_observed(observed, n_labels):
     )
 
 
-def merge_observed(parts, numbers, n_features, n_labels):
+def merge_observed(parts, numbers, n_features, n_labels, by_frequency=True):
     """Join what parts of a training set have observed, in their order.
 
     Parameters
     ----------
-    parts : list of Observed
-        Of each part, by its own numbers of features.
+    parts : iterable of Observed
+        Of each part, by its own numbers of features, with one entry for a feature and a label.
+        They are asked for one by one, as all of them take many times the memory of their union.
     numbers : list of ndarray
         The number in the whole model of each feature of a part.
     n_features, n_labels : int
         Size of the model.
+    by_frequency : bool, default=True
+        False if it does not matter how often a feature occurs with a label.
 
     Returns
     -------
     observed : Observed
         As `observe` collects it from the whole training set, with one entry for a feature and a
-        label.
+        label; without values if these do not matter.
     """
-    whole = _join(parts[:1], numbers[:1], n_features)
-    # All at the same time would take many times the memory of their union.
-    for first in range(1, len(parts), _TOGETHER):
-        some = slice(first, first + _TOGETHER)
-        joined = [whole, *parts[some]], [np.arange(n_features), *numbers[some]]
-        whole = sum_observed(_join(*joined, n_features), n_labels)
-    return whole
+    # Pairs of a feature and a label, sorted.
+    pairs, values = np.empty(0, np.int64), np.empty(0)
+    seen, order, dtype = np.zeros(n_features, bool), [], None
+    for part, of_part in zip(parts, numbers, strict=True):
+        appeared = of_part[part.order]
+        order.append(appeared[~seen[appeared]].astype(np.int32))
+        seen[appeared], dtype = True, part.labels.dtype
+        own = np.repeat(of_part.astype(np.int64) * n_labels, np.diff(part.indptr)) + part.labels
+        by_pair = np.argsort(own)
+        own = own[by_pair]
+        where, new = _find(pairs, own)
+        if by_frequency:
+            of_own = part.values[by_pair]
+            values[where[~new]] += of_own[~new]
+            values = np.insert(values, where[new], of_own[new])
+        pairs = np.insert(pairs, where[new], own[new])
+    feature, label = np.divmod(pairs, n_labels)
+    order = np.concatenate(order)
+    return Observed(_pointers(feature, n_features), label.astype(dtype), values, order)
 
 
-def _join(parts, numbers, n_features):
-    """Entries of several parts."""
-    feature = np.concatenate(
-        [np.repeat(n, np.diff(part.indptr)) for part, n in zip(parts, numbers, strict=True)]
-    )
-    by_feature = np.argsort(feature, kind="stable")
-    seen = np.concatenate([n[part.order] for part, n in zip(parts, numbers, strict=True)])
-    _, first = np.unique(seen, return_index=True)
-    return Observed(
-        _pointers(feature, n_features),
-        np.concatenate([part.labels for part in parts])[by_feature],
-        np.concatenate([part.values for part in parts])[by_feature],
-        seen[np.sort(first)].astype(np.int32),
-    )
+def _find(pairs, own):
+    """Places of some sorted pairs among others, and which of them are not there yet."""
+    where = np.searchsorted(pairs, own)
+    new = np.ones(len(own), bool)
+    inside = where < len(pairs)
+    new[inside] = pairs[where[inside]] != own[inside]
+    return where, new
 
 
 def restrict(layout, features):
@@ -222,22 +226,20 @@ def restrict(layout, features):
     -------
     layout : RowLayout
         Of these features, by their position in `features`.
-    positions : ndarray of shape (n_places,), int32
-        Where its weights are in the whole vector.
     """
     place, width = layout.place[features], layout.width[features]
     rows = np.flatnonzero(place >= 0)
     rows = rows[np.argsort(place[rows])]
     ends = np.cumsum(width[rows], dtype=np.int64)
     starts = ends - width[rows]
-    n_places = int(ends[-1]) if len(ends) else 0
-    positions = np.arange(n_places) + np.repeat(place[rows] - starts, width[rows])
-    own_place = np.full(len(features), -1, np.int64)
+    own_place = np.full(len(features), -1, np.int32)
     own_place[rows] = starts
-    full_from = np.searchsorted(positions, len(layout.labels))
-    labels, nothing = layout.labels[positions[:full_from]], np.empty(0, np.int64)
-    own = RowLayout(own_place, width, labels, nothing, n_places)
-    return own, positions.astype(np.int32)
+    # Short rows come first, and only these have labels.
+    short = rows[: np.searchsorted(place[rows], len(layout.labels))]
+    n_short = int(ends[len(short) - 1]) if len(short) else 0
+    where = np.arange(n_short) + np.repeat(place[short] - starts[: len(short)], width[short])
+    labels, nothing = layout.labels[where], np.empty(0, np.int32)
+    return RowLayout(own_place, width, labels, nothing, int(ends[-1]) if len(ends) else 0)
 
 
 def _pointers(feature, n_features):

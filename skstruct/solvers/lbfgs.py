@@ -62,47 +62,49 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         its arrays. Iteration ends when no step decreases the objective.
     """
     n = x.shape[0]
-    s, y = np.zeros((memory, n), np.float32), np.zeros((memory, n), np.float32)
-    rho = np.zeros(memory)
+    # A pair of rows, ``s`` and ``y``, takes as much memory as a point in double precision.
+    pairs, rho = np.zeros((memory, 2, n), np.float32), np.zeros(memory)
     order = []
     scale, metric = 1.0, np.ones(n, np.float32)
-    direction = np.empty(n)
-    gradient = np.empty(n)
+    direction, gradient, spare = np.empty(n), np.empty(n), np.empty(n)
     current = Iterate(x, value_and_gradient(x, gradient), gradient)
-    spare = Iterate(np.empty(n), np.inf, np.empty(n))
     yield current
     for step in count(1):
         if step == ask_at and curvature is not None:
             curvature(current.x, direction)
-            metric[:] = direction ** -_METRIC_POWERS[step >= _LONG_RUN]
+            metric[:] = np.power(direction, -_METRIC_POWERS[step >= _LONG_RUN], out=direction)
         elif step == _LONG_RUN and order:
             metric **= _METRIC_POWERS[1] / _METRIC_POWERS[0]
-            newest = y[order[0]]
+            newest = pairs[order[0], 1]
             scale = 1.0 / (rho[order[0]] * kernels.dot(newest * metric, newest))
         newest_first = np.array(order, np.int64)
         kernels.descent_direction(
-            s, y, rho, newest_first, scale, metric, current.gradient, direction
+            pairs, rho, newest_first, scale, metric, current.gradient, direction
         )
         slope = kernels.dot(current.gradient, direction)
         if not order and slope < 0:
             # The curvature is unknown: a step of length one.
             direction /= np.sqrt(-slope)
             slope = -np.sqrt(-slope)
-        following = _line_search(value_and_gradient, current, direction, slope, spare)
-        if following is None:
+        # Where the next pair will be stands the point that the search looks at.
+        slot = order[-1] if len(order) == memory else _free_slot(order)
+        trial = pairs[slot].ravel().view(np.float64)
+        value = _line_search(value_and_gradient, current, direction, slope, trial, spare)
+        if value is None:
             if not order:
                 return
             # Rounding has spoilt the history: restart with steepest descent.
             order, scale = [], 1.0
             continue
-        slot = order[-1] if len(order) == memory else _free_slot(order)
+        direction[:] = trial
+        following = Iterate(direction, value, spare)
         change = (following.x, current.x, following.gradient, current.gradient)
-        sy, yy = kernels.remember(*change, metric, s[slot], y[slot])
+        sy, yy = kernels.remember(*change, metric, *pairs[slot])
         order = [i for i in order if i != slot]
         if sy > 1e-10 * yy:
             rho[slot], scale = 1.0 / sy, sy / yy
             order = [slot, *order]
-        current, spare = following, current
+        (direction, _, spare), current = current, following
         yield current
 
 
@@ -110,24 +112,28 @@ def _free_slot(order):
     return next(i for i in count() if i not in order)
 
 
-def _line_search(value_and_gradient, start, direction, slope, spare):
-    """Find a point along `direction` that meets the weak Wolfe conditions, in `spare`."""
+def _line_search(value_and_gradient, start, direction, slope, x, gradient):
+    """Find a point along `direction` that meets the weak Wolfe conditions.
+
+    The point is written into `x` and its gradient into `gradient`; the objective there is returned,
+    or None if there is no such point.
+    """
     if not slope < 0:
         return None
     low, high, step = 0.0, np.inf, 1.0
     # Near the minimum rounding hides the decrease.
     slack = 1e-13 * abs(start.value)
     for _ in range(_MAX_TRIALS):
-        kernels.add_scaled(start.x, step, direction, spare.x)
-        value = value_and_gradient(spare.x, spare.gradient)
+        kernels.add_scaled(start.x, step, direction, x)
+        value = value_and_gradient(x, gradient)
         if not value <= start.value + _DECREASE * step * slope + slack:
             high = step
             step = _interpolate(low, step, value, start.value, slope)
-        elif kernels.dot(spare.gradient, direction) < _CURVATURE * slope:
+        elif kernels.dot(gradient, direction) < _CURVATURE * slope:
             low = step
             step = 2 * low if high == np.inf else (low + high) / 2
         else:
-            return Iterate(spare.x, value, spare.gradient)
+            return value
     return None
 
 

@@ -56,7 +56,7 @@ class Objective:
     """
 
     def __init__(self, likelihood, vector, l2):
-        self.likelihood, self.vector, self.l2 = likelihood, vector, l2
+        self.likelihood, self.vector, self.l2 = likelihood, vector, float(l2)
         self.size, self.n_weights = vector.size, vector.n_weights
         self.n_labels, self.n_tokens = vector.shape.n_labels, likelihood.n_tokens
         self.partial = likelihood.partial
@@ -78,7 +78,7 @@ class Objective:
         value : float
         """
         value = sum(self.likelihood.value_and_gradient(theta, out, run))
-        out += self.l2 * theta
+        kernels.add_scaled(out, self.l2, theta, out)
         out[self.vector.pinned] = 0.0
         return value + self.l2 / 2 * kernels.dot(theta, theta)
 

@@ -48,24 +48,27 @@ def remember(x_new, x, g_new, g, metric, s, y):
 
 
 @jit
-def descent_direction(s, y, rho, order, scale, metric, g, d):
+def descent_direction(pairs, rho, order, scale, metric, g, d):
     """Two-loop recursion (Nocedal and Wright, 2006, algorithm 7.4): ``d = -H g``.
 
-    ``order`` lists the correction pairs, newest first. The initial approximation of the inverse
-    Hessian is the diagonal ``scale * metric``.
+    ``pairs[i]`` has the rows ``s`` and ``y`` of a correction pair; ``order`` lists the pairs,
+    newest first. The initial approximation of the inverse Hessian is the diagonal
+    ``scale * metric``.
     """
     n_pairs = order.shape[0]
     alpha = np.empty(n_pairs)
     for k in range(g.shape[0]):
         d[k] = -g[k]
-    product = dot(s[order[0]], d) if n_pairs > 0 else 0.0
+    product = dot(pairs[order[0], 0], d) if n_pairs > 0 else 0.0
     for m in range(n_pairs):
         i = order[m]
         alpha[m] = rho[i] * product
-        product = add_scaled_dot(d, -alpha[m], y[i], s[order[min(m + 1, n_pairs - 1)]])
+        older = order[min(m + 1, n_pairs - 1)]
+        product = add_scaled_dot(d, -alpha[m], pairs[i, 1], pairs[older, 0])
     for k in range(g.shape[0]):
         d[k] *= scale * metric[k]
-    product = dot(y[order[n_pairs - 1]], d) if n_pairs > 0 else 0.0
+    product = dot(pairs[order[n_pairs - 1], 1], d) if n_pairs > 0 else 0.0
     for m in range(n_pairs - 1, -1, -1):
         i = order[m]
-        product = add_scaled_dot(d, alpha[m] - rho[i] * product, s[i], y[order[max(m - 1, 0)]])
+        step, newer = alpha[m] - rho[i] * product, order[max(m - 1, 0)]
+        product = add_scaled_dot(d, step, pairs[i, 0], pairs[newer, 1])

@@ -121,13 +121,14 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
 
     Returns
     -------
-    place : ndarray of shape (n_features,), int64
-        Start of the row of each feature, -1 if it has no weight.
+    place : ndarray of shape (n_features,), int32
+        Start of the row of each feature, -1 if it has no weight. Those that are too large for the
+        type are wrong.
     width : ndarray of shape (n_features,), int32
         Length of each row.
     short_labels : ndarray of shape (full_from,)
         Labels of the short rows, which come first.
-    pinned : ndarray, int64
+    pinned : ndarray, int32
         Positions in full rows that are not weights of the model.
     n_places : int
         Total length of all rows.
@@ -136,7 +137,7 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
     freq = np.empty(n_labels)
     seen = np.empty(n_labels, np.bool_)
     labels = np.empty(n_labels, np.int64)
-    place = np.full(n_features, -1, np.int64)
+    place = np.full(n_features, -1, np.int32)
     width = np.zeros(n_features, np.int32)
     short, n_pinned = 0, 0
     for f in order:
@@ -148,7 +149,7 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
         else:
             short += n
     short_labels = np.empty(short, seen_labels.dtype)
-    pinned, last = np.empty(n_pinned, np.int64), last_bit(short_labels)
+    pinned, last = np.empty(n_pinned, np.int32), last_bit(short_labels)
     at_short, at_full, at_pinned = 0, short, 0
     for f in order:
         n = row_labels(

@@ -113,11 +113,12 @@ class ParameterVector:
         no_bias = n_state + n_labels * n_labels + np.flatnonzero(~biases)
         self.size = n_state + n_labels * n_labels + 3 * n_labels
         cuts = (n_state, n_state + n_labels * n_labels)
-        self.pinned = np.concatenate([states.pinned, no_transition, no_bias])
+        pinned = [states.pinned, no_transition, no_bias]
         if transitions is not None:
             cuts += (self.size,)
-            self.pinned = np.concatenate([self.pinned, self.size + transitions.pinned])
+            pinned.append(transitions.pinned + self.size)
             self.size += transitions.n_places
+        self.pinned = np.concatenate([part.astype(np.int32) for part in pinned])
         self.shape = VectorShape(cuts, n_labels, possible)
         self.n_weights = self.size - len(self.pinned)
 
