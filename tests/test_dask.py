@@ -1,5 +1,6 @@
 """`DaskTagger` on a cluster of two processes, and what it refuses."""
 
+import gc
 import os
 import pickle
 import re
@@ -7,9 +8,12 @@ import signal
 import threading
 import time
 import warnings
+import weakref
+from contextlib import closing
 from functools import partial
 from itertools import chain, count
 
+import numpy as np
 import pytest
 import skops.io
 from helpers.learners import labelled_sequences
@@ -52,10 +56,11 @@ LEARNT = ("classes_", "coef_", "transition_", "intercept_", "start_", "end_")
 
 @pytest.fixture(scope="module")
 def client():
+    """A client whose calls are tasks; those that go straight to the workers have tests below."""
     options = {"dashboard_address": ":0", "threads_per_worker": 1}
     with (
         distributed.LocalCluster(n_workers=2, **options) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, direct_to_workers=False) as client,
     ):
         yield client
 
@@ -401,20 +406,52 @@ def asked(monkeypatch):
     found, ask = [], DirectLines.ask
 
     def watched(lines, call, first, shards):
+        answers = ask(lines, call, first, shards)
         found.append(len(shards))
-        return ask(lines, call, first, shards)
+        return answers
 
     monkeypatch.setattr(DirectLines, "ask", watched)
     return found
 
 
-def test_evaluations_go_past_the_scheduler(client, straight, asked, expected):
+def test_evaluations_go_past_the_scheduler(client, straight, asked, expected, monkeypatch):
     client.wait_for_workers(2, timeout=PATIENCE)
-    DaskTagger(CRFTagger(tol=1e-6), client=client).fit(*delayed_parts(X, Y))
-    assert not asked
-    model = DaskTagger(CRFTagger(tol=1e-6), client=straight).fit(*delayed_parts(X, Y))
-    assert sum(asked) >= N_SHARDS * model.estimator_.n_iter_
-    assert_same_bits(model.estimator_, expected)
+    options = {"set_as_default": False}
+    with distributed.Client(client.scheduler.address, **options) as unsaid:
+        for of_user in (unsaid, straight):
+            asked.clear()
+            model = DaskTagger(CRFTagger(tol=1e-6), client=of_user).fit(*delayed_parts(X, Y))
+            assert sum(asked) >= N_SHARDS * model.estimator_.n_iter_
+            assert_same_bits(model.estimator_, expected)
+        # Workers that may be out of reach.
+        asked.clear()
+        monkeypatch.setattr("distributed.comm.addressing.get_address_host", lambda _: "192.0.2.255")
+        for of_user in (unsaid, client):
+            model = DaskTagger(CRFTagger(tol=1e-6), client=of_user).fit(*delayed_parts(X, Y))
+            assert_same_bits(model.estimator_, expected)
+        assert not asked
+
+
+def test_what_was_sent_is_let_go_of(client, straight):
+    """Without the garbage collector, which rarely looks at what is large."""
+    client.wait_for_workers(2, timeout=PATIENCE)
+    vectors = [np.zeros(3) for _ in range(4)]
+    gone = [weakref.ref(vector) for vector in vectors]
+    with closing(Cluster(straight, max_retries=0)) as workers:
+        kept = workers.map(keep_number, [(i,) for i in range(4)], keep=True)
+        shards = zip(kept, vectors, strict=True)
+        gc.disable()
+        try:
+            found = list(workers.iterate(sum_with, shards, direct=True))
+            del vectors, shards
+            assert [ref() for ref in gone] == [None] * 4
+        finally:
+            gc.enable()
+    assert found == [0, 3, 6, 9]
+
+
+def sum_with(kept, vector, shared):
+    return float(np.sum(vector + kept))
 
 
 def test_a_worker_killed_between_direct_calls_changes_nothing(

@@ -58,7 +58,11 @@ class Cluster:
                     "and pass it as client= or leave it open."
                 ) from None
         self.client, self.max_retries = client, max_retries
-        self._lines = DirectLines(client) if client.direct_to_workers else None
+        self._lines, self._is_direct = DirectLines(client), True
+
+    def close(self):
+        """Close what was opened besides the client."""
+        self._lines.close()
 
     def map(self, function, shards, shared=None, *, keep=False):
         """Call ``function(*shard, shared)`` for each shard.
@@ -121,7 +125,7 @@ class Cluster:
             take less time together. Of large ones, hardly more are on their way than workers have
             threads.
         direct : bool, default=False
-            Call the workers past the scheduler, if the client may do so. This takes less time
+            Call the workers past the scheduler, as `DirectLines` says. This takes less time
             where the same results of earlier calls with `keep` are the first arguments of many
             calls. Shards whose calls fail become tasks, and those of all later calls.
 
@@ -192,13 +196,13 @@ class Cluster:
 
     def _ask(self, function, shards, first):
         """Call a function for shards past the scheduler; None if that cannot be done."""
-        if self._lines is None:
+        if not self._is_direct:
             return None
         try:
             answers = self._lines.ask(_Call(function), first, shards)
         except Exception:
             # Tasks are repeated, and tell what is wrong.
-            self._lines = None
+            self._is_direct = False
             return None
         return [_Asked(*pair) for pair in zip(answers, shards, strict=True)]
 
@@ -214,7 +218,7 @@ class Cluster:
             try:
                 answer = item.answer.result()
             except Exception:
-                self._lines = None
+                self._is_direct = False
                 results += self._gather(self._submit(function, [item.shard], None, number), number)
             else:
                 results += _without_failures([answer])

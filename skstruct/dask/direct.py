@@ -17,11 +17,18 @@ class DirectLines:
     Parameters
     ----------
     client : distributed.Client
-        One that may talk to workers, with ``direct_to_workers=True``.
+        Connection to the scheduler. If it does not say whether it may talk to workers, it may where
+        all of them are on this machine.
     """
 
     def __init__(self, client):
-        self._client, self._lines = client, {}
+        self._given, self._client, self._lines = client, None, {}
+
+    def close(self):
+        """Close what was opened."""
+        self._lines.clear()
+        if self._client not in (None, self._given):
+            self._client.close()
 
     def ask(self, call, first, shards):
         """Call ``call(number, None, *shard)`` where the first argument of each shard is kept.
@@ -39,7 +46,14 @@ class DirectLines:
         -------
         answers : list
             Each has a method ``result``.
+
+        Raises
+        ------
+        ConnectionError
+            If the client may not talk to workers.
         """
+        if self._client is None:
+            self._client = _direct_client(self._given)
         with self._client.as_current():
             self._connect([kept for kept, *_ in shards])
             return [
@@ -49,10 +63,36 @@ class DirectLines:
 
     def _connect(self, futures):
         """Make lines to what has none."""
+        from distributed import Future
+
         new = {future.key: future for future in futures if future.key not in self._lines}
         if new:
-            made = self._client.map(_Line, list(new.values()), actor=True, pure=False)
+            # Those of the client itself, which may be another one.
+            kept = [Future(key, self._client) for key in new]
+            made = self._client.map(_Line, kept, actor=True, pure=False)
             self._lines |= zip(new, self._client.gather(made), strict=True)
+
+
+def _direct_client(client):
+    """Return a client that talks to workers: only such a one calls actors past the scheduler."""
+    import distributed
+    from distributed.comm.addressing import get_address_host
+    from distributed.utils import get_ip
+
+    workers, allowed = client.nthreads(), client.direct_to_workers
+    # An actor in this process would take the client for a worker.
+    apart = not any(address.startswith("inproc:") for address in workers)
+    if allowed and apart:
+        return client
+    here = {"127.0.0.1", "localhost", "::1", get_ip()}
+    if allowed is None and apart and all(get_address_host(address) in here for address in workers):
+        return distributed.Client(
+            client.scheduler.address,
+            direct_to_workers=True,
+            set_as_default=False,
+            security=client.security,
+        )
+    raise ConnectionError("The client does not talk to workers.")
 
 
 class _Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from copy import copy
 from numbers import Integral
 from os import PathLike
@@ -203,7 +204,6 @@ class DaskTagger(BaseEstimator):
         from skstruct.dask.resuming import Checkpoints
 
         workers = Cluster(self.client, self.max_retries)
-        workers.check_versions()
 
         def learn_from_parts(progress):
             if self.checkpoint is not None:
@@ -223,7 +223,9 @@ class DaskTagger(BaseEstimator):
                 self if tagger.warm_start and hasattr(self, "estimator_") else None,
             )
 
-        tagger._fit_by(learn_from_parts, X, y)
+        with closing(workers):
+            workers.check_versions()
+            tagger._fit_by(learn_from_parts, X, y)
 
     def predict(self, X):
         """Predict the best label sequences, when the result is asked for.
