@@ -29,7 +29,7 @@ TOKENS = (1e9, 1e11)
 PARTITIONS = (2, 8, 64)
 CALLS = 3
 # Bytes of L-BFGS for a weight, of a weight that travels, and of its place in the whole vector.
-LBFGS, NUMBER, PLACE = 124, 8, 4
+LBFGS, NUMBER, PLACE = 116, 8, 4
 # Rounds: evaluations of L-BFGS, epochs of the others.
 ROUNDS = {"L-BFGS": 150, "perceptron": 10, "SGD": 10}
 

@@ -144,7 +144,7 @@ def report_seconds(name, partitions, report):
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(n_workers=2, **WORKERS) as cluster,
-        Client(cluster) as tasks,
+        Client(cluster, direct_to_workers=False) as tasks,
         Client(cluster, direct_to_workers=True, set_as_default=False) as straight,
     ):
         clients = {"straight": straight, "through the scheduler": tasks}

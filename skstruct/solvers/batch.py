@@ -32,7 +32,7 @@ _BLIND_STEPS = 15
 
 
 # A weight, its gradient and its share of the directions of L-BFGS.
-_BYTES_OF_A_WEIGHT = 124
+_BYTES_OF_A_WEIGHT = 116
 
 
 class Settings(NamedTuple):
