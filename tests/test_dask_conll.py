@@ -2,9 +2,13 @@
 
 import bz2
 import gzip
+import json
 import socket
+import threading
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from hypothesis import given
@@ -191,36 +195,94 @@ def served_by_gs():
         server.stop()
 
 
-@pytest.fixture(params=["s3", "gs"])
-def bucket(request, monkeypatch):
-    """Protocol and options of a bucket named "corpora"."""
+@contextmanager
+def served_by_hdfs():
+    """Address of a server in this process that speaks HDFS's protocol over HTTP, and its files."""
+    pytest.importorskip("requests")
+    with ThreadingHTTPServer(("127.0.0.1", 0), NameNode) as server:
+        server.files = {}
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"127.0.0.1:{server.server_port}", server.files
+        finally:
+            server.shutdown()
+
+
+class NameNode(BaseHTTPRequestHandler):
+    """Hadoop's WebHDFS REST API, as far as one folder of files is read by it."""
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        files, path = self.server.files, url.path.removeprefix("/webhdfs/v1/")
+        query = dict(parse_qsl(url.query))
+        if query["op"] == "LISTSTATUS" and path.rstrip("/") == "corpora":
+            self.tell(200, {"FileStatuses": {"FileStatus": list(map(self.status, files))}})
+        elif path not in files:
+            error = {"exception": "FileNotFoundException", "message": f"no {path}"}
+            self.tell(404, {"RemoteException": error})
+        elif query["op"] == "GETFILESTATUS":
+            self.tell(200, {"FileStatus": self.status(path)})
+        elif "at" in query:
+            start = int(query["offset"])
+            self.answer(200, files[path][start : start + int(query["length"])])
+        else:
+            # What a file has comes from another server, a data node.
+            host, port = self.server.server_address
+            self.answer(307, b"", Location=f"http://{host}:{port}{self.path}&at=data")
+
+    def status(self, path):
+        name = path.removeprefix("corpora/")
+        return {"pathSuffix": name, "length": len(self.server.files[path]), "type": "FILE"}
+
+    def tell(self, code, value):
+        self.answer(code, json.dumps(value).encode())
+
+    def answer(self, code, body, **headers):
+        self.send_response(code)
+        for name, value in {"Content-Length": len(body), **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Keep standard error empty."""
+
+
+@pytest.fixture(params=["s3", "gs", "webhdfs"])
+def folder(request, monkeypatch):
+    """Address of a folder, options, and a function that writes a file into it."""
     for name in ("HTTP_PROXY", "http_proxy", "AWS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
+    if request.param == "webhdfs":
+        with served_by_hdfs() as (server, files):
+            yield f"webhdfs://{server}/corpora", {}, files.__setitem__
+        return
     # Otherwise gcsfs asks for more about a bucket than the server knows.
     monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     with {"s3": served_by_s3, "gs": served_by_gs}[request.param]() as options:
-        fsspec.filesystem(request.param, **options).mkdir("corpora")
-        yield request.param, options
+        files = fsspec.filesystem(request.param, **options)
+        files.mkdir("corpora")
+        yield f"{request.param}://corpora", {"storage_options": options}, files.pipe
 
 
-def test_objects_in_a_bucket(bucket):
-    protocol, where = bucket
-    files = fsspec.filesystem(protocol, **where)
+def test_files_elsewhere(folder):
+    address, options, write = folder
+    options["comment"] = "#"
     texts = [TEXT.replace("He", who) for who in ("She", "We")]
-    files.pipe("corpora/0.conll", texts[0].encode())
-    files.pipe("corpora/1.conll.gz", gzip.compress(texts[1].encode()))
+    write("corpora/0.conll", texts[0].encode())
+    write("corpora/1.conll.gz", gzip.compress(texts[1].encode()))
     expected = [datasets.read_conll(text.splitlines(), comment="#") for text in texts]
-    options = {"comment": "#", "storage_options": where}
-    X, y = read_all(f"{protocol}://corpora/*.conll*", **options)
+    X, y = read_all(f"{address}/*.conll*", **options)
     assert list(zip(X, y, strict=True)) == expected
     for blocksize in (1, 17, 10**6):
-        parts = read_all(f"{protocol}://corpora/0.conll", blocksize=blocksize, **options)
+        parts = read_all(f"{address}/0.conll", blocksize=blocksize, **options)
         assert together(parts) == expected[0]
-    files.pipe("corpora/bad.conll", TEXT.encode() + b"x\n")
-    with pytest.raises(ValueError, match=rf"^{protocol}://corpora/bad\.conll, line 17: 1 column,"):
-        read_all(f"{protocol}://corpora/bad.conll", blocksize=11, **options)
+    write("corpora/bad.conll", TEXT.encode() + b"x\n")
+    protocol, _ = address.split("//")
+    with pytest.raises(ValueError, match=rf"^{protocol}//.*/bad\.conll, line 17: 1 column,"):
+        read_all(f"{address}/bad.conll", blocksize=11, **options)
     with pytest.raises(FileNotFoundError, match="matches no file"):
-        read_conll(f"{protocol}://corpora/none*", **options)
+        read_conll(f"{address}/none*", **options)
 
 
 @pytest.mark.parametrize(
