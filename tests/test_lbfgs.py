@@ -1,5 +1,6 @@
 """L-BFGS finds the optimum that is known, or that scipy finds."""
 
+import tracemalloc
 from itertools import islice
 
 import numpy as np
@@ -169,3 +170,29 @@ def test_add_scaled_is_the_plain_sum():
     x, d, out = rng.normal(size=5), rng.normal(size=5), np.empty(5)
     add_scaled(x, 0.3, d, out)
     assert_allclose(out, x + 0.3 * d, rtol=1e-14)
+
+
+def test_memory():
+    """116 bytes a parameter: ten pairs of single precision, a metric, and four points."""
+    n = 100_000
+
+    def value_and_gradient(x, out):
+        np.subtract(x, 1.0, out=out)
+        return 0.5 * float(out @ out) + 0.25 * float(np.einsum("i,i,i,i->", out, out, out, out))
+
+    def curvature(x, out):
+        out[:] = 1.0
+
+    def last():
+        iterates = minimize_lbfgs(value_and_gradient, np.zeros(n), curvature=curvature)
+        return sum(1 for _ in islice(iterates, 14))
+
+    # What is compiled and imported is not counted.
+    assert last() > 3
+    tracemalloc.start()
+    try:
+        last()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 100 * n < peak < 121 * n

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import NamedTuple
 
 from skstruct.dask.direct import DirectLines
+from skstruct.dask.releases import installed_releases
 
 __all__ = ["Cluster"]
 
-# Packages whose release can change the bits of a result.
-_PACKAGES = ("skstruct", "numpy", "numba")
 # Tasks for each thread that are on their way or done, where several results are taken at a time.
 _AHEAD = 2
 # Shards of an iterator whose arguments are in this process at the same time.
@@ -249,8 +247,8 @@ class Cluster:
         RuntimeError
             With the worker, the package and both releases.
         """
-        own = installed_versions()
-        for worker, found in self.client.run(installed_versions, on_error="return").items():
+        own = installed_releases()
+        for worker, found in self.client.run(installed_releases, on_error="return").items():
             if isinstance(found, Exception):
                 raise RuntimeError(
                     f"Worker {worker} cannot import skstruct {own['skstruct']}: {found}"
@@ -321,20 +319,6 @@ class _Call:
             return self._function(*shard, shared)
         except ValueError as error:
             return _Failure(f"Partition {number}: {error}")
-
-
-def installed_versions():
-    """Releases of the packages whose release can change the bits of a result."""
-    import skstruct
-
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    found["skstruct"] = skstruct.__version__
-    return found
 
 
 def _lost(futures, first, error, killed):
