@@ -28,8 +28,8 @@ from skstruct.input.training_set import batch_rows
 TOKENS = (1e9, 1e11)
 PARTITIONS = (2, 8, 64)
 CALLS = 3
-# Bytes of L-BFGS for a weight, of a weight that travels, and of its place in the whole vector.
-LBFGS, NUMBER, PLACE = 116, 8, 4
+# Bytes of L-BFGS for a weight, of a weight that travels, and at most of its place in the vector.
+LBFGS, NUMBER, PLACE = 116, 8, 1
 # Rounds: evaluations of L-BFGS, epochs of the others.
 ROUNDS = {"L-BFGS": 150, "perceptron": 10, "SGD": 10}
 

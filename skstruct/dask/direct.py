@@ -75,24 +75,26 @@ class DirectLines:
 
 def _direct_client(client):
     """Return a client that talks to workers: only such a one calls actors past the scheduler."""
-    import distributed
-    from distributed.comm.addressing import get_address_host
-    from distributed.utils import get_ip
+    from distributed import Client
 
     workers, allowed = client.nthreads(), client.direct_to_workers
     # An actor in this process would take the client for a worker.
     apart = not any(address.startswith("inproc:") for address in workers)
     if allowed and apart:
         return client
-    here = {"127.0.0.1", "localhost", "::1", get_ip()}
-    if allowed is None and apart and all(get_address_host(address) in here for address in workers):
-        return distributed.Client(
-            client.scheduler.address,
-            direct_to_workers=True,
-            set_as_default=False,
-            security=client.security,
-        )
+    if allowed is None and apart and _are_here(workers):
+        address, options = client.scheduler.address, {"set_as_default": False}
+        return Client(address, direct_to_workers=True, security=client.security, **options)
     raise ConnectionError("The client does not talk to workers.")
+
+
+def _are_here(workers):
+    """Return True if addresses are of this machine."""
+    from distributed.comm.addressing import get_address_host
+    from distributed.utils import get_ip
+
+    others = set(map(get_address_host, workers)) - {"127.0.0.1", "localhost", "::1"}
+    return not others or others == {get_ip()}
 
 
 class _Answer:
