@@ -577,7 +577,8 @@ def keys_of_tasks(dask_scheduler):
 )
 def test_a_checkpoint_survives_the_driver(client, tmp_path, monkeypatch, tagger, period, epoch):
     """A fit that ends in the middle leaves what a shorter fit would have learnt."""
-    client.wait_for_workers(2, timeout=PATIENCE)
+    # Dask may take long to replace those that were killed, and one is enough.
+    client.wait_for_workers(1, timeout=PATIENCE)
     path = tmp_path / "model.skops"
     tagger = clone(tagger).set_params(warm_start=True)
     calls, tell = [], Progress.tell
