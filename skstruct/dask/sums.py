@@ -85,18 +85,14 @@ class ShardedLikelihood:
 
     def _sum(self, function, theta, out):
         out[:] = 0.0
-        terms, shards = [], zip(self.parts, self.own(theta), strict=True)
+        sent = (Taken(theta, positions, self._dtype) for positions in self.positions)
+        terms, shards = [], zip(self.parts, sent, strict=True)
         for positions, (values, part) in self.each(function, shards, direct=True):
             add_at(out, positions, part)
             terms += values
             # The next one may be waited for.
             del part
         return terms
-
-    def own(self, vector):
-        """Yield the entries of a vector that each shard has, as they travel."""
-        for positions in self.positions:
-            yield Taken(vector, positions, self._dtype)
 
     def as_sent(self, vector):
         """Copy a vector in the type in which it travels."""
