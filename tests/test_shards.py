@@ -306,9 +306,10 @@ def sharded(X, y, n_shards, n_features=9, n_labels=3, **params):
         indices = np.searchsorted(own, part.rows.indices).astype(np.int32)
         sets.append(part._replace(rows=part.rows._replace(indices=indices)))
         numbers.append(own)
-    likelihood = ShardedLikelihood(
-        OneProcess(), sets, numbers, objective.vector, objective.partial, "float64"
-    )
+    observed = observe(data.rows, data.labels, None, n_features, n_labels)
+    layout = lay_out(observed, n_labels, 0, False)
+    what = numbers, layout, objective.vector, objective.partial, "float64"
+    likelihood = ShardedLikelihood(OneProcess(), sets, *what)
     return objective, ShardedObjective(likelihood, objective.vector, objective.l2)
 
 

@@ -110,17 +110,17 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     observed = merge_observed(counts.observed(), numbers, *size, by_frequency=min_freq > 0)
     if not counts.n_labelled:
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    layout = lay_out(observed, n_labels, min_freq, settings.all_possible_states)
     vector = ParameterVector(
-        lay_out(observed, n_labels, min_freq, settings.all_possible_states),
+        layout,
         counts.transitions,
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
     )
-    likelihood = ShardedLikelihood(workers, training_sets, numbers, vector, counts.partial, dtype)
-    # The workers have what they need of the layout; places and labels are needed at the end.
-    vector.states = vector.states._replace(width=None, pinned=None)
+    what = numbers, layout, vector, counts.partial, dtype
+    likelihood = ShardedLikelihood(workers, training_sets, *what)
     return ShardedObjective(likelihood, vector, settings.l2)
 
 

@@ -40,6 +40,8 @@ class ShardedLikelihood:
         What stands for the training sets of the shards.
     numbers : list of ndarray
         For each shard the numbers of its features in the model.
+    layout : RowLayout
+        Layout of the state weights.
     vector : ParameterVector
         Layout of the parameter vector.
     partial : bool
@@ -59,16 +61,16 @@ class ShardedLikelihood:
         Those of `workers`.
     """
 
-    def __init__(self, workers, training_sets, numbers, vector, partial, dtype):
+    def __init__(self, workers, training_sets, numbers, layout, vector, partial, dtype):
         self.partial, self.map, self.iterate = partial, workers.map, workers.iterate
         self._dtype = np.dtype(dtype)
-        self.n_state = vector.states.n_places
+        self.n_state = layout.n_places
         # A few at a time: layouts take more than the weights.
-        layouts = (restrict(vector.states, of_shard) for of_shard in numbers)
+        layouts = (restrict(layout, of_shard) for of_shard in numbers)
         settings = vector.shape, vector.transition, partial
         shards = zip(training_sets, layouts, strict=True)
         self.parts = self.map(place, shards, settings, keep=True)
-        table = RowTable(vector.states, vector.size)
+        table = RowTable(layout, vector.size)
         self.positions = quick_or_small(list(map(table.places, numbers)), vector.size)
         totals = self.map(measure, [(part,) for part in self.parts])
         self.n_tokens, self.weighted_tokens, self.sum_of_squares = map(

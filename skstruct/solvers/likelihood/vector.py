@@ -102,7 +102,11 @@ class ParameterVector:
         transitions=None,
     ):
         n_labels, n_state = len(frequency), states.n_places
-        self.states, self.transitions = states, transitions
+        # The widths of rows are not needed here, and may be let go of.
+        self._rows = states.place, states.labels
+        self._transition_rows = None
+        if transitions is not None:
+            self._transition_rows = transitions.place, transitions.labels
         free = (frequency > 0) | all_possible_transitions
         self.transition = free & (frequency >= min_freq)
         biases = np.full((3, n_labels), fit_intercept)
@@ -125,16 +129,14 @@ class ParameterVector:
     def pack(self, chain):
         """Copy the weights of a chain that the model has into a parameter vector."""
         theta = np.zeros(self.size)
-        states = self.states
-        kernels.copy_rows(theta, states.place, states.labels, chain.weights, True)
+        kernels.copy_rows(theta, *self._rows, chain.weights, True)
         parts = self.shape.split(theta)
         chain = forbid(chain, None)
         for name in kernels.Chain._fields[1:]:
             getattr(parts, name)[...] = getattr(chain, name)
-        if self.transitions is not None:
-            place, labels = self.transitions.place, self.transitions.labels
-            weights = chain.transition_weights
-            kernels.copy_rows(parts.transition_weights, place, labels, weights, True)
+        if self._transition_rows is not None:
+            where, weights = self._transition_rows, chain.transition_weights
+            kernels.copy_rows(parts.transition_weights, *where, weights, True)
         theta[self.pinned] = 0.0
         return theta
 
@@ -144,13 +146,11 @@ class ParameterVector:
         Weights of impossible labellings are minus infinity.
         """
         parts, n_labels = self.shape.constrained(theta), self.shape.n_labels
-        states, transitions = self.states, self.transitions
-        weights = np.zeros((len(states.place), n_labels))
-        kernels.copy_rows(theta, states.place, states.labels, weights, False)
+        weights, where = np.zeros((len(self._rows[0]), n_labels)), self._transition_rows
+        kernels.copy_rows(theta, *self._rows, weights, False)
         chain = kernels.Chain(weights, *(part.copy() for part in parts[1:5]))
-        if transitions is None:
+        if where is None:
             return chain
-        of_transitions = zero_transition_weights(len(transitions.place), n_labels)
-        where = transitions.place, transitions.labels
+        of_transitions = zero_transition_weights(len(where[0]), n_labels)
         kernels.copy_rows(parts.transition_weights, *where, of_transitions, False)
         return kernels.TransitionChain(*chain, of_transitions)
