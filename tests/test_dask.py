@@ -59,6 +59,8 @@ def client():
     """A client whose calls are tasks; those that go straight to the workers have tests below."""
     options = {"dashboard_address": ":0", "threads_per_worker": 1}
     with (
+        # A local cluster gives up a worker that has not come back within 15 seconds.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": PATIENCE}),
         distributed.LocalCluster(n_workers=2, **options) as cluster,
         distributed.Client(cluster, direct_to_workers=False) as client,
     ):
@@ -577,8 +579,7 @@ def keys_of_tasks(dask_scheduler):
 )
 def test_a_checkpoint_survives_the_driver(client, tmp_path, monkeypatch, tagger, period, epoch):
     """A fit that ends in the middle leaves what a shorter fit would have learnt."""
-    # Dask may take long to replace those that were killed, and one is enough.
-    client.wait_for_workers(1, timeout=PATIENCE)
+    client.wait_for_workers(2, timeout=PATIENCE)
     path = tmp_path / "model.skops"
     tagger = clone(tagger).set_params(warm_start=True)
     calls, tell = [], Progress.tell
@@ -629,4 +630,4 @@ def test_a_partition_that_kills_its_workers(client):
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"Partition \d: 4 workers died one after the other"):
         DaskTagger(CRFTagger(), client=client).fit(x, y)
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < PATIENCE
