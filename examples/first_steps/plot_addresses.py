@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer
+from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.datasets import load_addresses
 from skstruct.inspection import (
     FeatureWeightsDisplay,
@@ -106,13 +106,8 @@ crf.fit(X_train, y_train)
 print(chunk_report(y_test, crf.predict(X_test)))
 
 # %%
-# Any other tagger can take the CRF's place. The perceptron is an online learner, and its
-# probabilities are not calibrated.
-
-perceptron = Pipeline([*crf.steps[:2], ("tagger", PerceptronTagger(random_state=0))])
-perceptron.fit(X_train, y_train)
-for name, model in (("CRF", crf), ("perceptron", perceptron)):
-    print(f"{name:10}  component F1 {chunk_f1_score(y_test, model.predict(X_test)):.3f}")
+# Any other tagger can take the CRF's place in the pipeline.
+# :doc:`/benchmarks/which_tagger` compares them.
 
 # %%
 # Regularisation
@@ -154,36 +149,31 @@ print(f"F1 on the test addresses: {chunk_f1_score(y_test, model.predict(X_test))
 # %%
 # Probabilities
 # -------------
-# A CRF models the probability of each labelling. ``predict_nbest`` is not a method of pipelines, so
-# call it on the last step.
+# ``predict_proba`` returns a probability for each label of each token. Here the confidence in an
+# address is the probability of its least certain label.
 
-tagger = model["tagger"]
-batch = model[:-1].transform(X_test)
-best = [found[0] for found in tagger.predict_nbest(batch, n_best=1)]
-confidence = np.array([labelling.probability for labelling in best])
-correct = np.array([b.labels == labels for b, labels in zip(best, y_test, strict=True)])
+predicted = model.predict(X_test)
+confidence = np.array([proba.max(axis=1).min() for proba in model.predict_proba(X_test)])
+correct = np.array([labels == truth for labels, truth in zip(predicted, y_test, strict=True)])
 
 order = np.argsort(-confidence)
-share = np.arange(1, len(best) + 1) / len(best)
-accuracy = np.cumsum(correct[order]) / np.arange(1, len(best) + 1)
-expected = np.cumsum(confidence[order]) / np.arange(1, len(best) + 1)
+share = np.arange(1, len(order) + 1) / len(order)
+accuracy = np.cumsum(correct[order]) / np.arange(1, len(order) + 1)
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.plot(share, accuracy, color="C0", label="observed")
-ax.plot(share, expected, color="0.5", linestyle="--", label="expected by the model")
+ax.plot(share, accuracy, color="C0")
 ax.set(
-    xlabel="share of test addresses, most probable first",
+    xlabel="share of test addresses, most certain first",
     ylabel="addresses without errors",
     title="Accuracy on the most confident predictions",
     xlim=(0, 1),
     ylim=(0, 1.03),
 )
-ax.legend(frameon=False, loc="lower left")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# So confident predictions can be accepted, and the others can be reviewed. Here is one with a low
-# probability. Each column shows the label probabilities of one token.
+# So confident predictions can be accepted, and the others can be reviewed. Here is one with little
+# confidence. Each column shows the label probabilities of one token.
 
 length = np.array([len(tokens) for tokens in X_test])
 uncertain = np.argmin(np.where((length >= 7) & (length <= 12), confidence, np.inf))
