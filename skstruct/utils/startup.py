@@ -1,7 +1,8 @@
-"""Import of scikit-learn without `scipy.stats`, in half of the time.
+"""Import of scikit-learn without `scipy.stats` and pandas, in half of the time.
 
 `sklearn.utils.fixes`, which all of scikit-learn imports, imports `scipy.stats` for one function
-that nothing here calls. SciPy imports its subpackages anyway when they are first asked for.
+that nothing here calls, and pandas, if it is installed, for none. Both are imported anyway when a
+program first asks for them.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from types import ModuleType
 
-__all__ = ["ImportWithoutStats"]
+__all__ = ["ImportOfLess"]
 
-STATS = "scipy.stats"
+NEEDLESS = ("scipy.stats", "pandas")
 
 
-class ImportWithoutStats:
-    """Importer of `sklearn.utils.fixes`, which finds an empty `scipy.stats` there meanwhile.
+class ImportOfLess:
+    """Importer of `sklearn.utils.fixes`, which finds stand-ins for `NEEDLESS` there meanwhile.
 
     It stands at the start of ``sys.meta_path``, and leaves that when its work is done.
     """
@@ -30,16 +31,22 @@ class ImportWithoutStats:
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         # Python leaves unfound what other importers have, such as those of frozen programs.
-        if spec is not None and STATS not in sys.modules:
+        if spec is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module):
                 del spec.loader.exec_module
-                with stats_deferred():
+                with deferred(*filter(is_left_out, NEEDLESS)):
                     execute(module)
 
             spec.loader.exec_module = exec_module
         return spec
+
+
+def is_left_out(name):
+    """Tell whether a module is not imported yet, and there to be imported later."""
+    # SciPy is always there, and to look for a part of it would import it.
+    return name not in sys.modules and ("." in name or PathFinder.find_spec(name) is not None)
 
 
 class Deferred(ModuleType):
@@ -52,12 +59,13 @@ class Deferred(ModuleType):
 
 
 @contextmanager
-def stats_deferred():
-    """Context in which ``import scipy.stats`` imports nothing."""
-    deferred = sys.modules.setdefault(STATS, Deferred(STATS))
+def deferred(*names):
+    """Context in which importing these modules imports nothing."""
+    found = [sys.modules.setdefault(name, Deferred(name)) for name in names]
     try:
         yield
     finally:
-        # SciPy imports the real one, once this is gone.
-        if isinstance(deferred, Deferred) and sys.modules.get(STATS) is deferred:
-            del sys.modules[STATS]
+        # Python imports the real ones, once these are gone.
+        for name, module in zip(names, found, strict=True):
+            if isinstance(module, Deferred) and sys.modules.get(name) is module:
+                del sys.modules[name]
