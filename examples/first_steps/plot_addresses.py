@@ -18,6 +18,7 @@ This example covers feature extraction, training, evaluation, tuning, probabilit
 # sphinx_gallery_thumbnail_number = 3
 
 import re
+from string import ascii_lowercase, ascii_uppercase, digits
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,11 +50,12 @@ for token, label in zip(X_train[2], y_train[2], strict=True):
 # indicators, so no encoding is needed.
 
 
+CLASSES = str.maketrans(ascii_uppercase + ascii_lowercase + digits, 26 * "X" + 26 * "x" + 10 * "d")
+
+
 def shape(token):
     """Character classes, with runs of letters cut to two: "02633" is ddddd, "Lane" is Xxx."""
-    for kind, letter in (("[A-Z]", "X"), ("[a-z]", "x"), ("[0-9]", "d")):
-        token = re.sub(kind, letter, token)
-    return re.sub(r"([Xx])\1+", r"\1\1", token)
+    return re.sub(r"([Xx])\1+", r"\1\1", token.translate(CLASSES))
 
 
 def token_features(tokens, shapes, i):
