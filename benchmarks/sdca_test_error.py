@@ -3,8 +3,8 @@
     python -m benchmarks.sdca_test_error
 
 SDCA with gap and with uniform sampling, SAG with non-uniform sampling, and OEG, on the training
-sets of `benchmarks.sdca_paper`. An epoch is as many updates as there are sequences. The error is
-the share of the test tokens with a wrong label.
+sets of `benchmarks.sdca_paper`; of Brown's test set there are 2,000 sentences. An epoch is as many
+updates as there are sequences. The error is the share of the test tokens with a wrong label.
 """
 
 import warnings
@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.commandline import make_parser, open_report, parse
-from benchmarks.common.corpora import data_folder, load_quick_digits, read_columns
-from benchmarks.common.features import CHUNKING, SPELLING, WORDS
+from benchmarks.common.corpora import choose, data_folder, load_quick_digits, read_columns
 from benchmarks.common.report import table
-from benchmarks.sdca_paper.tasks import TASKS
+from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS
 from benchmarks.search_based.tasks import read_ocr
 from skstruct import SDCACRF, CRFTagger, SequenceBatch, TemplateVectorizer
 from skstruct.metrics import paired_permutation_test
@@ -33,6 +32,7 @@ SYSTEMS = {
 EVERY = {"all_possible_states": True, "all_possible_transitions": True}
 COLORS = ("#d55e00", "#e69f00", "#0072b2", "#009e73")
 EPOCHS, SHOWN, N_RESAMPLES = 15, (1, 2, 3, 5, 10, 15), 1999
+TEST_SIZE = 2_000  # sequences, of a corpus that is cut
 
 
 def columns(folder, n_columns, test):
@@ -40,13 +40,13 @@ def columns(folder, n_columns, test):
     return lambda: read_columns(data_folder() / folder, names, n_columns)
 
 
-# Readers, templates and least frequencies of features, as in `benchmarks.sdca_paper`.
-CORPORA = {
-    "ocr": (lambda: read_ocr(data_folder()), None, 1),
-    "conll2000": (columns("conll2000", 2, "test"), CHUNKING, 3),
-    "conll2002-ned": (columns("conll2002-ned", 1, "testb"), WORDS + SPELLING, 1),
+READERS = {
+    "ocr": lambda: read_ocr(data_folder()),
+    "conll2000": columns("conll2000", 2, "test"),
+    "conll2002-ned": columns("conll2002-ned", 1, "testb"),
+    "brown-pos": columns("brown-pos", 1, "test"),
 }
-QUICK = {"digits": (load_quick_digits, None, 1)}
+QUICK = {"digits": load_quick_digits}
 
 
 def kept_sequences(part):
@@ -58,10 +58,14 @@ def kept_sequences(part):
 class Problem:
     """Batches and labels of a training and a test set, without empty sequences."""
 
-    def __init__(self, read, template, min_freq):
-        (X, self.y), (X_test, self.y_test) = map(kept_sequences, map(read().get, ("train", "test")))
-        if template:
-            vectorizer = TemplateVectorizer(template, min_freq=min_freq)
+    def __init__(self, task, read):
+        train, test = map(kept_sequences, map(read().get, ("train", "test")))
+        if task.size:
+            train = choose(train, task.size, np.random.default_rng(0))
+            test = choose(test, TEST_SIZE, np.random.default_rng(0))
+        (X, self.y), (X_test, self.y_test) = train, test
+        if task.template:
+            vectorizer = TemplateVectorizer(task.template, min_freq=task.min_freq)
             self.X, self.X_test = vectorizer.fit_transform(X), vectorizer.transform(X_test)
         else:
             self.X, self.X_test = (SequenceBatch.from_sequences(part) for part in (X, X_test))
@@ -87,9 +91,9 @@ class Problem:
         return paired_permutation_test(*joined, **options).pvalue
 
 
-def measure(name, source, seeds, epochs):
+def measure(name, task, read, seeds, epochs):
     """Errors by system, seed and epoch, and p of the difference from gap sampling at the end."""
-    problem, errors, labels = Problem(*source), {}, {}
+    problem, errors, labels = Problem(task, read), {}, {}
     for system in SYSTEMS:
         runs = [problem.run(system, seed, epochs) for seed in range(seeds)]
         errors[system], labels[system] = np.array([e for e, _ in runs]), [y for _, y in runs]
@@ -129,14 +133,14 @@ def main():
     """Run all systems with all seeds."""
     parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", nargs="*", choices=CORPORA, help="by default all")
+    parser.add_argument("--only", nargs="*", choices=READERS, help="by default all")
     arguments = parse(parser)
-    sources = QUICK if arguments.quick else CORPORA
+    tasks, readers = (QUICK_TASKS, QUICK) if arguments.quick else (TASKS, READERS)
     seeds, epochs = (2, 3) if arguments.quick else (arguments.seeds, EPOCHS)
     found = {}
-    for name in arguments.only or sources:
-        title = TASKS[name].title if name in TASKS else name
-        found[title] = measure(name, sources[name], seeds, epochs)
+    for name in arguments.only or readers:
+        task = tasks[name]
+        found[task.title] = measure(name, task, readers[name], seeds, epochs)
     shown = [e for e in SHOWN if e <= epochs]
     with open_report("sdca_test_error", arguments) as report:
         head = ["", "", *(f"epoch {e}" for e in shown), f"p, {GAP}"]
