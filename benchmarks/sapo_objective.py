@@ -82,7 +82,7 @@ class Problem:
 
     def minimum(self):
         """Least objective, by L-BFGS."""
-        tagger = CRFTagger(l2=self.settings["l2"], tol=1e-4, **EVERY)
+        tagger = CRFTagger(l2=self.settings["l2"], tol=1e-4, max_iter=20_000, **EVERY)
         return self.objective(tagger.fit(self.train.X, self.train.y))
 
 
