@@ -54,7 +54,7 @@ EXPERIMENTS = (
     (SCHEMES, SMALLER, 60),
     (SHARES, SMALLER[1:], 60),
 )
-QUICK_EXPERIMENTS = tuple((experiment, tuple(QUICK_TASKS), 20) for experiment, *_ in EXPERIMENTS)
+QUICK_EXPERIMENTS = tuple((experiment, tuple(QUICK_TASKS), 5) for experiment, *_ in EXPERIMENTS)
 # Seeds for which gap and uniform sampling are compared, on the smaller tasks.
 SEEDS = 3
 
