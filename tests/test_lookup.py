@@ -189,6 +189,31 @@ def test_dicts_are_read_where_they_are(sequences):
     assert number(sequences) == expected
 
 
+@given(st.lists(with_numbers))
+def test_names_that_are_said_to_differ_do(tokens):
+    counter = FeatureCounter()
+    counter.look_up(tokens, 1e9)
+    differ, names = counter.names_differ(), counter.take_names()[0]
+    assert len(set(names)) == len(names) or not differ
+
+
+@pytest.mark.parametrize(
+    ("tokens", "differ"),
+    [
+        ([{"word": "a:b", "word[-3:]": "b", "-1:word": "b", "-1:tag[:2]": "c", "n": 2}], True),
+        ([{"a": "b:c"}, {"a:b": "c"}], False),
+        ([{"a": "b"}, {"a:b": 2}], False),
+        ([{"a": True}, {"a": False}], False),
+    ],
+)
+def test_features_of_the_same_name_are_one(tokens, differ):
+    counter = FeatureCounter()
+    assert counter.look_up(tokens, 1e9) is not None
+    assert counter.names_differ() is differ
+    expected = sorted({name for name, _ in number([tokens])})
+    assert SequenceVectorizer().fit([tokens]).feature_names_.tolist() == expected
+
+
 def test_many_features_of_objects_that_are_gone():
     """Equal keys and values are other objects each time, and addresses are used again."""
     n_values = 20_000

@@ -168,7 +168,10 @@ class SequenceVectorizer(
         counter = FeatureCounter()
         stream = Stream(self.dtype).read(X, counter)
         first_seen = defaultdict(count().__next__)
-        stream.resolve(counter, partial(map, first_seen.__getitem__))
+        if counter.names_differ() and not stream.arrays:
+            first_seen, _ = counter.take_names()
+        else:
+            stream.resolve(counter, partial(map, first_seen.__getitem__))
         del counter
         data, columns, indptr = stream.to_rows()
         if len(indptr) == 1 and not is_part:
@@ -185,12 +188,13 @@ class SequenceVectorizer(
         found = list(first_seen)
         del first_seen
         order = sorted(np.flatnonzero(occurs).tolist(), key=found.__getitem__)
-        if not order and not is_part:
+        order = np.array(order, np.intp)
+        if not len(order) and not is_part:
             raise ValueError(
                 f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
-        self._learn([found[i] for i in order], stream.arrays.lengths)
+        self._learn(np.array(found, dtype=object)[order], stream.arrays.lengths)
         new_column = np.full(len(found), NO_COLUMN, columns.dtype)
         new_column[order] = np.arange(len(order))
         del found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from itertools import chain, compress, count, repeat
-from operator import getitem
+from operator import getitem, is_
 
 import numba
 import numpy as np
@@ -76,15 +76,34 @@ class FeatureCounter:
 
         The counter is empty afterwards: its tables are larger than the names.
         """
-        n = len(self._names) + len(self._pairs)
-        names, zero = [""] * n, np.zeros(n, bool)
-        for number, key, value in self._pairs:
-            names[number] = f"{key}:{value}" if type(value) is str else key
-            zero[number] = value is False
-        for name, number in self._names.items():
-            names[number] = name
+        numbers, keys, values = self._pairs.columns()
+        of_pairs = [
+            f"{key}:{value}" if type(value) is str else key
+            for key, value in zip(keys, values, strict=True)
+        ]
+        names, zero = of_pairs, np.fromiter(map(is_, values, repeat(False)), bool, len(values))
+        if self._names:
+            n = len(self._names) + len(numbers)
+            names, of_numbers, zero = [""] * n, zero, np.zeros(n, bool)
+            zero[numbers] = of_numbers
+            for number, name in zip(numbers.tolist(), of_pairs, strict=True):
+                names[number] = name
+            for name, number in self._names.items():
+                names[number] = name
         self._clear()
         return names, zero
+
+    def names_differ(self):
+        """Tell whether all names are sure to differ; True is the rule.
+
+        The names ``a:b:c`` of two features are the same if their keys are ``a`` and ``a:b``.
+        """
+        _, keys, values = self._pairs.columns()
+        # A key with the value False has the name of the same key with another value.
+        if self._names or any(map(is_, values, repeat(False))):
+            return False
+        keys = set(keys)
+        return keys.isdisjoint(key[:i] for key in keys for i, c in enumerate(key) if c == ":")
 
 
 def can_read_dicts():
@@ -110,9 +129,10 @@ class _Pairs:
     def __len__(self):
         return int(self._state[kernels.ENTRIES])
 
-    def __iter__(self):
-        numbers = self._entries[: len(self), kernels.NUMBER].tolist()
-        return zip(numbers, self._keys, self._values, strict=False)
+    def columns(self):
+        """Numbers, keys and values."""
+        n = len(self)
+        return self._entries[:n, kernels.NUMBER], self._keys[:n], self._values[:n]
 
     def number(self, tokens, first, limit):
         """Numbers of the features of tokens, from `first` for new ones; None for other types."""
