@@ -42,7 +42,7 @@ BENCHMARKS = {
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "sdca_test_error": ({"errors"}, ("matplotlib",)),
     "structure": (
-        {"sizes", "scores", "edges", "lengths", "times", "convergence", "paper"},
+        {"sizes", "scores", "edges", "lengths", "times", "convergence", "figures", "paper"},
         ("matplotlib",),
     ),
     "search_based": ({"scores", "duel", "n", "cut_crf"}, ("matplotlib",)),

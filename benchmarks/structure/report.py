@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.common.report import table
-from benchmarks.structure.plan import COMPARISONS, LEARNERS, LENGTHS
+from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS
 
 EDGES = {False: "tokens", True: "tokens and edges"}
 # Share of a score that a learner may be below the last one of whole sequences, in per cent.
@@ -186,6 +186,31 @@ def convergence_table(results):
     return table(head, rows, left=(0, 1, 2))
 
 
+def figures_table(results):
+    """Test score and seconds of training by the length of pieces."""
+    rows = []
+    for r in results:
+        lengths = lengths_of(r)
+        for learner, edges in r.systems:
+            groups = [r.runs(learner, edges, n) for n in lengths]
+            if learner in FIGURES and not any(None in group for group in groups):
+                # One run has all lengths, so that they were timed one after the other.
+                seconds = [np.median(r.dev(learner, edges, n)["time"]) for n in lengths]
+                cells = (
+                    f"{show(g)}, {training(g, s)}" for g, s in zip(groups, seconds, strict=True)
+                )
+                rows.append([r.short, learner, EDGES[edges], *cells])
+    head = ["", "", "features of", "no cut", *(f"n' = {n}" for n in LENGTHS[1:])]
+    return table(head[: len(rows[0])] if rows else head, rows, left=(0, 1, 2))
+
+
+def training(runs, seconds):
+    """Seconds until the objective settles; without one, of all epochs."""
+    settled = [settles(run) if run["learner"] == "CRF" else len(run["time"]) for run in runs]
+    n_open = settled.count(None)
+    return f"{n_open} of {len(runs)} never" if n_open else f"{np.mean(settled) * seconds:.1f} s"
+
+
 def reaches(run, target):
     """Number of epochs until the score of a run is at least `target`; None if it never is."""
     return next((i for i, found in enumerate(run["score"], 1) if found >= target), None)
@@ -279,5 +304,6 @@ TABLES = {
     "lengths": length_table,
     "times": time_table,
     "convergence": convergence_table,
+    "figures": figures_table,
     "paper": paper_table,
 }
