@@ -122,7 +122,7 @@ def draw(found):
             axis.plot(
                 1 + np.arange(values.shape[1]), values.mean(axis=0), color=color, label=system
             )
-        axis.set(title=title, xlabel="epoch", yscale="log")
+        axis.set(title=title, xlabel="epoch")
         axis.set_ylabel("test error, %")
         axis.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
