@@ -54,7 +54,8 @@ WAYS_TO_STATS = [
 WAYS_TO_PANDAS = [
     "import skstruct, sklearn.utils, pandas",
     "import pandas, skstruct, sklearn.utils",
-    "import skstruct, sklearn.utils.fixes\npandas = sklearn.utils.fixes.pd",
+    "import skstruct, sklearn.utils.fixes\n"
+    "pandas = getattr(sklearn.utils.fixes, 'pd', None) or __import__('pandas')",
     "from skstruct.utils.startup import deferred\nwith deferred('pandas'): import pandas",
     "from skstruct.utils.startup import deferred\n"
     "with deferred('pandas'): import pandas.api.types\nimport pandas",

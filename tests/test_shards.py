@@ -308,8 +308,9 @@ def sharded(X, y, n_shards, n_features=9, n_labels=3, **params):
         numbers.append(own)
     observed = observe(data.rows, data.labels, None, n_features, n_labels)
     layout = lay_out(observed, n_labels, 0, False)
-    what = numbers, layout, objective.vector, objective.partial, "float64"
-    likelihood = ShardedLikelihood(OneProcess(), sets, *what)
+    likelihood = ShardedLikelihood(
+        OneProcess(), sets, numbers, layout, objective.vector, objective.partial, "float64"
+    )
     return objective, ShardedObjective(likelihood, objective.vector, objective.l2)
 
 

@@ -194,7 +194,7 @@ def figures_table(results):
         for learner, edges in r.systems:
             groups = [r.runs(learner, edges, n) for n in lengths]
             if learner in FIGURES and not any(None in group for group in groups):
-                # One run has all lengths, so that they were timed one after the other.
+                # Of runs that were made one after the other, so that they can be compared.
                 seconds = [np.median(r.dev(learner, edges, n)["time"]) for n in lengths]
                 cells = (
                     f"{show(g)}, {training(g, s)}" for g, s in zip(groups, seconds, strict=True)

@@ -119,8 +119,9 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
     )
-    what = numbers, layout, vector, counts.partial, dtype
-    likelihood = ShardedLikelihood(workers, training_sets, *what)
+    likelihood = ShardedLikelihood(
+        workers, training_sets, numbers, layout, vector, counts.partial, dtype
+    )
     return ShardedObjective(likelihood, vector, settings.l2)
 
 

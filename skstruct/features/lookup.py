@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from itertools import chain, compress, count, repeat
-from operator import getitem, is_
+from operator import getitem
 
 import numba
 import numpy as np
@@ -77,19 +77,16 @@ class FeatureCounter:
         The counter is empty afterwards: its tables are larger than the names.
         """
         numbers, keys, values = self._pairs.columns()
-        of_pairs = [
+        names = [
             f"{key}:{value}" if type(value) is str else key
             for key, value in zip(keys, values, strict=True)
         ]
-        names, zero = of_pairs, np.fromiter(map(is_, values, repeat(False)), bool, len(values))
+        zero = self._pairs.are_false()
         if self._names:
-            n = len(self._names) + len(numbers)
-            names, of_numbers, zero = [""] * n, zero, np.zeros(n, bool)
-            zero[numbers] = of_numbers
-            for number, name in zip(numbers.tolist(), of_pairs, strict=True):
-                names[number] = name
-            for name, number in self._names.items():
-                names[number] = name
+            # Both are numbered together.
+            order = np.argsort([*numbers.tolist(), *self._names.values()])
+            names = np.array([*names, *self._names], dtype=object)[order].tolist()
+            zero = np.append(zero, np.zeros(len(self._names), bool))[order]
         self._clear()
         return names, zero
 
@@ -98,11 +95,10 @@ class FeatureCounter:
 
         The names ``a:b:c`` of two features are the same if their keys are ``a`` and ``a:b``.
         """
-        _, keys, values = self._pairs.columns()
         # A key with the value False has the name of the same key with another value.
-        if self._names or any(map(is_, values, repeat(False))):
+        if self._names or self._pairs.are_false().any():
             return False
-        keys = set(keys)
+        keys = set(self._pairs.columns()[1])
         return keys.isdisjoint(key[:i] for key in keys for i, c in enumerate(key) if c == ":")
 
 
@@ -133,6 +129,10 @@ class _Pairs:
         """Numbers, keys and values."""
         n = len(self)
         return self._entries[:n, kernels.NUMBER], self._keys[:n], self._values[:n]
+
+    def are_false(self):
+        """Whether the value of each pair is False."""
+        return self._entries[: len(self), kernels.VALUE] == id(False)
 
     def number(self, tokens, first, limit):
         """Numbers of the features of tokens, from `first` for new ones; None for other types."""
