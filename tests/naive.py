@@ -5,6 +5,7 @@ row to column. Sequences of tokens are lists of dense matrices ``(length_i, n_fe
 labels lists of integer codes, and weights a `Weights`.
 """
 
+from collections import Counter
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -406,14 +407,16 @@ def sdca_update(x, s, node, pairs, weights, *, l2, tol, fit_intercept=True):
 # ------------------------------------------------------------------- stochastic average gradient
 
 
-def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True):
+def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True, skip_searches=False):
     """Weights after steps along the mean of the gradients that each sequence had last.
 
     The sequences come in the order given; the curvatures of their losses are found by doubling.
+    Also returns the number of calls of the oracle.
     """
     n = len(X)
     weights = zero_weights(1 + max(map(max, y)), X[0].shape[1])
-    gradients, curvatures = {}, {}
+    gradients, curvatures, n_calls = {}, {}, 0
+    accepted, skips = Counter(), Counter()
     for i in order:
 
         def value(w, i=i):
@@ -424,12 +427,20 @@ def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True):
             for part in gradient[2:]:
                 part[:] = 0
         square = sum(np.sum(part**2) for part in gradient)
-        curvature = 0.9 * curvatures[i] if i in curvatures else 1.0
-        while square > 1e-8:
-            away = Weights(*(w - g / curvature for w, g in zip(weights, gradient, strict=True)))
-            if value(away) <= value(weights) - square / (2 * curvature):
-                break
-            curvature *= 2
+        n_calls += 1
+        if skips[i]:
+            skips[i] -= 1
+            curvature = curvatures[i]
+        else:
+            first = curvature = 0.9 * curvatures[i] if i in curvatures else 1.0
+            while square > 1e-8:
+                n_calls += 1
+                away = Weights(*(w - g / curvature for w, g in zip(weights, gradient, strict=True)))
+                if value(away) <= value(weights) - square / (2 * curvature):
+                    accepted[i] = accepted[i] + 1 if curvature == first else 0
+                    skips[i] = 2 ** (accepted[i] - 1) if skip_searches and accepted[i] else 0
+                    break
+                curvature *= 2
         gradients[i], curvatures[i] = gradient, curvature
         known = np.array(list(curvatures.values()))
         rate = (1 / (known.mean() + l2 / n) + 1 / (known.max() + l2 / n)) / 2
@@ -437,7 +448,7 @@ def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True):
         weights = Weights(
             *(w - rate * (m + l2 / n * w) for w, m in zip(weights, mean, strict=True))
         )
-    return weights, curvatures
+    return weights, curvatures, n_calls
 
 
 def sapo(X, y, sample_weight, epoch_orders, *, weights, n_found, l2, rate, decay, intercept):

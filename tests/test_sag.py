@@ -26,38 +26,41 @@ def weights_of(sag):
     return naive.Weights(chain.weights.T, *chain[1:])
 
 
+@pytest.mark.parametrize("skip_searches", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("sample_weight", [None, [2.0, 0.5, 1.0, 3.0]])
 @pytest.mark.parametrize("values", ["real", "ones"])
-def test_steps(values, sample_weight, fit_intercept):
+def test_steps(values, sample_weight, fit_intercept, skip_searches):
     X, y = learnable_data([3, 1, 4, 2])
     if values == "ones":
         X = [(x > 0).astype(float) for x in X]
-    order = np.array([2, 0, 2, 3, 1, 1, 0, 2, 3, 3, 2])
-    sag = learner(X, y, sample_weight, l2=0.7, fit_intercept=fit_intercept)
+    order = np.array([2, 0, 2, 3, 1, 1, 0, 2, 3, 3, 2, 2, 2, 2, 0, 2, 2, 2, 2, 2, 2, 1])
+    options = {"fit_intercept": fit_intercept, "skip_searches": skip_searches}
+    sag = learner(X, y, sample_weight, l2=0.7, **options)
     weight = sample_weight or np.ones(4)
     # Weights that stay behind are brought up to date between two calls, and within one.
-    for end in (4, 11):
+    for end in (4, 22):
         sag.steps(order[sag.n_updates : end], np.empty(0))
-        expected, curvatures = naive.sag_weights(
-            X, y, order[:end], l2=0.7, sample_weight=weight, fit_intercept=fit_intercept
+        expected, curvatures, n_calls = naive.sag_weights(
+            X, y, order[:end], l2=0.7, sample_weight=weight, **options
         )
         for found, part in zip(weights_of(sag), expected, strict=True):
             assert_allclose(found, part, atol=1e-10)
         for i, curvature in curvatures.items():
             assert_allclose(sag._state.curvature[i], curvature)
-    assert sag.n_updates == 11
-    assert sag.n_oracle_calls >= 11
+        assert sag.n_updates == end
+        assert sag.n_oracle_calls == n_calls
 
 
+@pytest.mark.parametrize("skip_searches", [False, True])
 @pytest.mark.parametrize("sample_weight", [None, "random"])
 @pytest.mark.parametrize("nonuniformity", [0.0, 0.5, 1.0])
-def test_reaches_the_optimum(sample_weight, nonuniformity):
+def test_reaches_the_optimum(sample_weight, nonuniformity, skip_searches):
     X, y = learnable_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
     weight = np.ones(30)
     if sample_weight == "random":
         weight = np.random.default_rng(1).uniform(0.1, 3, 30)
-    sag = learner(X, y, weight, l2=0.5, nonuniformity=nonuniformity)
+    sag = learner(X, y, weight, l2=0.5, nonuniformity=nonuniformity, skip_searches=skip_searches)
     random_state = np.random.RandomState(0)
     for _ in range(400):
         sag.epoch(random_state)
@@ -69,6 +72,19 @@ def test_reaches_the_optimum(sample_weight, nonuniformity):
     assert_allclose(found, minimum, rtol=1e-9)
     for ours, theirs in zip(weights_of(sag), naive.weights_of(best), strict=True):
         assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_skipped_searches_save_calls():
+    X, y = learnable_data([3, 1, 4, 2, 5])
+    calls = []
+    for skip_searches in (False, True):
+        sag, random_state = learner(X, y, skip_searches=skip_searches), np.random.RandomState(0)
+        for _ in range(40):
+            sag.epoch(random_state)
+        calls.append(sag.n_oracle_calls / sag.n_updates)
+    # A search takes a call at least.
+    assert calls[0] >= 2.0
+    assert 1.0 < calls[1] < 1.5
 
 
 def test_sequences_that_bend_more_are_drawn_more_often():

@@ -10,6 +10,7 @@ STYLES = {
     "SDCA, gap": ("#d55e00", "-", 1.9),
     "SDCA, uniform": ("#e69f00", "--", 1.4),
     "SAG-NUS": ("#0072b2", "-", 1.4),
+    "SAG-NUS*": ("#56b4e9", "--", 1.4),
     "OEG": ("#009e73", "-", 1.4),
     "L-BFGS": ("#777777", ":", 1.4),
 }
@@ -69,7 +70,7 @@ def draw_methods(tasks, column, ylabel):
         row[0].set_title(t.task.title, fontsize="medium", loc="left")
         row[0].set_ylabel(ylabel, fontsize="x-small")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
     return figure
 
 
@@ -80,20 +81,21 @@ def draw_settings(tasks):
         "share of gap sampling": SHARES,
         "precision of the line search": PRECISIONS,
     }
-    kept = [t for t in tasks if t.curve(SCHEMES["max"])]
-    figure, axes = grid(len(experiments), len(kept) + 1)
+    figure, axes = grid(len(experiments), len(tasks) + 1)
     for row, (title, experiment) in zip(axes, experiments.items(), strict=True):
-        for axis, t in zip(row, kept, strict=False):
-            for (name, setting), color in zip(experiment.items(), COLORS, strict=True):
-                curve = t.curve(setting)
-                if curve is not None:
-                    plot(axis, curve["updates"], curve["excess"], color=color, lw=1.4, label=name)
+        for axis, t in zip(row, tasks, strict=False):
+            curves = {name: t.curve(setting) for name, setting in experiment.items()}
+            if None in curves.values():
+                axis.set_axis_off()
+                continue
+            for (name, curve), color in zip(curves.items(), COLORS, strict=True):
+                plot(axis, curve["updates"], curve["excess"], color=color, lw=1.4, label=name)
             axis.set_ylim(FLOOR, 3)
             axis.set_xlabel("updates / n", fontsize="small")
+            axis.set_ylabel("objective above the optimum", fontsize="x-small")
             axis.set_title(t.task.title, fontsize="small")
-        row[0].set_ylabel("objective above the optimum", fontsize="x-small")
+            handles, labels = axis.get_legend_handles_labels()
         row[-1].set_axis_off()
-        handles, labels = row[0].get_legend_handles_labels()
         row[-1].legend(handles, labels, loc="center left", frameon=False, title=title)
     return figure
 

@@ -86,11 +86,11 @@ def staleness(recorded, gap):
     return n_carriers / len(gap), gap[recorded < gap / 2].sum() / total
 
 
-def sag(problem, seed, epochs):
+def sag(problem, seed, epochs, *, skip_searches=False):
     """Stochastic average gradient with non-uniform sampling."""
     clock = ProcessorClock()
     with clock.running():
-        learner = StochasticAverageGradient(*problem, **MODEL)
+        learner = StochasticAverageGradient(*problem, **MODEL, skip_searches=skip_searches)
     for epoch, value, bound in visits(problem, learner, seed, epochs, clock):
         calls, estimate = learner.n_oracle_calls, learner.estimate()
         yield Point(epoch, learner.n_updates, calls, clock.seconds, value, value - bound, estimate)

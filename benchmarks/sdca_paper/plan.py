@@ -20,6 +20,7 @@ MAIN = {
     "SDCA, gap": GAP,
     "SDCA, uniform": UNIFORM,
     "SAG-NUS": ("sag", {}),
+    "SAG-NUS*": ("sag", {"skip_searches": True}),
     "OEG": ("oeg", {}),
 }
 SCHEMES = {
@@ -46,31 +47,34 @@ PRECISIONS = {
     "0.001": GAP,
     "1e-06": ("sdca", {**GAP[1], "line_search_tol": 1e-6}),
 }
-SMALLER = ("ocr", "conll2000", "conll2002-ned")
+SMALLER = ("ocr", "conll2000", "conll2002-ned")  # all but Brown
 # Experiments in their order: the tasks, and the most epochs (None: those of the task).
 EXPERIMENTS = (
     (MAIN, tuple(TASKS), None),
-    (PRECISIONS, SMALLER, 60),
+    (PRECISIONS, tuple(TASKS), 60),
     (SCHEMES, SMALLER, 60),
     (SHARES, SMALLER[1:], 60),
 )
 QUICK_EXPERIMENTS = tuple((experiment, tuple(QUICK_TASKS), 5) for experiment, *_ in EXPERIMENTS)
-# Seeds for which gap and uniform sampling are compared, on the smaller tasks.
+# Seeds for which gap and uniform sampling are compared.
 SEEDS = 3
 
 
 class Runs:
-    """The finished runs of a task, and a way to make more."""
+    """The finished runs of a task, and a way to make more; `kept` came with the repository."""
 
-    def __init__(self, name, task, data, results):
+    def __init__(self, name, task, data, results, kept=()):
         self.name, self.task = name, task
         self.path = results / f"{name}.jsonl"
         self._source = name, task, data, results / "cache"
         self._problem = None
-        self._done = {run_key(run): run for run in read_runs(self.path)}
+        self._done = {run_key(run): run for run in [*kept, *read_runs(self.path)]}
 
     def __len__(self):
         return len(self._done)
+
+    def __iter__(self):
+        return iter(self._done.values())
 
     @property
     def problem(self):

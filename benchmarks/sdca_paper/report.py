@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from benchmarks.common.report import earlier_rows, table
+from benchmarks.common.report import table
+from benchmarks.common.runs import write_compressed
 from benchmarks.sdca_paper.figures import draw_figures
 from benchmarks.sdca_paper.plan import (
     GAP,
@@ -14,7 +15,7 @@ from benchmarks.sdca_paper.plan import (
     SHARES,
     UNIFORM,
 )
-from benchmarks.sdca_paper.tasks import COLUMNS, QUICK_TASKS, TASKS
+from benchmarks.sdca_paper.tasks import COLUMNS
 
 # Shares of the objective.
 LEVELS = (1e-2, 1e-4, 1e-6)
@@ -73,18 +74,18 @@ def crossing(x, y, level):
 
 
 def write_report(all_runs, report, seeds):
-    """Write all tables and figures."""
+    """Write all tables, figures and runs."""
     tasks = [TaskResults(runs, seeds) for runs in all_runs]
     draw_figures(tasks, report)
     for name, make in TABLES.items():
         report.write(name, make(tasks))
+    for runs in all_runs:
+        write_compressed(report.folder / kept_name(runs.name), runs)
 
 
-def write_estimates(all_runs, report, seeds):
-    """Write the tables of the estimated gap; those of tasks without runs keep their rows."""
-    tasks = [TaskResults(runs, seeds) for runs in all_runs]
-    report.write("estimates", estimate_table(tasks, earlier_rows(report.folder / "estimates.md")))
-    report.write("stale", stale_table(tasks))
+def kept_name(task):
+    """Name of the file of finished runs that comes with the repository."""
+    return f"{task}.jsonl.gz"
 
 
 def epoch_seconds(curve):
@@ -199,9 +200,9 @@ def time_table(tasks):
     return table(["ms an epoch", *(t.task.title for t in kept)], rows)
 
 
-def estimate_table(tasks, earlier=()):
+def estimate_table(tasks):
     """Ratio of the estimated to the true gap of SDCA, after the first epoch, over the seeds."""
-    rows = dict(earlier)
+    rows = []
     for t in tasks:
         row = [t.task.title]
         for setting in (GAP, UNIFORM):
@@ -214,12 +215,11 @@ def estimate_table(tasks, earlier=()):
                 found = f"{ratio[kept].min():.2f} - {ratio[kept].max():.2f}" if kept.any() else "-"
                 row.append(found)
             row.append(len(curves))
-        rows[t.task.title] = row
+        rows.append(row)
     head = ["gap as a share"]
     for title in ("gap sampling", "uniform"):
         head += [f"{title}: down to {LEVELS[-1]:g}", f"{title}: below", "seeds"]
-    titles = [task.title for task in (*TASKS.values(), *QUICK_TASKS.values())]
-    return table(head, [rows[title] for title in titles if title in rows])
+    return table(head, rows)
 
 
 def stale_table(tasks):

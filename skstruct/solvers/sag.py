@@ -31,6 +31,10 @@ class StochasticAverageGradient:
         True if the model has biases.
     nonuniformity : float, default=0.5
         Probability of drawing a sequence by its curvature instead of uniformly.
+    skip_searches : bool, default=False
+        After ``k`` searches for the curvature of a sequence, one after the other, that accepted
+        their first trial, skip the search at the next ``2 ** (k - 1)`` visits. The SDCA paper (Le
+        Priol et al., 2018) calls this SAG-NUS*.
     start : Chain, default=None
         Weights to start from; by default, zero. The gradients of all sequences are computed there,
         because steps by a few of them would lead away again.
@@ -52,6 +56,7 @@ class StochasticAverageGradient:
         l2,
         fit_intercept,
         nonuniformity=0.5,
+        skip_searches=False,
         start=None,
         possible=None,
     ):
@@ -59,7 +64,7 @@ class StochasticAverageGradient:
         found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
-        self._nonuniformity = float(nonuniformity)
+        self._nonuniformity, self._skip_searches = float(nonuniformity), skip_searches
         self.n_sequences, k = len(weight), n_labels
         nothing = np.zeros(self.n_sequences)
         self._state = kernels.AverageGradient(
@@ -71,6 +76,7 @@ class StochasticAverageGradient:
             np.zeros((len(labels), k)),
             np.zeros((self.n_sequences, k * k)),
             nothing,
+            *np.zeros((2, self.n_sequences), np.int64),
             kernels.build_tree(nothing, False),
             kernels.build_tree(nothing, True),
             np.zeros(kernels.N_SAG_PROGRESS),
@@ -123,6 +129,7 @@ class StochasticAverageGradient:
                 draws[max(first, 0) : max(last, 0)],
                 self._nonuniformity,
                 move,
+                self._skip_searches,
                 self._state,
             )
 

@@ -4,7 +4,9 @@ The objective is ``l2 / (2 n) |w|^2 + 1 / n sum_i f_i(w)``, where ``f_i`` is the
 log-likelihood of a sequence. A step computes the gradient of one ``f_i``, stores it in place of the
 sequence's previous one, and goes along the mean of all stored gradients. The Lipschitz constant of
 each gradient, its curvature, is estimated by line searches; curvatures determine the step size and
-the probabilities of sampling.
+the probabilities of sampling. As an option, searches are skipped (SAG-NUS*): after the k-th search
+in a row whose first trial is accepted, the next ``2 ** (k - 1)`` visits of the sequence keep its
+curvature.
 
 Every step changes all weights, by the penalty and the mean gradient. To do so lazily, weights of
 features are stored as ``scale * weights``, and a feature that does not occur is updated only when
@@ -33,7 +35,7 @@ TRAVELLED = 1
 SEEN = 2  # number of sequences visited
 SUM = 3  # sum of their curvatures
 N_SAG_PROGRESS = 4
-# Factor of a curvature estimate at every visit, so that it can decrease.
+# Factor of a curvature estimate before every search, so that it can decrease.
 EASING = 0.9
 # Gradients with a smaller squared norm do not give an estimate of the curvature.
 SMALLEST = 1e-8
@@ -48,6 +50,8 @@ class AverageGradient(NamedTuple):
     node: np.ndarray  # (n_rows, n_labels), gradients by the scores of labels
     transition: np.ndarray  # (n_sequences, n_labels**2), and of transitions, summed
     curvature: np.ndarray  # (n_sequences,)
+    accepted: np.ndarray  # (n_sequences,), last searches in a row that accepted their first trial
+    skips: np.ndarray  # (n_sequences,), visits that are still to skip the search
     priority: np.ndarray  # tree of sums of the curvatures
     largest: np.ndarray  # tree of their maxima
     progress: np.ndarray  # (N_SAG_PROGRESS,)
@@ -63,7 +67,7 @@ class Visit(NamedTuple):
 
 
 @jit
-def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
+def sag_steps(problem, distinct, order, draws, nonuniformity, move, skip_searches, state):
     """Visit the sequences in `order`, then one for each of the uniform numbers `draws`.
 
     Parameters
@@ -80,6 +84,8 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
         Probability of drawing a sequence in proportion to its curvature.
     move : bool
         Take a step at each visit, instead of only storing the gradient.
+    skip_searches : bool
+        Skip the search for the curvature where the last ones accepted their first trial.
     state : AverageGradient
         Changed.
 
@@ -105,7 +111,7 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, state):
             u = draws[k - order.shape[0]]
             i = draw_sequence(state.priority, n_sequences, nonuniformity, u, False)
         catch_up(distinct.features, distinct.start[i], distinct.start[i + 1], state)
-        n_calls += visit_sequence(problem, distinct, i, state, visit)
+        n_calls += visit_sequence(problem, distinct, i, skip_searches, state, visit)
         if move:
             advance(problem.l2 / n_sequences, state, problem.fit_intercept)
     return n_calls
@@ -124,7 +130,7 @@ def catch_up(features, first, last, state):
 
 
 @jit
-def visit_sequence(problem, distinct, i, state, visit):
+def visit_sequence(problem, distinct, i, skip_searches, state, visit):
     """Update the gradient of sequence ``i`` and the estimate of its curvature.
 
     Returns the number of times that marginals or partition functions were computed.
@@ -134,17 +140,17 @@ def visit_sequence(problem, distinct, i, state, visit):
     value = sequence_gradient(problem, i, state, visit)
     square = collect_features(problem, distinct, i, gradient)
     known = state.curvature[i] > 0.0
-    curvature = EASING * state.curvature[i] if known else 1.0
-    n_calls = 1
-    if square > SMALLEST:
-        fill_descent(problem, distinct, i, visit)
-        while True:
-            n_calls += 1
-            reached = trial_value(problem, i, state, visit, 1.0 / curvature)
-            # The last term ends the search where the decrease is lost in rounding.
-            if reached <= value - square / (2.0 * curvature) + 1e-13 * abs(value):
-                break
-            curvature *= 2.0
+    curvature, n_trials = state.curvature[i], 0
+    if state.skips[i] > 0:
+        state.skips[i] -= 1
+    else:
+        curvature = EASING * curvature if known else 1.0
+        if square > SMALLEST:
+            curvature, n_trials = search(
+                problem, distinct, i, state, visit, value, square, curvature
+            )
+            if skip_searches:
+                plan_skips(state, i, n_trials)
     replace_gradient(gradient.node[: b - a], state.node[a:b])
     size = gradient.transition.shape[0]
     replace_gradient(gradient.transition.reshape((1, size)), state.transition[i : i + 1])
@@ -155,7 +161,31 @@ def visit_sequence(problem, distinct, i, state, visit):
     state.curvature[i] = curvature
     set_priority(state.priority, i, curvature, False)
     set_priority(state.largest, i, curvature, True)
-    return n_calls
+    return 1 + n_trials
+
+
+@jit
+def search(problem, distinct, i, state, visit, value, square, curvature):
+    """Double the curvature until the loss falls as far as it says; return the number of trials."""
+    fill_descent(problem, distinct, i, visit)
+    n_trials = 0
+    while True:
+        n_trials += 1
+        reached = trial_value(problem, i, state, visit, 1.0 / curvature)
+        # The last term ends the search where the decrease is lost in rounding.
+        if reached <= value - square / (2.0 * curvature) + 1e-13 * abs(value):
+            return curvature, n_trials
+        curvature *= 2.0
+
+
+@jit
+def plan_skips(state, i, n_trials):
+    """Say how many of the next visits of sequence ``i`` skip the search."""
+    if n_trials > 1:
+        state.accepted[i] = 0
+    else:
+        state.skips[i] = 1 << state.accepted[i]
+        state.accepted[i] += 1
 
 
 @jit
