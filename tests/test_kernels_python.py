@@ -10,6 +10,7 @@ import pkgutil
 import subprocess
 import sys
 import threading
+from functools import partial
 from importlib import import_module
 from itertools import islice, pairwise
 from pathlib import Path
@@ -225,13 +226,18 @@ def stochastic_solvers():
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
     found = {}
-    for solver in (StochasticAverageGradient, ExponentiatedGradient):
+    solvers = {
+        "sag": StochasticAverageGradient,
+        "sag*": partial(StochasticAverageGradient, skip_searches=True),
+        "oeg": ExponentiatedGradient,
+    }
+    for title, solver in solvers.items():
         learner = solver(data, 40, 20, l2=0.5, fit_intercept=True)
         random_state = np.random.RandomState(0)
         for _ in range(2):
             learner.epoch(random_state)
         for name, part in zip(Chain._fields, learner.chain(), strict=True):
-            found[f"crf-{solver.__name__}-{name}"] = part
+            found[f"crf-{title}-{name}"] = part
     return found
 
 

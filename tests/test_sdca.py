@@ -2,7 +2,9 @@
 
 import math
 import warnings
+from functools import reduce
 from itertools import pairwise, product
+from operator import add
 
 import joblib
 import naive
@@ -186,12 +188,13 @@ def lane_sum(numbers):
         return lanes[0]
 
     groups, rest = numbers[: len(numbers) // 32 * 32], numbers[len(numbers) // 32 * 32 :]
-    lanes = [sum(groups[j::32], 0.0) for j in range(32)]
+    # Python's own `sum` compensates for rounding since 3.12.
+    lanes = [reduce(add, groups[j::32], 0.0) for j in range(32)]
     first, *others = (lanes[j : j + 8] for j in range(0, 32, 8))
     pairs = zip(first, others[0], others[1], others[2], strict=True)
     total = fold([(a + b) + (c + d) for a, b, c, d in pairs])
     full = rest[: len(rest) // 8 * 8]
-    few = [sum(full[j::8], 0.0) for j in range(8)]
+    few = [reduce(add, full[j::8], 0.0) for j in range(8)]
     for number in rest[len(full) :]:
         few[0] += number
     return total + fold(few)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections import Counter
 
 import joblib
@@ -72,7 +73,11 @@ def warm(names=None, *, n_jobs=-1, native=False):
         batch_size=1,
         pre_dispatch="n_jobs",
     )
-    counts = sum(parallel(joblib.delayed(_run)(number, native) for number in chosen), Counter())
+    with warnings.catch_warnings():
+        # joblib replaces a process whose memory has grown, as it does when much is compiled.
+        warnings.filterwarnings("ignore", "A worker stopped while", UserWarning)
+        found = parallel(joblib.delayed(_run)(number, native) for number in chosen)
+    counts = sum(found, Counter())
     if native:
         from skstruct.compiled.cache import mark_native
 
