@@ -2,15 +2,17 @@
 
     python -m benchmarks.sdca_paper run --data DIR
     python -m benchmarks.sdca_paper repeat conll2002-ned --seeds 5
+    python -m benchmarks.sdca_paper time
     python -m benchmarks.sdca_paper report
     python -m benchmarks.sdca_paper sizes
 
 `run` keeps every finished run as a line of JSON in the results folder; started again, it goes on
 where it stopped. Runs that came with the repository are not made again. A run ends when its duality
 gap is 1e-8 of the objective, or after the epochs or the time of its task (`tasks.py`). Gap and
-uniform sampling are run with several seeds; `repeat` makes these runs alone. `report` writes tables
-and figures of all runs that are finished, and the runs for the repository, `sizes` the table that
-needs none. Tasks can be named. `--quick` runs and reports on small tasks.
+uniform sampling are run with several seeds; `repeat` makes these runs alone. `time` measures some
+epochs of each method again, and needs a machine without other work. `report` writes tables and
+figures of all runs that are finished, and the runs for the repository, `sizes` the table that needs
+none. Tasks can be named. `--quick` runs and reports on small tasks.
 """
 
 import os
@@ -29,6 +31,7 @@ from benchmarks.sdca_paper.plan import (
     GAP,
     QUICK_EXPERIMENTS,
     SEEDS,
+    TIMED,
     UNIFORM,
     Runs,
     warm_up,
@@ -59,10 +62,19 @@ def repeat(tasks, seeds):
             runs.release()
 
 
+def measure_times(tasks):
+    """Measure the time of epochs."""
+    for runs in tasks:
+        warm_up(runs)
+        for setting in TIMED:
+            runs.measure(setting)
+        runs.release()
+
+
 def main():
     """Make runs, or report on them."""
     parser = make_parser(__doc__)
-    actions = ["run", "repeat", "report", "sizes"]
+    actions = ["run", "repeat", "time", "report", "sizes"]
     parser.add_argument("action", nargs="?", choices=actions)
     parser.add_argument("tasks", nargs="*", default=[], help="by default all")
     parser.add_argument("--data", type=Path, default=os.environ.get("SKSTRUCT_DATA"))
@@ -79,10 +91,13 @@ def main():
         ]
         if arguments.quick:
             run_all(tasks, QUICK_EXPERIMENTS, 2)
+            measure_times(tasks)
         elif arguments.action == "run":
             run_all(tasks, EXPERIMENTS, arguments.seeds)
         elif arguments.action == "repeat":
             repeat(tasks, range(arguments.seeds))
+        elif arguments.action == "time":
+            measure_times(tasks)
         write(tasks, arguments)
 
 

@@ -19,11 +19,12 @@ COLORS = ("#d55e00", "#000000", "#0072b2", "#009e73", "#cc79a7")
 FLOOR = 1e-8
 
 
-def draw_figures(tasks, report):
-    """Draw all figures into the report."""
+def draw_figures(tasks, report, timed):
+    """Draw all figures into the report, with costs in seconds if they were measured."""
+    costs = {cost: label for cost, label in COSTS.items() if timed or cost != "seconds"}
     figures = {
-        "methods": draw_methods(tasks, "excess", "objective above the optimum, as a share"),
-        "gaps": draw_methods(tasks, "gap", "duality gap, as a share"),
+        "methods": draw_methods(tasks, "excess", "objective above the optimum, as a share", costs),
+        "gaps": draw_methods(tasks, "gap", "duality gap, as a share", costs),
         "settings": draw_settings(tasks),
         "estimates": draw_estimates(tasks),
     }
@@ -48,11 +49,11 @@ def plot(axis, x, y, **how):
     axis.semilogy(x[kept], y[kept], **how)
 
 
-def draw_methods(tasks, column, ylabel):
+def draw_methods(tasks, column, ylabel, costs):
     """A row for each task, a column for each measure of cost."""
-    figure, axes = grid(len(tasks), len(COSTS))
+    figure, axes = grid(len(tasks), len(costs))
     for row, t in zip(axes, tasks, strict=True):
-        for axis, (cost, xlabel) in zip(row, COSTS.items(), strict=True):
+        for axis, (cost, xlabel) in zip(row, costs.items(), strict=True):
             ends = []
             for title, setting in MAIN.items():
                 curve = t.curve(setting)
@@ -70,7 +71,7 @@ def draw_methods(tasks, column, ylabel):
         row[0].set_title(t.task.title, fontsize="medium", loc="left")
         row[0].set_ylabel(ylabel, fontsize="x-small")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 

@@ -56,6 +56,9 @@ EXPERIMENTS = (
     (SHARES, SMALLER[1:], 60),
 )
 QUICK_EXPERIMENTS = tuple((experiment, tuple(QUICK_TASKS), 5) for experiment, *_ in EXPERIMENTS)
+# Settings of which the time is measured, and for how many epochs.
+TIMED = [*MAIN.values(), *(setting for setting in PRECISIONS.values() if setting != GAP)]
+TIMED_EPOCHS = 8
 # Seeds for which gap and uniform sampling are compared.
 SEEDS = 3
 
@@ -71,7 +74,7 @@ class Runs:
         self._done = {run_key(run): run for run in [*kept, *read_runs(self.path)]}
 
     def __len__(self):
-        return len(self._done)
+        return sum("updates" in run for run in self)
 
     def __iter__(self):
         return iter(self._done.values())
@@ -91,6 +94,27 @@ class Runs:
         method, parameters = setting
         run = self._done.get(run_key({"method": method, "parameters": parameters, "seed": seed}))
         return run and {name: np.array(run[name], float) for name in Point._fields}
+
+    def seconds(self, setting):
+        """Seconds to the first point of a curve, and of an epoch after it; None if not measured."""
+        method, parameters = setting
+        run = self._done.get(run_key({"method": method, "parameters": parameters, "seed": None}))
+        return run and (run["first"], run["epoch"])
+
+    def measure(self, setting):
+        """Measure these seconds; beside other work they would be too long."""
+        method, parameters = setting
+        points = list(METHODS[method](self.problem, 0, TIMED_EPOCHS, **parameters))
+        run = {
+            "method": method,
+            "parameters": parameters,
+            "seed": None,
+            "first": points[0].seconds,
+            "epoch": float(np.median(np.diff([point.seconds for point in points]))),
+        }
+        append_run(self.path, run)
+        self._done[run_key(run)] = run
+        print(f"{self.name} {method} {parameters}: {run['first']:.3f}, {run['epoch']:.3f} s")
 
     def make(self, setting, seed=0, epochs=None):
         """Make a run, unless it is finished already."""
@@ -124,6 +148,7 @@ class Runs:
 
 
 def run_key(run):
+    """What tells runs apart; those that only measure the time have no seed."""
     return run["method"], json.dumps(run["parameters"], sort_keys=True), run["seed"]
 
 

@@ -13,6 +13,7 @@ from benchmarks.sdca_paper.plan import (
     PRECISIONS,
     SCHEMES,
     SHARES,
+    TIMED,
     UNIFORM,
 )
 from benchmarks.sdca_paper.tasks import COLUMNS
@@ -38,15 +39,20 @@ class TaskResults:
         found = self._runs.find(setting, seed)
         if not found:
             return None
-        n = self.sizes["sequences"]
+        n, times = self.sizes["sequences"], self.times(setting)
         return {
             **found,
+            "seconds": times[0] + times[1] * (found["epoch"] - found["epoch"][0]),
             "updates": found["updates"] / n,
             "calls": found["calls"] / n,
             "excess": (found["objective"] - self.best) / self.best,
             "gap": (found["objective"] - found["dual"]) / self.best,
             "estimate": found["estimate"] / self.best,
         }
+
+    def times(self, setting):
+        """Seconds to the first point, and of an epoch after it; NaN if they were not measured."""
+        return self._runs.seconds(setting) or (np.nan, np.nan)
 
     def cost(self, setting, level, *, of="excess", cost="updates", seed=0):
         """Cost to get below a level; NaN if it is not reached."""
@@ -74,10 +80,11 @@ def crossing(x, y, level):
 
 
 def write_report(all_runs, report, seeds):
-    """Write all tables, figures and runs."""
+    """Write all tables, figures and runs; those of times only where all times were measured."""
     tasks = [TaskResults(runs, seeds) for runs in all_runs]
-    draw_figures(tasks, report)
-    for name, make in TABLES.items():
+    timed = not any(np.isnan(t.times(setting)).any() for t in tasks for setting in TIMED)
+    draw_figures(tasks, report, timed)
+    for name, make in (TABLES | TABLES_OF_TIMES if timed else TABLES).items():
         report.write(name, make(tasks))
     for runs in all_runs:
         write_compressed(report.folder / kept_name(runs.name), runs)
@@ -86,10 +93,6 @@ def write_report(all_runs, report, seeds):
 def kept_name(task):
     """Name of the file of finished runs that comes with the repository."""
     return f"{task}.jsonl.gz"
-
-
-def epoch_seconds(curve):
-    return np.median(np.diff(curve["seconds"]) / np.diff(curve["epoch"]))
 
 
 def number(value, digits=1):
@@ -194,8 +197,7 @@ def time_table(tasks):
     for name, setting in PRECISIONS.items():
         row = [name]
         for t in kept:
-            curve = t.curve(setting)
-            row.append(number(1000 * epoch_seconds(curve), 0))
+            row.append(number(1000 * t.times(setting)[1], 0))
         rows.append(row)
     return table(["ms an epoch", *(t.task.title for t in kept)], rows)
 
@@ -250,7 +252,7 @@ def epoch_table(tasks):
                 row.append("")
                 continue
             calls = np.ptp(curve["calls"]) / np.ptp(curve["epoch"])
-            row.append(f"{1000 * epoch_seconds(curve):,.0f} ({calls:.2f})")
+            row.append(f"{number(1000 * t.times(setting)[1], 0)} ({calls:.2f})")
         rows.append(row)
     return table(["ms (calls / n)", *(t.task.title for t in tasks)], rows)
 
@@ -258,13 +260,17 @@ def epoch_table(tasks):
 TABLES = {
     "sizes": size_table,
     "optimum": optimum_table,
-    **{f"methods_by_{cost}": method_table(cost) for cost in COSTS},
-    "epochs": epoch_table,
+    "methods_by_updates": method_table("updates"),
+    "methods_by_calls": method_table("calls"),
     "gaps": gap_table,
     "schemes": setting_table(SCHEMES, "sampling"),
     "shares": setting_table(SHARES, "share of gap sampling"),
     "precisions": setting_table(PRECISIONS, "precision of the line search"),
-    "precision_times": time_table,
     "estimates": estimate_table,
     "stale": stale_table,
+}
+TABLES_OF_TIMES = {
+    "methods_by_seconds": method_table("seconds"),
+    "epochs": epoch_table,
+    "precision_times": time_table,
 }

@@ -70,7 +70,7 @@ TASKS = {
         TAGGING,
         size=3_000,
         epochs=40,
-        seconds=180.0,
+        seconds=400.0,
     ),
 }
 QUICK_TASKS = {
