@@ -91,15 +91,17 @@ class Runs:
 
     def find(self, setting, seed=0):
         """Points of a finished run, by column; None if there is no such run."""
-        method, parameters = setting
-        run = self._done.get(run_key({"method": method, "parameters": parameters, "seed": seed}))
+        run = self._get(setting, seed)
         return run and {name: np.array(run[name], float) for name in Point._fields}
 
     def seconds(self, setting):
         """Seconds to the first point of a curve, and of an epoch after it; None if not measured."""
-        method, parameters = setting
-        run = self._done.get(run_key({"method": method, "parameters": parameters, "seed": None}))
+        run = self._get(setting, None)
         return run and (run["first"], run["epoch"])
+
+    def _get(self, setting, seed):
+        method, parameters = setting
+        return self._done.get(run_key({"method": method, "parameters": parameters, "seed": seed}))
 
     def measure(self, setting):
         """Measure these seconds; beside other work they would be too long."""
