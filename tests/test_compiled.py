@@ -47,6 +47,21 @@ def sum_of_squares(x):
 def squares(x):
     return x * x
 """
+CHECKED = """
+@jit
+def checked(x):
+    if x < 0:
+        raise ValueError("-1 is below zero")
+    return x
+
+@jit
+def checked_square(x):
+    return checked(x) * x
+
+@jit
+def twice(x):
+    return 2 * checked_square(x)
+"""
 PRINT_ORIGINS = """
 from skstruct.compiled.cache import uses
 print(" ".join(f"{use.kernel}={use.origin}" for use in uses))
@@ -111,6 +126,51 @@ def test_second_process_loads(folder):
     assert run(SUM, folder)[0] == ["14.0", "small.sum_of_squares=compiler small.square=compiler"]
     # What is inlined needs no code of its own.
     assert run(SUM, folder) == (["14.0", "small.sum_of_squares=cache"], "")
+
+
+def test_what_only_kernels_call_has_no_machine_code(folder):
+    """Python cannot call it, until it does: then the kernel is compiled once more."""
+    code = (
+        SUM
+        + """
+machine_code = lambda: small.square.overloads[numba.float64,].library.get_asm_str()
+print(bool(small.square.overloads[numba.float64,].library.get_pointer_to_function("any")))
+print(small.square(3.0), len(small.square.overloads), "square" in machine_code())
+print(small.sum_of_squares(numpy.arange(5.0)))
+"""
+    )
+    found = run("import numba\n" + code + PRINT_ORIGINS, folder)[0]
+    first = "small.sum_of_squares=compiler small.square=compiler"
+    assert found == ["14.0", first, "False", "9.0 1 True", "30.0", f"{first} small.square=compiler"]
+    names = sorted(path.name.rpartition("-")[2] for path in folder.glob("*/small.square-*"))
+    assert len(names) == 2
+    assert names[1] == "called.kernel"
+    # Each kind is loaded where it is wanted.
+    other = "import numba, numpy, small\nfrom skstruct.kernels._jit import jit\n"
+    other += "print(jit(lambda x: small.square(x) + 1)(2.0), small.square(3.0))" + PRINT_ORIGINS
+    values, origins = run(other, folder)[0]
+    assert values == "5.0 9.0"
+    assert origins.split()[1:] == ["small.square=cache"] * 2
+
+
+def test_errors_of_called_kernels_arrive(folder):
+    """Compiled, called by a kernel that was loaded, and included by one that is compiled anew."""
+    (folder.parent / "small.py").write_text(MODULE + CHECKED)
+    code = """
+import small
+for kernel in (small.checked_square, small.twice, small.checked):
+    for value in (2.0, -1.0):
+        try:
+            print(kernel(value))
+        except ValueError as error:
+            print(error)
+"""
+    expected = ["4.0", "-1 is below zero", "8.0", "-1 is below zero", "2.0", "-1 is below zero"]
+    for _ in range(2):
+        assert run(code, folder)[0] == expected
+    for path in folder.glob("*/small.twice-*"):
+        path.unlink()
+    assert run(code, folder)[0] == expected
 
 
 def test_kernel_compiled_here_calls_a_loaded_one(folder):

@@ -14,7 +14,7 @@ from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
-from skstruct.compiled.kernel import Kernel, garbage_left
+from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
 from skstruct.utils.messages import tell_compiling, tell_once
 
@@ -84,6 +84,9 @@ class KernelCache(NullCache):
         The kernel in Python.
     """
 
+    # True while another kernel asks.
+    for_kernel = False
+
     def __init__(self, function):
         self.kernel = f"{function.__module__}.{function.__qualname__}".rpartition(".kernels.")[2]
 
@@ -113,6 +116,8 @@ class KernelCache(NullCache):
         if not is_native(folders):
             for archive in usable_archives():
                 yield archive.baseline, archive.find(name)
+        if self.for_kernel:
+            yield "cache", read_file(folders, file_name(self.kernel, signature, for_kernel=True))
         yield "cache", read_file(folders, name)
 
     def _load(self, content, signature, target):
@@ -140,5 +145,6 @@ class KernelCache(NullCache):
         if entry is None:
             return
         folders = own_folders(result.target_context)
-        if write_file(folders, file_name(self.kernel, signature), entry.pack()) is None:
+        name = file_name(self.kernel, signature, for_kernel=not python_can_call(result))
+        if write_file(folders, name, entry.pack()) is None:
             tell_once(logging.WARNING, CANNOT_KEEP, _places(folders))

@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 from numba.core import runtime
-from numba.core.codegen import CPUCodeLibrary
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompileResult
+from numba.core.options import DefaultOptions
 from numba.core.serialize import dumps
 
+from skstruct.compiled.library import CalledLibrary, libraries_of
 from skstruct.compiled.symbols import undefined_symbols
 
 __all__ = ["DamagedEntry", "Entry", "load_entry", "make_entry", "read_entry", "supported"]
@@ -61,7 +63,14 @@ def supported():
         for kind, name in (
             (CompileResult, "_reduce"),
             (CompileResult, "_rebuild"),
+            (CompileResult, "_find_referenced_environments"),
             (CPUCodeLibrary, "_get_module_for_linking"),
+            (CPUCodeLibrary, "_finalize_dynamic_globals"),
+            (CPUCodeLibrary, "_finalize_final_module"),
+            (CPUCodeLibrary, "_unserialize"),
+            (CPUCodeLibrary, "_verify_declare_only_symbols"),
+            (JITCPUCodegen, "_library_class"),
+            (DefaultOptions, "no_cpython_wrapper"),
             (_RUNTIME, "c_helpers"),
         )
     )
@@ -74,9 +83,11 @@ def make_entry(signature, result):
     # The annotation is a listing of the source for people, and long.
     library, *rest = result._replace(type_annotation="")._reduce()
     name, kind, (code, bitcode) = library
-    stub = _stub(result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name)
+    names = result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name
+    stub = _stub(*(name for name in names if result.library.get_pointer_to_function(name)))
     reduced = ((name, kind, (code, stub)), *rest)
-    return Entry(dumps((signature, reduced, undefined_symbols(code))), lambda: bitcode)
+    symbols = undefined_symbols(code) if code else []
+    return Entry(dumps((signature, reduced, symbols)), lambda: bitcode)
 
 
 def _stub(*names):
@@ -93,7 +104,9 @@ def load_entry(entry, signature, target):
     kept_signature, reduced, symbols = pickle.loads(entry.code)
     if kept_signature != signature or not _defined(symbols, target):
         return None
-    result = CompileResult._rebuild(target, *reduced)
+    machine_code = reduced[0][2][0]
+    with libraries_of(target, JITCodeLibrary if machine_code else CalledLibrary):
+        result = CompileResult._rebuild(target, *reduced)
     parsed = []
 
     def module_for_linking():

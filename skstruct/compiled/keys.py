@@ -16,7 +16,7 @@ import numpy as np
 __all__ = ["environment", "file_name", "folder_name", "sources_hash", "sources_unchanged"]
 
 # Number of the layout of entries and archives.
-FORMAT = 1
+FORMAT = 2
 # Settings of numba that change the code it makes.
 SETTINGS = (
     "BOUNDSCHECK",
@@ -119,7 +119,10 @@ def _folder_name(target, settings):
     return f"skstruct-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
-def file_name(kernel, signature):
-    """Name of the file for one kernel and its argument types."""
+def file_name(kernel, signature, *, for_kernel=False):
+    """Name of the file for one kernel and its argument types.
+
+    What only kernels can call has another name than what Python can call, too.
+    """
     digest = hashlib.sha256(repr(signature).encode()).hexdigest()[:32]
-    return f"{kernel}-{digest}.kernel"
+    return f"{kernel}-{digest}{'-called' if for_kernel else ''}.kernel"
