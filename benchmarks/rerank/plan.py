@@ -23,7 +23,7 @@ from skstruct import (
 TASKS = {
     "atis": ATIS,
     "parse": PARSING,
-    "translation": TRANSLATION,
+    **TRANSLATION,
     **LIBRISPEECH,
     **TAGGER_TASKS,
     **QUICK_TASKS,
@@ -37,7 +37,7 @@ SYSTEMS = {
 LOSSES = ("hinge", "logistic", "log", "bayes_risk")
 L1 = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3)
 # Tasks whose first column is the score of the system that made the candidates.
-FIXED = {"translation": {"baseline": 0}}
+FIXED = {task: {"baseline": 0} for task in TRANSLATION}
 # Proximal strengths that are tried with each loss, epochs, and rates for SGD.
 ETAS = {"hinge": (1.0,), "logistic": (1.0,), "log": (0.3, 1.0), "bayes_risk": (0.03, 0.1)}
 EPOCHS = {"hinge": (3, 10), "logistic": (10,), "log": (3, 10), "bayes_risk": (10,)}
@@ -53,10 +53,10 @@ FINE_L1 = {
 # Tasks with fewer settings: those with many groups, and that of quick runs.
 FEW_SETTINGS = ("conll2000", "jnlpba", "addresses")
 # Tasks with few groups and mistakes, on which votes are quick.
-SMALL = ("atis", "translation", *LIBRISPEECH)
-# The paper's losses and thresholds from small to large, with which trees are voted on. A vote of
-# ten epochs takes a minute there.
-VOTE_LOSSES, VOTE_L1 = ("hinge", "logistic"), (0.0, 1e-4, 3e-4, 1e-3)
+SMALL = ("atis", *TRANSLATION, *LIBRISPEECH)
+# Losses and thresholds that are tried with a vote. One of ten epochs takes a minute on trees.
+VOTE_LOSSES = {**dict.fromkeys(SMALL, LOSSES), "parse": ("hinge", "logistic")}
+VOTE_L1 = (0.0, 1e-4, 3e-4, 1e-3)
 
 
 def few_settings(task):
@@ -102,18 +102,15 @@ def settings(task):
 
 def settings_of_prediction(task):
     """Settings with a vote, and those that differ from these only in how they predict."""
-    if task == "parse":
-        for loss, l1 in product(VOTE_LOSSES, VOTE_L1):
+    if task in VOTE_LOSSES:
+        for loss, l1 in product(VOTE_LOSSES[task], VOTE_L1):
             for n in EPOCHS[loss]:
                 options = {"loss": loss, "eta": ETAS[loss][-1], "max_iter": n, "l1": l1}
                 yield "VRDA", {**options, "prediction": "vote"}
         return
-    combinations = product(LOSSES, (0.0, 1e-3)) if task in SMALL else [("hinge", 0.0), ("log", 0.0)]
-    for loss, l1 in combinations:
-        for prediction in ("last", "average", "vote"):
-            n = 3 if task in SMALL else 1
-            options = {"loss": loss, "eta": ETAS[loss][-1], "max_iter": n, "l1": l1}
-            yield "VRDA", {**options, "prediction": prediction}
+    for loss, prediction in product(("hinge", "log"), ("last", "average", "vote")):
+        options = {"loss": loss, "eta": ETAS[loss][-1], "max_iter": 1, "l1": 0.0}
+        yield "VRDA", {**options, "prediction": prediction}
 
 
 def run_task(task, wanted, data, results):

@@ -12,6 +12,7 @@ TITLES = {
     "atis": "Speech: ATIS, word error rate",
     "parse": "Parsing: Wall Street Journal, bracket F1",
     "translation": "Translation: French to English, BLEU",
+    "translation-exchanged": "Translation, sets exchanged, BLEU",
     "librispeech": "Speech: LibriSpeech, word error rate",
     "conll2000": "Chunking: CoNLL-2000, chunk F1",
     "conll2002-esp": "Spanish names: CoNLL-2002, chunk F1",

@@ -110,8 +110,12 @@ def read_lines(path):
         return [line.rstrip("\n") for line in file]
 
 
-def translation(folder):
-    """French to English: dev2 for training (its last 30 for development), and test.
+# Files with the references of the two sets of 100 sentences.
+REFERENCES = {"dev2": "dev2_en.al", "test": "test_en1.al"}
+
+
+def translation(folder, learnt="dev2", held="test"):
+    """French to English: one set for training (its last 30 for development), one for the test.
 
     The features are phrase pairs, as in the paper's discriminative phrase table, and the score of
     the decoder in column 0, the baseline.
@@ -119,12 +123,12 @@ def translation(folder):
     folder, builder, costs, stats, scores = folder / "mt-nbest", Builder(), [], [], []
     sentence_score, corpus_counts = bleu_scorers()
     decoder = builder.name("decoder")
-    for part, references in (("dev2", "dev2_en.al"), ("test", "test_en1.al")):
+    for part in (learnt, held):
         lists = read_lines(folder / part / "100best.gz")
         alignments = read_lines(folder / part / "pal.gz")
         values = [line.split() for line in read_lines(folder / part / "ffvals.gz")]
         sources = read_lines(folder / f"{part}_fr.al")
-        for i, reference in enumerate(read_lines(folder / references)):
+        for i, reference in enumerate(read_lines(folder / REFERENCES[part])):
             rows = [r for r in range(100 * i, 100 * (i + 1)) if lists[r].strip()]
             candidates = []
             for row in rows:
@@ -188,7 +192,12 @@ def bleu(total):
 
 
 ATIS = Definition(atis, word_error_rate, "wer", higher_is_better=False)
-TRANSLATION = Definition(translation, bleu, "bleu")
+TRANSLATION = {
+    "translation": Definition(translation, bleu, "bleu"),
+    "translation-exchanged": Definition(
+        partial(translation, learnt="test", held="dev2"), bleu, "bleu"
+    ),
+}
 LIBRISPEECH = {
     f"librispeech/{fold}": Definition(
         partial(librispeech, fold=fold), word_error_rate, "wer", higher_is_better=False
