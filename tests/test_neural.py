@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct import kernels
+from skstruct import SAPOTagger, kernels
+from skstruct.datasets import load_addresses
 from skstruct.decoding import best_labels
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.metrics import token_accuracy_score
@@ -23,7 +24,9 @@ sys.path.append(str(Path(__file__).parent.parent))
 pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
+from benchmarks.neural.child import LinearLearner  # noqa: E402
 from benchmarks.neural.corpora import TASKS, add_tokens  # noqa: E402
+from benchmarks.neural.curves import BESIDE, CURVES, curve_rows, finished  # noqa: E402
 from benchmarks.neural.encoding import (  # noqa: E402
     PADDING,
     UNKNOWN,
@@ -377,6 +380,49 @@ def test_learner_starts_again_on_all_of_the_training_set():
         learner._network.parameters(), whole._network.parameters(), strict=True
     ):
         assert torch.equal(found, expected)
+
+
+def test_learning_by_epoch_gives_the_weights_of_as_many_epochs():
+    train, dev = next_words(60, 0), next_words(20, 1)
+    settings = {"hidden": 10, "epochs": 3}
+    learner = NeuralLearner("Bi-LSTM-CRF", settings, 3, train, dev, accuracy)
+    learner.fit(*train)
+    followed, scores = NeuralLearner("Bi-LSTM-CRF", settings, 3), []
+    for seconds in followed.learn(*train, 3):
+        assert seconds > 0
+        scores.append(accuracy(dev[1], followed.tag(dev[0])))
+    assert scores == learner.history
+
+
+def test_linear_learner_by_epoch_learns_what_partial_fit_does():
+    X, y = load_addresses(return_X_y=True)
+    X, y = [[[f"w={word}"] for word in tokens] for tokens in X[:60]], y[:60]
+    learner = LinearLearner("SAPOTagger", {}, 4)
+    assert len(list(learner.learn(X, y, 3))) == 3
+    expected = SAPOTagger(random_state=np.random.RandomState(4))
+    for _ in range(3):
+        expected.partial_fit(X, y)
+    assert_array_equal(learner.tagger.coef_, expected.coef_)
+
+
+def curve_record(system, seed, scores, **more):
+    run = {"kind": "curve", "corpus": "addresses", "system": system, "seed": seed, "scores": scores}
+    return {**run, "epoch seconds": [1.0] * len(scores), "machine": "", **more}
+
+
+def test_curves_have_the_seeds_that_all_learners_have(tmp_path):
+    runs = [curve_record(system, 0, [1.0, 3.0, 2.0]) for system in CURVES]
+    runs += [curve_record(system, 1, [3.0, 1.0, 2.0]) for system in list(CURVES)[1:]]
+    records = NeuralRecords(tmp_path / "curves.jsonl", runs)
+    assert {
+        name: len(made) for name, made in finished(records, "addresses").items()
+    } == dict.fromkeys(CURVES, 1)
+    assert finished(records, "hapt") == {}
+    records.add(curve_record(BESIDE, 1, [5.0, 5.0, 4.0]))
+    rows = list(curve_rows(records, QUICK_CORPORA["addresses"], finished(records, "addresses")))
+    # The mean curve is best in its first epoch, then falls.
+    assert rows[0][1:7] == [BESIDE, 2, 2, "4.00", "3.00", "1.00"]
+    assert rows[1][1:7] == ["CRFTagger, sgd", 2, 1, "2.00", "2.00", "0.00"]
 
 
 def test_seeds_of_a_sentence_are_joined():

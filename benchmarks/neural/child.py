@@ -4,9 +4,19 @@ import argparse
 import json
 from functools import partial
 from pathlib import Path
+from time import process_time
 
-from benchmarks.which_tagger.child import measure, read_part, score
-from benchmarks.which_tagger.systems import NEURAL, SYSTEMS
+import numpy as np
+
+from benchmarks.which_tagger.child import (
+    N_WARM,
+    measure,
+    pack_mistakes,
+    read_part,
+    read_shuffled,
+    score,
+)
+from benchmarks.which_tagger.systems import NEURAL, SYSTEMS, SkstructLearner
 
 
 def run(folder, system, parameters, seed, *, again):
@@ -34,6 +44,41 @@ def run_linear(folder, system, parameters, seed):
     return {**found, "epochs": n_epochs, "epoch seconds": [found["seconds"] / n_epochs]}
 
 
+def follow(folder, system, parameters, seed, n_epochs):
+    """Scores on the test set after each epoch, with the seconds of epochs, and the last labels."""
+    (X, y), (X_test, y_test) = read_shuffled(folder, "train", seed), read_part(folder, "test")
+    if system in NEURAL:
+        import torch
+
+        from benchmarks.neural.learner import NeuralLearner
+
+        torch.set_num_threads(1)
+        learner = NeuralLearner(system, parameters, seed)
+    else:
+        learner = LinearLearner(system, parameters, seed)
+    learner.warm_up(X[:N_WARM], y[:N_WARM])
+    found = {"scores": [], "epoch seconds": []}
+    for seconds in learner.learn(X, y, n_epochs):
+        predicted = learner.tag(X_test)
+        found["epoch seconds"].append(seconds)
+        found["scores"].append(score(folder, y_test, predicted))
+    return {**found, "mistakes": pack_mistakes(y_test, predicted)}
+
+
+class LinearLearner(SkstructLearner):
+    """A tagger of the library that learns epoch by epoch."""
+
+    def __init__(self, kind, parameters, seed):
+        super().__init__(kind, parameters, np.random.RandomState(seed))
+
+    def learn(self, X, y, n_epochs):
+        """Learn from the start, epoch by epoch; give the seconds of the processor of each."""
+        for _ in range(n_epochs):
+            start = process_time()
+            self.tagger.partial_fit(X, y)
+            yield process_time() - start
+
+
 def main():
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -42,9 +87,11 @@ def main():
     parser.add_argument("parameters", type=json.loads)
     parser.add_argument("seed", type=int)
     parser.add_argument("--again", action="store_true", help="learn from the whole set at the end")
+    parser.add_argument("--follow", type=int, metavar="EPOCHS", help="score each epoch")
     given = parser.parse_args()
+    head = given.folder, given.system, given.parameters, given.seed
     print(
-        json.dumps(run(given.folder, given.system, given.parameters, given.seed, again=given.again))
+        json.dumps(follow(*head, given.follow) if given.follow else run(*head, again=given.again))
     )
 
 

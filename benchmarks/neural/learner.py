@@ -42,14 +42,16 @@ class NeuralLearner:
     seed : int
         Decides initial weights, dropout and batches.
     fit_part, dev_part : tuple
-        X and y to choose the number of epochs with.
+        X and y that `fit` chooses the number of epochs with.
     score : callable
         Score of true and found labels.
     again : bool
         True if `fit_part` is not all of the training set, so that learning starts again on it.
     """
 
-    def __init__(self, kind, parameters, seed, fit_part, dev_part, score, *, again):
+    def __init__(
+        self, kind, parameters, seed, fit_part=None, dev_part=None, score=None, *, again=False
+    ):
         self.kind, self.settings, self.seed = kind, Settings(**parameters), seed
         self._fit_part, self._dev_part, self._score = fit_part, dev_part, score
         self._again = again
@@ -57,9 +59,8 @@ class NeuralLearner:
 
     def warm_up(self, X, y):
         """Load the library's code: nothing is kept."""
-        learner = NeuralLearner(self.kind, {"epochs": 1}, 0, (X, y), (X, y), None, again=False)
-        learner._start(X, y)
-        learner._learn_epoch(*learner._encode(X, y))
+        learner = NeuralLearner(self.kind, {}, 0)
+        list(learner.learn(X, y, 1))
         learner.tag(X)
 
     def fit(self, X, y):
@@ -68,11 +69,17 @@ class NeuralLearner:
         torch.set_num_threads(1)
         self._choose(*(self._fit_part if self._again else (X, y)))
         if self._again:
-            self._start(X, y)
-            data = self._encode(X, y)
-            for _ in range(self.epochs):
-                self._learn_epoch(*data)
+            list(self.learn(X, y, self.epochs))
         return process_time() - start
+
+    def learn(self, X, y, n_epochs):
+        """Learn from the start, epoch by epoch; give the seconds of the processor of each."""
+        self._start(X, y)
+        data = self._encode(X, y)
+        for _ in range(n_epochs):
+            start = process_time()
+            self._learn_epoch(*data)
+            yield process_time() - start
 
     def inputs(self, X):
         """What `tag` takes."""
@@ -108,12 +115,9 @@ class NeuralLearner:
 
     def _choose(self, X, y):
         """Learn until the score on the development set gets no better; keep the best weights."""
-        self._start(X, y)
-        data, best = self._encode(X, y), -np.inf
-        for epoch in range(1, 1 + self.settings.epochs):
-            start = process_time()
-            self._learn_epoch(*data)
-            self.epoch_seconds.append(process_time() - start)
+        best = -np.inf
+        for epoch, seconds in enumerate(self.learn(X, y, self.settings.epochs), 1):
+            self.epoch_seconds.append(seconds)
             self.history.append(self._score(self._dev_part[1], self.tag(self._dev_part[0])))
             if self.history[-1] > best:
                 best, self.epochs = self.history[-1], epoch
