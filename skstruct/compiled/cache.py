@@ -16,6 +16,7 @@ from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_fil
 from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
 from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
+from skstruct.compiled.library import KernelCompiler
 from skstruct.utils.messages import tell_compiling, tell_once
 
 __all__ = ["Use", "attach_cache", "mark_native", "own_folders", "uses"]
@@ -65,6 +66,7 @@ def attach_cache(kernel):
     kernel.__class__ = Kernel
     if supported() and hasattr(kernel, "_cache") and hasattr(kernel, "_compiler"):
         kernel._cache = KernelCache(kernel.py_func)
+        kernel._compiler.pipeline_class = KernelCompiler
         kernel._compiler.compile = interrupts_kept()(garbage_left()(kernel._compiler.compile))
         return kernel
     try:

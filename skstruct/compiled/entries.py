@@ -104,8 +104,8 @@ def load_entry(entry, signature, target):
     kept_signature, reduced, symbols = pickle.loads(entry.code)
     if kept_signature != signature or not _defined(symbols, target):
         return None
-    machine_code = reduced[0][2][0]
-    with libraries_of(target, JITCodeLibrary if machine_code else CalledLibrary):
+    code = reduced[0][2][0]
+    with libraries_of(target, JITCodeLibrary if code else CalledLibrary):
         result = CompileResult._rebuild(target, *reduced)
     parsed = []
 

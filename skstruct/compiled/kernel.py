@@ -6,11 +6,9 @@ import gc
 from contextlib import contextmanager
 
 from numba.core import sigutils, types
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 
 from skstruct.compiled.interrupts import Interruptible
-from skstruct.compiled.library import CalledLibrary, libraries_of
 
 __all__ = ["Kernel", "garbage_left", "python_can_call"]
 
@@ -48,9 +46,10 @@ class Kernel(Interruptible):
             self.overloads[tuple(result.signature.args)] = result
             return
         super().add_overload(result)
-        # Those of the kernels that this one includes are in memory only now.
-        for environment in result._find_referenced_environments():
-            result.library.codegen.set_env(environment.env_name, environment)
+        if hasattr(self._cache, "for_kernel"):
+            # Those of the kernels that this one includes are in memory only now.
+            for environment in result._find_referenced_environments():
+                result.library.codegen.set_env(environment.env_name, environment)
 
     @property
     def _for_kernel(self):
@@ -62,8 +61,7 @@ class Kernel(Interruptible):
         if not hasattr(self._cache, "for_kernel"):
             yield
             return
-        kind = CalledLibrary if for_kernel else JITCodeLibrary
-        with global_compiler_lock, libraries_of(self.targetctx, kind):
+        with global_compiler_lock:
             before = self._for_kernel
             self._cache.for_kernel = self.targetoptions["no_cpython_wrapper"] = for_kernel
             try:

@@ -9,8 +9,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
-__all__ = ["CalledLibrary", "libraries_of"]
+__all__ = ["CalledLibrary", "KernelCompiler", "libraries_of"]
+
+
+class KernelCompiler(Compiler):
+    """numba's compiler, which makes no machine code of what Python is not to call."""
+
+    def define_pipelines(self):
+        """Steps of the compiler; before the first one, its code gets a place."""
+        state = self.state
+        if state.flags.no_cpython_wrapper:
+            state.library = CalledLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
 
 
 class CalledLibrary(JITCodeLibrary):
@@ -50,7 +62,7 @@ class _NoEnvironments:
 
 @contextmanager
 def libraries_of(target, kind):
-    """Context in which numba's code libraries are of a class."""
+    """Context in which the code that numba loads is of a class."""
     codegen = target.codegen()
     before = codegen._library_class
     codegen._library_class = kind
