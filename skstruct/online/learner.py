@@ -69,6 +69,8 @@ class UpdateRule(NamedTuple):
     is_over : callable or None
         ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
         where there are no mistakes left.
+    work : float
+        Work of an update, in that of a search for the best labelling.
     """
 
     epoch_for: Callable
@@ -79,6 +81,7 @@ class UpdateRule(NamedTuple):
     n_more: int = 0
     listed: Callable | None = None
     is_over: Callable | None = None
+    work: float = 1.0
 
 
 class OnlineLearner:
@@ -293,7 +296,7 @@ class OnlineLearner:
                 settings,
                 state,
             )
-            for part in portions(samples[:, 1] - samples[:, 0], work_per_row)
+            for part in portions(samples[:, 1] - samples[:, 0], self.rule.work * work_per_row)
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
 

@@ -7,6 +7,9 @@ from skstruct.online.learner import OnlineLearner, Settings, UpdateRule
 
 __all__ = ["Settings", "learner", "solve"]
 
+# Exponentials of all pairs of labels, forward and backward.
+_WORK = 5.0
+
 
 def _epoch_for(training_set):
     if training_set.labels.min(initial=0) >= 0:
@@ -16,7 +19,7 @@ def _epoch_for(training_set):
 
 def learner(model, settings):
     """Online learner of a conditional random field."""
-    return OnlineLearner(UpdateRule(_epoch_for), settings, model)
+    return OnlineLearner(UpdateRule(_epoch_for, work=_WORK), settings, model)
 
 
 def solve(training_set, model, settings, start, watcher):
