@@ -18,6 +18,7 @@ from numpy.testing import assert_array_equal
 from skstruct import CRFTagger, SequenceVectorizer, crfsuite, kernels
 from skstruct.features import stream
 from skstruct.features.lookup import FeatureCounter, FeatureLookup
+from skstruct.features.ordering import sort_names
 
 
 class Colour(StrEnum):
@@ -189,29 +190,88 @@ def test_dicts_are_read_where_they_are(sequences):
     assert number(sequences) == expected
 
 
+def sorted_names(counter, sequences):
+    """Names in order, and names and values of the features of sequences; None where refused."""
+    numbers = [counter.look_up(tokens, 1e9) for tokens in sequences]
+    found = counter.take_sorted_names()
+    if found is None:
+        return None
+    names, columns, zero = found
+    features = []
+    for codes, positions, values in numbers:
+        data = np.where(zero[codes], 0.0, 1.0)
+        data[positions] = values
+        features += zip([names[c] for c in columns[codes]], data.tolist(), strict=True)
+    return names, features
+
+
 @given(st.lists(with_numbers))
-def test_names_that_are_said_to_differ_do(tokens):
-    counter = FeatureCounter()
-    counter.look_up(tokens, 1e9)
-    differ, names = counter.names_differ(), counter.take_names()[0]
-    assert len(set(names)) == len(names) or not differ
+def test_sorted_names(tokens):
+    tokens = [token for token in tokens if FeatureCounter().look_up([token], 1e9) is not None]
+    features = number([tokens])
+    found = sorted_names(FeatureCounter(), [tokens])
+    if found is not None:
+        assert found == (sorted({name for name, _ in features}), features)
 
 
 @pytest.mark.parametrize(
-    ("tokens", "differ"),
+    ("tokens", "are_apart"),
     [
         ([{"word": "a:b", "word[-3:]": "b", "-1:word": "b", "-1:tag[:2]": "c", "n": 2}], True),
+        ([{"a": True}, {"a": False}, {"b": False}, {"a": 2.0}, {"a": "b"}], True),
+        ([{"a": "b"}, {"a.b": "a"}, {"a.b": True}, {"a": ""}, {"": "a"}, {"": True}], True),
         ([{"a": "b:c"}, {"a:b": "c"}], False),
         ([{"a": "b"}, {"a:b": 2}], False),
-        ([{"a": True}, {"a": False}], False),
+        ([{"a": "b\0c"}, {"a": "b"}], False),
+        ([{"a\0c": "b"}, {"a": "b"}], False),
+        ([{}], True),
     ],
 )
-def test_features_of_the_same_name_are_one(tokens, differ):
+def test_features_of_the_same_name_are_one(tokens, are_apart):
+    features = number([tokens])
+    expected = sorted({name for name, _ in features})
+    found = sorted_names(FeatureCounter(), [tokens])
+    assert found == ((expected, features) if are_apart else None)
+    vectorizer = SequenceVectorizer().fit([[*tokens, {"z": "z"}]])
+    assert vectorizer.feature_names_.tolist() == [*expected, "z:z"]
+
+
+def test_a_counter_that_refuses_to_sort_keeps_its_names():
     counter = FeatureCounter()
-    assert counter.look_up(tokens, 1e9) is not None
-    assert counter.names_differ() is differ
-    expected = sorted({name for name, _ in number([tokens])})
-    assert SequenceVectorizer().fit([tokens]).feature_names_.tolist() == expected
+    counter.look_up([{"a": "b:c"}, {"a:b": "c"}], 1e9)
+    assert counter.take_sorted_names() is None
+    assert counter.take_names()[0] == ["a:b:c", "a:b:c"]
+
+
+# Texts with long common beginnings, and characters of one to four bytes and surrogates.
+syllables = st.sampled_from(["aaaaaaa", "b", "\x01", "\x7f", "é", "\u4e00", "\ud800", "\U0001f600"])
+similar = st.lists(syllables, max_size=12).map("".join)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), similar | st.text(st.characters(exclude_characters="\0"))),
+        unique=True,
+    )
+)
+def test_names_are_sorted_as_python_sorts(pairs):
+    prefixes = ["b:", "a:", "a.é:", "aaaaaaaaab:"]
+    expected = sorted(prefixes[k] + text for k, text in pairs)
+    texts = [text for _, text in pairs]
+    names, order = sort_names(prefixes, np.array([k for k, _ in pairs], np.int64), texts)
+    assert names == expected
+    assert [prefixes[pairs[i][0]] + pairs[i][1] for i in order.tolist()] == expected
+
+
+@pytest.mark.parametrize("n_prefixes", [1, 40, 70_000])
+def test_many_names_are_sorted_as_python_sorts(n_prefixes):
+    rng = np.random.default_rng(n_prefixes)
+    texts = [f"{'é' * (i % 5)}{'x' * (i % 40)}{i:x}" for i in range(40_000)]
+    which = rng.integers(n_prefixes, size=len(texts))
+    prefixes = [f"{k:x}:" for k in rng.permutation(n_prefixes)]
+    names, order = sort_names(prefixes, which, texts)
+    assert names == sorted(prefixes[k] + text for k, text in zip(which, texts, strict=True))
+    assert names == [prefixes[which[i]] + texts[i] for i in order]
 
 
 def test_many_features_of_objects_that_are_gone():

@@ -28,6 +28,27 @@ __all__ = ["SequenceVectorizer"]
 _MOST_VALUES = 1 << 16
 
 
+def _sort_columns(stream, counter):
+    """Number the attributes in alphabetical order; return their names, and the rows.
+
+    The counter, whose numbers the stream has, is empty afterwards.
+    """
+    found = None if stream.arrays else counter.take_sorted_names()
+    if found:
+        names, columns, zero = found
+        stream.set_columns(columns, zero)
+        return names, *stream.to_rows()
+    first_seen = defaultdict(count().__next__)
+    stream.resolve(counter, partial(map, first_seen.__getitem__))
+    # Adds the names of the positions of arrays.
+    data, columns, indptr = stream.to_rows()
+    names = sorted(first_seen)
+    rank = np.empty(len(names), columns.dtype)
+    rank[np.fromiter(map(first_seen.__getitem__, names), np.int64)] = np.arange(len(names))
+    renumber(columns, rank)
+    return names, data, columns, indptr
+
+
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
 class SequenceVectorizer(
@@ -167,39 +188,31 @@ class SequenceVectorizer(
         """Learn the attributes, of a part of the data that may lack tokens or attributes."""
         counter = FeatureCounter()
         stream = Stream(self.dtype).read(X, counter)
-        first_seen = defaultdict(count().__next__)
-        if counter.names_differ() and not stream.arrays:
-            first_seen, _ = counter.take_names()
-        else:
-            stream.resolve(counter, partial(map, first_seen.__getitem__))
+        names, data, columns, indptr = _sort_columns(stream, counter)
         del counter
-        data, columns, indptr = stream.to_rows()
         if len(indptr) == 1 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
         if min_freq > 1:
             # A token that repeats an attribute counts once.
-            matrix = canonical(data, columns, indptr, len(first_seen), stream.dtype)
+            matrix = canonical(data, columns, indptr, len(names), stream.dtype)
             data, columns, indptr = matrix.data, matrix.indices, matrix.indptr
             del matrix
-        frequency = np.zeros(len(first_seen), np.int64)
+        frequency = np.zeros(len(names), np.int64)
         for part in pieces(columns):
             np.add.at(frequency, part, 1)
         occurs = frequency >= min_freq
-        found = list(first_seen)
-        del first_seen
-        order = sorted(np.flatnonzero(occurs).tolist(), key=found.__getitem__)
-        order = np.array(order, np.intp)
-        if not len(order) and not is_part:
+        n_features = np.count_nonzero(occurs)
+        if not n_features and not is_part:
             raise ValueError(
                 f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
-        self._learn(np.array(found, dtype=object)[order], stream.arrays.lengths)
-        new_column = np.full(len(found), NO_COLUMN, columns.dtype)
-        new_column[order] = np.arange(len(order))
-        del found
-        renumber(columns, new_column)
-        matrix = canonical(data, columns, indptr, len(order), stream.dtype)
+        self._learn(np.array(names, dtype=object)[occurs], stream.arrays.lengths)
+        if n_features < len(names):
+            new = np.where(occurs, occurs.cumsum() - 1, NO_COLUMN)
+            renumber(columns, new.astype(columns.dtype))
+        del names
+        matrix = canonical(data, columns, indptr, n_features, stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def _learn(self, names, array_lengths):

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from skstruct import kernels
+from skstruct.features.ordering import sort_names
 
 __all__ = ["FeatureCounter", "FeatureLookup"]
 
@@ -90,16 +91,59 @@ class FeatureCounter:
         self._clear()
         return names, zero
 
-    def names_differ(self):
-        """Tell whether all names are sure to differ; True is the rule.
+    def take_sorted_names(self):
+        """Names of the attributes in alphabetical order, and what the numbers stand for.
 
-        The names ``a:b:c`` of two features are the same if their keys are ``a`` and ``a:b``.
+        The counter is empty afterwards.
+
+        Returns
+        -------
+        names : list of str
+        columns : ndarray of int32
+            Position of its name, for each number.
+        zero : ndarray of bool
+            Whether the value is zero, for each number.
+
+        Or None, and nothing is taken, if a text may give two features the same name, or a name has
+        a NUL character.
         """
-        # A key with the value False has the name of the same key with another value.
-        if self._names or self._pairs.are_false().any():
-            return False
-        keys = set(self._pairs.columns()[1])
-        return keys.isdisjoint(key[:i] for key in keys for i, c in enumerate(key) if c == ":")
+        if self._names:
+            return None
+        _, keys, texts = self._pairs.columns()
+        number = defaultdict(count().__next__)
+        which = np.fromiter(map(number.__getitem__, keys), np.int64, len(keys))
+        if not _are_apart(number):
+            return None
+        zero = self._pairs.are_false()
+        # The name of a feature that is not a text is its key.
+        others = np.flatnonzero(zero | self._pairs.are_true())
+        which[others] += len(number)
+        for i in others.tolist():
+            texts[i] = ""
+        # The first of those with the same name. Only True and False can have the same.
+        first = np.arange(len(keys))
+        _, where, inverse = np.unique(which[others], return_index=True, return_inverse=True)
+        first[others] = others[where][inverse]
+        differs = first == np.arange(len(keys))
+        prefixes = [*(f"{key}:" for key in number), *number]
+        found = sort_names(prefixes, which[differs], list(compress(texts, differs)))
+        if found is None:
+            return None
+        self._clear()
+        names, order = found
+        columns = np.empty(len(keys), np.int32)
+        columns[np.flatnonzero(differs)[order]] = np.arange(len(names))
+        return names, columns[first], zero
+
+
+def _are_apart(keys):
+    """Return True if no name of one of the keys, a dict, can be the name of another one.
+
+    The names ``a:b:c`` of two features are the same if their keys are ``a`` and ``a:b``.
+    """
+    return keys.keys().isdisjoint(
+        key[:i] for key in keys if ":" in key for i, c in enumerate(key) if c == ":"
+    )
 
 
 def can_read_dicts():
@@ -133,6 +177,10 @@ class _Pairs:
     def are_false(self):
         """Whether the value of each pair is False."""
         return self._entries[: len(self), kernels.VALUE] == id(False)
+
+    def are_true(self):
+        """Whether the value of each pair is True, as it is for numbers."""
+        return self._entries[: len(self), kernels.VALUE] == id(True)
 
     def number(self, tokens, first, limit):
         """Numbers of the features of tokens, from `first` for new ones; None for other types."""

@@ -101,14 +101,17 @@ class Stream:
         `find` maps names to an iterator over their columns.
         """
         names, zero = counter.take_names()
-        columns = np.fromiter(find(names), np.int32, len(names))
+        self.set_columns(np.fromiter(find(names), np.int32, len(names)), zero)
+        self._find = find
+
+    def set_columns(self, columns, zero):
+        """Put ``columns[number]`` for each number, and the value 0 where ``zero[number]``."""
         numbers = np.frombuffer(self.columns, np.int32)
         if zero.any():
             positions = np.flatnonzero(zero[numbers])
             self.positions += positions.data
             self.values += np.zeros(len(positions)).data
         renumber(numbers, columns)
-        self._find = find
 
     def to_matrix(self, count_columns):
         """Canonical matrix of all tokens, of dtype int8 if every value is 1.
