@@ -18,7 +18,7 @@ from numpy.testing import assert_array_equal
 from skstruct import CRFTagger, SequenceVectorizer, crfsuite, kernels
 from skstruct.features import stream
 from skstruct.features.lookup import FeatureCounter, FeatureLookup
-from skstruct.features.ordering import sort_names
+from skstruct.features.ordering import EncodedTexts, sort_names
 
 
 class Colour(StrEnum):
@@ -258,7 +258,9 @@ def test_names_are_sorted_as_python_sorts(pairs):
     prefixes = ["b:", "a:", "a.é:", "aaaaaaaaab:"]
     expected = sorted(prefixes[k] + text for k, text in pairs)
     texts = [text for _, text in pairs]
-    names, order = sort_names(prefixes, np.array([k for k, _ in pairs], np.int64), texts)
+    names, order = sort_names(
+        prefixes, np.array([k for k, _ in pairs], np.int64), EncodedTexts(texts)
+    )
     assert names == expected
     assert [prefixes[pairs[i][0]] + pairs[i][1] for i in order.tolist()] == expected
 
@@ -269,7 +271,7 @@ def test_many_names_are_sorted_as_python_sorts(n_prefixes):
     texts = [f"{'é' * (i % 5)}{'x' * (i % 40)}{i:x}" for i in range(40_000)]
     which = rng.integers(n_prefixes, size=len(texts))
     prefixes = [f"{k:x}:" for k in rng.permutation(n_prefixes)]
-    names, order = sort_names(prefixes, which, texts)
+    names, order = sort_names(prefixes, which, EncodedTexts(texts))
     assert names == sorted(prefixes[k] + text for k, text in zip(which, texts, strict=True))
     assert names == [prefixes[which[i]] + texts[i] for i in order]
 

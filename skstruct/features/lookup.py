@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from skstruct import kernels
-from skstruct.features.ordering import sort_names
+from skstruct.features.ordering import EncodedTexts, sort_names
 
 __all__ = ["FeatureCounter", "FeatureLookup"]
 
@@ -112,8 +112,7 @@ class FeatureCounter:
         _, keys, texts = self._pairs.columns()
         number = defaultdict(count().__next__)
         which = np.fromiter(map(number.__getitem__, keys), np.int64, len(keys))
-        if not _are_apart(number):
-            return None
+        del keys
         zero = self._pairs.are_false()
         # The name of a feature that is not a text is its key.
         others = np.flatnonzero(zero | self._pairs.are_true())
@@ -121,17 +120,20 @@ class FeatureCounter:
         for i in others.tolist():
             texts[i] = ""
         # The first of those with the same name. Only True and False can have the same.
-        first = np.arange(len(keys))
+        first = np.arange(len(texts))
         _, where, inverse = np.unique(which[others], return_index=True, return_inverse=True)
         first[others] = others[where][inverse]
-        differs = first == np.arange(len(keys))
-        prefixes = [*(f"{key}:" for key in number), *number]
-        found = sort_names(prefixes, which[differs], list(compress(texts, differs)))
-        if found is None:
+        differs = first == np.arange(len(texts))
+        try:
+            texts = EncodedTexts(list(compress(texts, differs)))
+        except ValueError:
             return None
+        if not _are_apart(number):
+            return None
+        # The tables are larger than the names.
         self._clear()
-        names, order = found
-        columns = np.empty(len(keys), np.int32)
+        names, order = sort_names([*(f"{key}:" for key in number), *number], which[differs], texts)
+        columns = np.empty(len(first), np.int32)
         columns[np.flatnonzero(differs)[order]] = np.arange(len(names))
         return names, columns[first], zero
 
@@ -139,9 +141,10 @@ class FeatureCounter:
 def _are_apart(keys):
     """Return True if no name of one of the keys, a dict, can be the name of another one.
 
-    The names ``a:b:c`` of two features are the same if their keys are ``a`` and ``a:b``.
+    The names ``a:b:c`` of two features are the same if their keys are ``a`` and ``a:b``. A key with
+    a NUL character is not told apart.
     """
-    return keys.keys().isdisjoint(
+    return not any("\0" in key for key in keys) and keys.keys().isdisjoint(
         key[:i] for key in keys if ":" in key for i, c in enumerate(key) if c == ":"
     )
 

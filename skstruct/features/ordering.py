@@ -10,7 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["sort_names"]
+from skstruct.utils.sparse import pieces
+
+__all__ = ["EncodedTexts", "sort_names"]
 
 _SEPARATOR = "\0"
 _WORD = 8  # bytes
@@ -28,10 +30,11 @@ def sort_names(prefixes, which, texts):
     Parameters
     ----------
     prefixes : list of str
-        All different. Where one begins with another, the other one has only the empty text.
+        All different, without NUL characters. Where one begins with another, the other one has only
+        the empty text.
     which : ndarray of shape (n_names,), dtype int
         Number of the prefix of each name.
-    texts : list of str
+    texts : EncodedTexts
         The text of each name. Those of a prefix differ.
 
     Returns
@@ -40,20 +43,12 @@ def sort_names(prefixes, which, texts):
         In alphabetical order.
     order : ndarray of shape (n_names,), dtype int64
         Position of each of them in `texts`.
-
-    Or None if a prefix or text has a NUL character.
     """
-    if not texts:
-        return [], np.empty(0, np.int64)
-    joined = _SEPARATOR.join(texts)
-    if joined.count(_SEPARATOR) >= len(texts) or _SEPARATOR in "".join(prefixes):
-        return None
     by_rank = np.array(sorted(range(len(prefixes)), key=prefixes.__getitem__), np.int64)
     rank = np.empty_like(by_rank)
     rank[by_rank] = np.arange(len(prefixes))
     ranks = rank[which]
-    encoded = _Texts(joined, len(texts))
-    order = encoded.sort(ranks)
+    order = texts.sort(ranks)
     ends = np.searchsorted(ranks[order], np.arange(len(prefixes) + 1))
     names = []
     for r, (first, last) in enumerate(pairwise(ends.tolist())):
@@ -62,30 +57,39 @@ def sort_names(prefixes, which, texts):
             names += [prefix + texts[i] for i in order[first:last].tolist()]
             continue
         for start in range(first, last, _MANY):
-            part = encoded.join(order[start : min(start + _MANY, last)])
+            part = texts.join(order[start : min(start + _MANY, last)])
             part = part.replace(_SEPARATOR, _SEPARATOR + prefix)
             names += (prefix + part).split(_SEPARATOR)
     return names, order
 
 
-class _Texts:
+class EncodedTexts:
     """Texts as bytes, each with a separator after it.
 
     Parameters
     ----------
-    joined : str
-        The texts, with separators between them.
-    n_texts : int
+    texts : list of str
+
+    Raises
+    ------
+    ValueError
+        If a text has a NUL character, the separator.
     """
 
-    def __init__(self, joined, n_texts):
+    def __init__(self, texts):
+        joined = _SEPARATOR.join(texts)
+        if joined.count(_SEPARATOR) >= max(len(texts), 1):
+            raise ValueError("A text has a NUL character.")
         # The separators after the last text complete the last word.
         self._bytes = np.frombuffer(joined.encode(*_UTF8) + bytes(1 + _WORD), np.uint8)
-        self._ends = np.flatnonzero(self._bytes == 0)[:n_texts]
-        self._starts = np.zeros(n_texts, np.int64)
+        self._ends = np.flatnonzero(self._bytes == 0)[: len(texts)]
+        self._starts = np.zeros(len(texts), np.int64)
         self._starts[1:] = self._ends[:-1] + 1
         # A word from each byte on; big-endian numbers have the order of their bytes.
         self._words = np.ndarray(len(self._bytes) - _WORD, ">u8", self._bytes, strides=(1,))
+
+    def __getitem__(self, i):
+        return self._bytes[self._starts[i] : self._ends[i]].tobytes().decode(*_UTF8)
 
     def sort(self, groups):
         """Order of the texts by group, then by text."""
@@ -96,7 +100,9 @@ class _Texts:
         while len(places):
             n_more = _WORD - (int(groups.max()).bit_length() + 7) // 8
             texts = order[places]
-            keys = groups << np.uint64(8 * n_more) | self._read(texts, n_bytes, n_more)
+            keys = groups << np.uint64(8 * n_more)
+            for part, text in zip(pieces(keys), pieces(texts), strict=True):
+                part |= self._read(text, n_bytes, n_more)
             by_key = np.argsort(keys)
             order[places], keys = texts[by_key], keys[by_key]
             differs = np.ones(len(keys) + 1, bool)
