@@ -83,6 +83,8 @@ def tune(folder, system):
     """Choose the parameters of a system on the development set, one after the other."""
     part, (X_dev, y_dev) = read_shuffled(folder, "fit", 0), read_part(folder, "dev")
     chosen, tried = dict(SYSTEMS[system].parameters), []
+    if isinstance(X_dev[0], list):
+        chosen.update(SYSTEMS[system].on_text)
 
     def score_of(parameters):
         known = [value for settings, value in tried if settings == parameters]
