@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import skstruct.solvers.objective
 from skstruct import CRFTagger, SequenceBatch
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.likelihood.ascent import draw_order
@@ -203,17 +202,41 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
     assert_array_equal(tagger.coef_, plain.coef_)
 
 
-def test_a_start_ends_where_it_is_near(monkeypatch):
+def with_distances(objective, shares):
+    """Ascent of `objective` that estimates these shares of the objective as its distances."""
+    ascent = objective.dual_free_epochs
+
+    def epochs(memory, l1=0.0):
+        for (theta, value, _), share in zip(ascent(memory, l1), shares, strict=False):
+            yield theta, value, share * value
+
+    objective.dual_free_epochs = epochs
+    return objective
+
+
+@pytest.mark.parametrize(
+    ("shares", "n_epochs"),
+    [
+        # Fast: it goes on below 0.03, and ends below 0.001.
+        (0.5 ** np.arange(40), 11),
+        # Fast, though it ends at 20 epochs.
+        (np.repeat(1e9, 40) * 0.5 ** np.arange(40), 20),
+        # Slow: it ends below 0.03, or at 12 epochs.
+        (0.8 ** (6 + np.arange(40)), 11),
+        (0.9 ** np.arange(40), 12),
+        # It slows down, when it is near or when it would have ended.
+        (np.r_[0.5 ** np.arange(7), 0.012 * 0.9 ** np.arange(30)], 8),
+        (np.r_[1e6 * 0.5 ** np.arange(15), 30 * 0.9 ** np.arange(30)], 17),
+        # Nothing is known of the distance.
+        (np.full(40, np.nan), 1),
+    ],
+)
+def test_a_start_ends_where_it_is_near_or_slow(shares, n_epochs):
     X, y = related_data([5, 3, 8, 1, 4, 6] * 10)
     objective = make_objective(training_set(X, y), 6, 4, l2=10.0)
-    found = [
-        (theta.copy(), distance / value)
-        for theta, value, distance in islice(objective.dual_free_epochs(objective._memory()), 12)
-    ]
-    share = found[4][1]
-    assert min(share_before for _, share_before in found[:4]) > share
-    monkeypatch.setattr(skstruct.solvers.objective, "_NEAR", share)
-    assert_array_equal(objective.stochastic_start(), found[4][0])
+    epochs = objective.dual_free_epochs(objective._memory())
+    wanted = [theta.copy() for theta, _, _ in islice(epochs, n_epochs)][-1]
+    assert_array_equal(with_distances(objective, shares).stochastic_start(), wanted)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 
 from skstruct import kernels
@@ -21,10 +19,12 @@ from skstruct.solvers.likelihood.vector import ParameterVector
 
 __all__ = ["CRFObjective", "Objective"]
 
-# A batch method takes over after so many epochs of dual-free ascent, or when the ascent is within
-# this share of the objective, by a generous estimate: from there it gains as much in the same time.
-_MOST_EPOCHS = 12
-_NEAR = 0.03
+# A batch method takes over when dual-free ascent is within this share of the objective, by a
+# generous estimate, or after so many epochs. It takes over sooner from a slow ascent: one whose
+# last epoch has left more than this part of the distance.
+_NEAR, _MOST_EPOCHS = 1e-3, 20
+_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW = 0.03, 12
+_SLOW = 0.6
 # Least penalty in the start, relative to the mean square of the features of a token.
 _LEAST_PENALTY = 1e-3
 # Least ratio of both penalties in the start: its weights are zero until the slope is above ``l1``.
@@ -102,11 +102,14 @@ class Objective:
         memory = self._memory()
         if memory is None:
             return None
-        theta = None
-        for found in islice(self.dual_free_epochs(memory), _MOST_EPOCHS):
+        theta, before = None, np.inf
+        for epoch, found in enumerate(self.dual_free_epochs(memory), 1):
             theta, objective, distance = found
-            if not distance > _NEAR * objective:
+            slow = not distance <= _SLOW * before
+            near, most = (_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW) if slow else (_NEAR, _MOST_EPOCHS)
+            if not distance > near * objective or epoch >= most:
                 break
+            before = distance
         return theta
 
     @property
