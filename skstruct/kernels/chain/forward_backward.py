@@ -21,7 +21,7 @@ from skstruct.kernels.chain.scores import into_token, transition_score
 from skstruct.kernels.chain.transitions import N_SHARED, tabulate_sequence
 from skstruct.kernels.vector.rows import add_outer, vector_matrix
 from skstruct.kernels.vector.sums import largest
-from skstruct.kernels.vector.vectormath import exp_nonpositive
+from skstruct.kernels.vector.vectormath import exp_all
 
 # Smaller forward probabilities are not trusted where some labellings are impossible. Backward
 # vectors of larger ones are far from overflow.
@@ -100,9 +100,17 @@ def loses_paths(scores, factors, linear_t, alpha, scale):
     return False
 
 
-@lean_jit
+@jit
 def exponentiate(scores, length, shift):
     """Turn scores into factors of at most one in place; return the sum of the maxima."""
+    taken = subtract_largest(scores, length, shift)
+    exp_all(scores.reshape(scores.size)[: length * shift.shape[0]])
+    return taken
+
+
+@lean_jit
+def subtract_largest(scores, length, shift):
+    """Subtract the largest score of each token from its scores; return the sum of the largest."""
     n_labels = shift.shape[0]
     taken = 0.0
     for t in range(length):
@@ -112,7 +120,7 @@ def exponentiate(scores, length, shift):
                 row[j] += shift[j]
         high = largest(row, n_labels)
         for j in range(n_labels):
-            row[j] = exp_nonpositive(row[j] - high)
+            row[j] -= high
         taken += high
     return taken
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.vectormath import exp_nonpositive
+from skstruct.kernels.vector.vectormath import exp_all, exp_nonpositive
 
 # The factors into one label may differ by up to exp(MAX_SPREAD); beyond that they could underflow.
 MAX_SPREAD = 300.0
@@ -90,10 +90,12 @@ def tabulate(transition, shift, linear, linear_t):
     for j in range(n_labels):
         # The spread of a label that cannot be reached is NaN, for which this is False.
         scaled &= shift[j] - low[j] <= MAX_SPREAD
-    for i in range(n_labels if scaled else 0):
-        for j in range(n_labels):
-            linear[i, j] = exp_nonpositive(transition[i, j] - shift[j])
-    if not scaled:
+    if scaled:
+        for i in range(n_labels):
+            for j in range(n_labels):
+                linear[i, j] = transition[i, j] - shift[j]
+        exp_all(linear.reshape(n_labels * n_labels))
+    else:
         scaled = forbids = tabulate_possible(transition, shift, linear)
     for i in range(n_labels):
         for j in range(n_labels):

@@ -42,6 +42,7 @@ from skstruct.kernels.likelihood.objective import (
     subtract_gold,
 )
 from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient, last_bit
+from skstruct.kernels.vector.prefetch import LINE, prefetch
 from skstruct.kernels.vector.sums import squared_distance
 
 # Number of fields of tokens without features of transitions.
@@ -50,6 +51,8 @@ N_STATE = len(StateFeatures._fields)
 CAUTION = 0.8
 CONFIDENCE = 1.05
 LEAST_SHARE = 0.05
+# Numbers of an array that are prefetched, 4 bytes each.
+MOST_PREFETCHED = 2048
 # Lower bound of sums of probabilities in denominators.
 SMALLEST = 1e-12
 
@@ -98,8 +101,10 @@ def dual_free_epoch(
     difference = zero_transitions(chain, length)
     slabs = as_slabs(difference)
     flat = slabs.reshape((slabs.shape[0], n_labels * n_labels))
-    for i in order:
+    for visit in range(order.shape[0]):
+        i = order[visit]
         a, b = offsets[i], offsets[i + 1]
+        prefetch_visit(features, offsets, order, visit + 1, memory)
         if a == b:
             continue
         gold = labels[a:b]
@@ -135,6 +140,28 @@ def dual_free_epoch(
             shrink_biases(chain, threshold, shrunk)
             shrink_transitions(chain.transition, threshold, shrunk.transition)
         clear(flat)
+
+
+@lean_jit
+def prefetch_visit(features, offsets, order, visit, memory):
+    """Prefetch what a visit, if there is one, reads of its sequence: visits go by no order."""
+    if visit >= order.shape[0]:
+        return
+    i = order[visit]
+    a, b = offsets[i], offsets[i + 1]
+    prefetch_part(features.places, features.indptr[a], features.indptr[b])
+    prefetch_part(memory.node, a * memory.node.shape[1], b * memory.node.shape[1])
+    # Where transitions have features, they are remembered by token.
+    first, last = (a, b) if len(features) > N_STATE else (i, i + 1)
+    n_transitions = memory.transition.shape[1]
+    prefetch_part(memory.transition, first * n_transitions, last * n_transitions)
+
+
+@lean_jit
+def prefetch_part(array, first, last):
+    """Prefetch numbers of 32 bits, up to a part of the innermost cache."""
+    for p in range(first, min(last, first + MOST_PREFETCHED), 2 * LINE):
+        prefetch(array, p)
 
 
 @lean_jit

@@ -12,6 +12,7 @@ from skstruct.kernels.chain.sparse_forward_backward import (
 )
 from skstruct.kernels.likelihood.dual_free import (
     move_towards,
+    prefetch_visit,
     shrink,
     shrink_biases,
     shrink_states,
@@ -94,8 +95,10 @@ def sparse_dual_free_epoch(
     marginals = np.empty((length, n_labels))
     scale = np.empty(length)
     expected = np.empty((1, sparse.score.shape[0]))
-    for i in order:
+    for visit in range(order.shape[0]):
+        i = order[visit]
         a, b = offsets[i], offsets[i + 1]
+        prefetch_visit(features, offsets, order, visit + 1, memory)
         if a == b:
             continue
         gold = labels[a:b]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 
 _LOG2E = 1.4426950408889634
 _LN2_HI = 6.93147180369123816490e-01
@@ -40,3 +40,14 @@ def exp_nonpositive(x):
     p = p * r + 1.0
     bits = np.float64(p).view(np.int64) + (np.float64(z).view(np.int64) << 52)
     return np.int64(bits).view(np.float64)
+
+
+@lean_jit
+def exp_all(x):
+    """Replace numbers ``x <= 0`` by their exponentials.
+
+    A matrix is best given as one vector: the last numbers of a row, too few for a register, take
+    longer than all others.
+    """
+    for p in range(x.shape[0]):
+        x[p] = exp_nonpositive(x[p])
