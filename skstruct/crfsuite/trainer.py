@@ -23,6 +23,7 @@ from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.callbacks import EpochRelay
 from skstruct.utils.files import write_whole
+from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -51,7 +52,8 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         Log of the training.
     """
     estimator = make_estimator(params)
-    y = [[as_text(label) for label in sequence] for sequence in y]
+    with collector_paused():
+        y = [[as_text(label) for label in sequence] for sequence in y]
     labels = list(dict.fromkeys(label for sequence in y for label in sequence))
     if not all(isinstance(label, str) for label in labels):
         raise ValueError(f"Labels must be strings; got {short_repr(labels[:3])}, ...")
