@@ -1,6 +1,7 @@
 """From text to labels beside sklearn-crfsuite and python-crfsuite: whole processes, in turn.
 
     python -m benchmarks.whole_process
+    python -m benchmarks.whole_process --only conll2000 --repeat 5
 
 Every run is a process of its own that reads a corpus as columns of plain text, makes features,
 trains and tags the test set. All systems have the same features: the 19 templates of text chunking
@@ -231,15 +232,16 @@ def write_report(task, results, report):
 def main():
     """Run the benchmark, or one of its systems in this process."""
     parser = make_parser(__doc__, repeat=3)
+    full = [task for task in TASKS if task not in QUICK]
+    parser.add_argument("--only", nargs="+", choices=full, default=full, help="by default all")
     parser.add_argument("--run", nargs=2, metavar=("TASK", "SYSTEM"), help="only this, once")
     parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
     arguments = parse(parser)
     if arguments.run:
         print(json.dumps(run_one(*arguments.run, arguments.folder)))
         return
-    tasks = QUICK if arguments.quick else [task for task in TASKS if task not in QUICK]
     with open_report("whole_process", arguments) as report:
-        for task in tasks:
+        for task in QUICK if arguments.quick else arguments.only:
             results = run_all(task, arguments.repeat, () if arguments.quick else OURS)
             write_report(task, results, report)
 
