@@ -42,7 +42,7 @@ CORPORA = {
     "conll2000": Corpus(TASKS["conll2000"], TAG_EDGES, settings(0.1, 0.1), settings(0.1, 0.1)),
     "hapt": Corpus(TASKS["hapt"], (), settings(0.001, 1.0), settings(0.003, 0.5)),
     "brown-pos": Corpus(
-        TASKS["brown-pos"]._replace(sizes={"train": 16_000, "dev": 2_000, "test": 4_000}),
+        TASKS["brown-pos"]._replace(sizes={"train": 8_000, "dev": 1_000, "test": 2_000}),
         SHAPE_EDGES,
         settings(0.1, 0.1),
         settings(0.3, 0.1),
