@@ -51,7 +51,7 @@ N_STATE = len(StateFeatures._fields)
 CAUTION = 0.8
 CONFIDENCE = 1.05
 LEAST_SHARE = 0.05
-# Numbers of an array that are prefetched, 4 bytes each.
+# Most numbers to prefetch of an array: 8 kB, a part of the innermost cache.
 MOST_PREFETCHED = 2048
 # Lower bound of sums of probabilities in denominators.
 SMALLEST = 1e-12
@@ -144,7 +144,7 @@ def dual_free_epoch(
 
 @lean_jit
 def prefetch_visit(features, offsets, order, visit, memory):
-    """Prefetch what a visit, if there is one, reads of its sequence: visits go by no order."""
+    """Prefetch what a visit will read: its sequence may be anywhere in memory."""
     if visit >= order.shape[0]:
         return
     i = order[visit]
@@ -159,7 +159,7 @@ def prefetch_visit(features, offsets, order, visit, memory):
 
 @lean_jit
 def prefetch_part(array, first, last):
-    """Prefetch numbers of 32 bits, up to a part of the innermost cache."""
+    """Prefetch a slice of a flat array of 4-byte numbers, or its beginning if it is long."""
     for p in range(first, min(last, first + MOST_PREFETCHED), 2 * LINE):
         prefetch(array, p)
 
