@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,8 @@ X, Y = [list(x) for x in X[:240]], [list(y) for y in Y[:240]]
 TRAIN, TEST = (X[:160], Y[:160]), (X[160:], Y[160:])
 TYPES = ["skstruct.CRFTagger", "skstruct.WordVectorizer"]
 QUICK = ["-p", "max_iter=15"]
+# Before click 8.2, standard error is a part of the standard output unless this is said.
+APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 
 
 def columns(sequences, labels=None):
@@ -55,7 +58,7 @@ def columns(sequences, labels=None):
 
 def run(*arguments, text=None, code=0):
     """Output of a command in this process."""
-    result = CliRunner().invoke(
+    result = CliRunner(**APART).invoke(
         cli.skstruct, [str(a) for a in arguments], input=text, catch_exceptions=True
     )
     if code == 0:
