@@ -40,8 +40,7 @@ def _sequences(n_sequences=12, *, transition_features=False, partly=False):
     for t in range(n_tokens):
         if codes[t] == 2 and (t in first or codes[t - 1] not in (0, 2)):
             codes[t] = 3
-    X = sparse.random_array((n_tokens, N_FEATURES), density=0.5, format="csr", rng=rng)
-    T = sparse.random_array((n_tokens, 3), density=0.5, format="csr", rng=rng)
+    X, T = (_random_matrix(rng, n_tokens, n_features) for n_features in (N_FEATURES, 3))
     batch = skstruct.SequenceBatch.from_lengths(
         X, lengths, transition_X=T if transition_features else None
     )
@@ -49,6 +48,11 @@ def _sequences(n_sequences=12, *, transition_features=False, partly=False):
     if partly:
         labels[rng.random(n_tokens) < 0.3] = None
     return batch, [part.tolist() for part in np.split(labels, first[1:])]
+
+
+def _random_matrix(rng, *shape):
+    # Releases of scipy differ in how `random_array` takes a generator.
+    return sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.5))
 
 
 def fit(name, options, *, learns_in_portions=False, **data):

@@ -67,8 +67,8 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
     5      1  VERB  transition        NOUN
     6      1  VERB         end
     >>> best = tagger.predict_nbest(X)[0][0]
-    >>> abs(table["contribution"].sum() - best.score) < 1e-9
-    np.True_
+    >>> bool(abs(table["contribution"].sum() - best.score) < 1e-9)
+    True
     """
     require("pandas", "explain_labelling")
     import pandas as pd
