@@ -40,6 +40,10 @@ for step in steps():
 
 
 @needs_numba
+@pytest.mark.skipif(
+    numba.version_info.short < (0, 67),
+    reason="no wheel has kernels of numba 0.61, whose private names differ from build to build",
+)
 def test_the_same_sources_compile_to_the_same_bytes(tmp_path):
     found = []
     for name in ("one", "two"):
