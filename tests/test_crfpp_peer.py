@@ -5,23 +5,18 @@ SKSTRUCT_PEERS names. It runs in a process of its own.
 """
 
 import json
-import os
 import re
-import subprocess
-import sys
-from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import peers
 from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, crfpp
 from skstruct.datasets import load_addresses, write_conll
 
-RELEASE = "crfpy==0.0.0.3"
 TEMPLATE = ["U00:%x[-1,0]", "U01:%x[0,0]", "U02:%x[1,0]", "U03:%x[-1,0]/%x[0,0]", "B"]
 TAG = """
 import json
@@ -43,28 +38,7 @@ print(json.dumps({"labels": [tagger.yname(j) for j in range(tagger.ysize())], "p
 @pytest.fixture(scope="module")
 def run():
     """Run Python code beside CRF++; what it prints is returned."""
-    folder = None
-    if find_spec("CRFPP") is None:
-        if "SKSTRUCT_PEERS" not in os.environ:
-            pytest.skip("needs CRF++: pip install crfpy")
-        folder = Path(os.environ["SKSTRUCT_PEERS"]) / "crfpp"
-        if not (folder / "CRFPP.py").exists():
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            command += ["--only-binary=:all:", "--target", str(folder), RELEASE]
-            found = subprocess.run(command, capture_output=True, text=True, check=False)
-            if found.returncode:
-                pytest.skip(f"{RELEASE} cannot be installed: {found.stderr[-300:]}")
-
-    def run(code, **values):
-        before = f"import sys\nsys.path.insert(0, {str(folder)!r})\n" if folder else ""
-        before += "".join(f"{name} = {value!r}\n" for name, value in values.items())
-        found = subprocess.run(
-            [sys.executable, "-c", before + code], capture_output=True, text=True, check=False
-        )
-        assert found.returncode == 0, found.stdout + found.stderr
-        return found.stdout
-
-    return run
+    return peers.crfpp().run
 
 
 @pytest.fixture(scope="module")

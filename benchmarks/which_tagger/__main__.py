@@ -1,4 +1,4 @@
-"""Every tagger, with default and with tuned parameters, beside the algorithms of CRFsuite.
+"""Every tagger, with default and tuned parameters, beside CRFsuite, CRF++ and Wapiti.
 
     python -m benchmarks.which_tagger
     python -m benchmarks.which_tagger --only hapt --only "conll*" "CRFsuite*" CRFTagger
@@ -15,7 +15,8 @@ are those that came with the repository. So the runs can be made in pieces: `--o
 and maybe systems, with `*` for any text, and can be given more than once; `--limit` gives up runs
 that take longer. `--write` makes the tables, the figure, and the file of records that the
 repository keeps, of all systems with all their seeds; tables and figure have the runs of
-`benchmarks.neural`, too. Needs the extra `bench`.
+`benchmarks.neural`, too. Needs the extra `bench`; CRF++ and Wapiti, which have no numbers as values
+of features, are run where their packages (extra `peers`) are installed.
 """
 
 import os
@@ -58,9 +59,13 @@ def make_runs(chosen, corpora, records, folder, *, n_seeds, limit=None):
     # One thread for all, also in libraries of linear algebra.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     for name, systems in chosen:
-        runs = Runs(name, corpora[name], records, folder / "cache", limit)
-        installed = [system for system in systems if find_spec(SYSTEMS[system].package)]
-        runs.make_all(installed, n_seeds)
+        corpus = corpora[name]
+        possible = [
+            system
+            for system in systems
+            if find_spec(SYSTEMS[system].package) and (corpus.binary or SYSTEMS[system].values)
+        ]
+        Runs(name, corpus, records, folder / "cache", limit).make_all(possible, n_seeds)
 
 
 def main():

@@ -28,6 +28,7 @@ class Corpus(NamedTuple):
     measure: str  # metric of `paired_permutation_test`
     read: object  # function that returns {"train": (X, y), "test": ..., maybe "dev": ...}
     template: object = None  # lines for TemplateVectorizer; None where X is of numbers
+    binary: bool = True  # whether the numbers are 0 and 1 only
 
 
 def columns(folder, n_columns=1, **names):
@@ -54,7 +55,7 @@ CORPORA = {
     "wordseg-as": Corpus(
         "words of Chinese", "AS", F1, columns("wordseg-as", **TWO_FILES), CHARACTERS
     ),
-    "hapt": Corpus("signals", "HAPT", ACCURACY, lambda: read_hapt(data_folder())),
+    "hapt": Corpus("signals", "HAPT", ACCURACY, lambda: read_hapt(data_folder()), binary=False),
     "ocr": Corpus("characters", "OCR letters", ACCURACY, lambda: read_ocr(data_folder())),
     "conll2002-esp": Corpus(
         "names, Spanish",
@@ -84,7 +85,7 @@ CORPORA = {
 }
 QUICK_CORPORA = {
     "addresses": CORPORA["addresses"]._replace(read=lambda: read_addresses(80, 40)),
-    "digits": Corpus("characters", "Digits", ACCURACY, load_quick_digits),
+    "digits": Corpus("characters", "Digits", ACCURACY, load_quick_digits, binary=False),
 }
 
 

@@ -4,14 +4,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from benchmarks.which_tagger.systems import CRFSUITE, NEURAL, TUNED
+from benchmarks.which_tagger.systems import CRFSUITE, NEURAL, PEERS, TUNED
 
 N_COLUMNS = 3
 # The same colour where both libraries learn by the same rule.
 COLORS = {
     "lbfgs": "#000000",
     "CRFTagger": "#000000",
+    "CRF++": "#000000",
     "CRFTagger, L1": "#888888",
+    "Wapiti": "#888888",
     "SDCACRF": "#d55e00",
     "l2sgd": "#cc79a7",
     "SAPOTagger": "#e69f00",
@@ -33,8 +35,13 @@ def style_of(system):
     """Keywords of the points of a system."""
     learner = system.removeprefix("CRFsuite ").removesuffix(", tuned")
     color = COLORS[learner]
+    markers = {
+        **dict.fromkeys(CRFSUITE, "s"),
+        **dict.fromkeys(PEERS, "D"),
+        **dict.fromkeys(NEURAL, "^"),
+    }
     return {
-        "marker": "s" if system in CRFSUITE else "^" if system in NEURAL else "o",
+        "marker": markers.get(system, "o"),
         "markeredgecolor": color,
         "markerfacecolor": "none" if system in TUNED else color,
         "ecolor": color,

@@ -48,10 +48,13 @@ class Outcome(NamedTuple):
             return ""
         return " **+**" if run["difference"] > 0 else " **-**"
 
-    def megabytes(self, kind):
-        """Median size of the stored model, or nothing."""
-        sizes = [run["megabytes"].get(kind) for run in self.runs]
-        return "" if None in sizes else short(np.median(sizes))
+    def megabytes(self, *kinds):
+        """Median size of the model in the first of some formats that it is stored in, if any."""
+        for kind in kinds:
+            sizes = [run["megabytes"].get(kind) for run in self.runs]
+            if None not in sizes:
+                return short(np.median(sizes))
+        return ""
 
 
 class Results(NamedTuple):
@@ -169,7 +172,7 @@ def system_table(results):
                 "" if p is None else f"{p:.3f}",
                 short(outcome.median("seconds")),
                 f"{outcome.median('tokens per second'):,.0f}",
-                outcome.megabytes("torch" if system in NEURAL else "skops"),
+                outcome.megabytes("skops", "torch", "crf++", "wapiti"),
                 outcome.megabytes("crfsuite"),
                 f"{outcome.median('memory'):,.0f}",
             ]
@@ -180,8 +183,8 @@ def system_table(results):
         "p",
         "train, s",
         "tag, tokens/s",
-        "skops or PyTorch, MB",
-        "CRFsuite's file, MB",
+        "own format, MB",
+        "CRFsuite's format, MB",
     ]
     return table(["", *head, "peak memory, MiB"], rows)
 
