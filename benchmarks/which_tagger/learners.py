@@ -231,13 +231,13 @@ def wapiti_lines(sequence):
 
 
 def names_of(item):
-    """Attribute strings of a token without white space, for systems that know no other values.
+    """Attribute strings of a token without spaces, for systems that know no other values.
 
     Raises ValueError for values other than 1.
     """
     if isinstance(item, dict) and any(value != 1 for value in item.values()):
         raise ValueError("This system has no features with values other than 0 and 1.")
-    return ["_".join(name.split(" ")) for name in item]
+    return [name.replace(" ", "_") for name in item]
 
 
 @contextmanager
