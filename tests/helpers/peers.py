@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,11 +26,7 @@ class Peer:
             pytest.skip(f"needs {requirements[0]} or SKSTRUCT_PEERS")
         self._folder = Path(os.environ["SKSTRUCT_PEERS"]) / module.lower()
         if not self._folder.exists():
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            command += ["--target", str(self._folder), *options, *requirements]
-            found = subprocess.run(command, capture_output=True, text=True, check=False)
-            if found.returncode:
-                pytest.skip(f"{requirements[0]} cannot be installed: {found.stderr[-300:]}")
+            install([*options, *requirements], self._folder)
 
     def run(self, code, **values):
         """Run Python code with the values as variables; what it prints is returned."""
@@ -40,6 +38,21 @@ class Peer:
         )
         assert found.returncode == 0, found.stdout + found.stderr
         return found.stdout
+
+
+def install(arguments, folder):
+    """Let pip fill a folder, which is there only once it is complete: tests run in parallel."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        filled = Path(temporary) / "packages"
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        command += ["--target", str(filled), *arguments]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        if found.returncode:
+            pytest.skip(f"{folder.name} cannot be installed: {found.stderr[-300:]}")
+        # Another process may have been faster.
+        with suppress(OSError):
+            filled.rename(folder)
 
 
 def crfpp():
