@@ -88,7 +88,8 @@ def test_files_are_as_small_as_the_weights(dicts):
 
 def test_it_goes_on_learning(dicts):
     X, y = dicts[0][:60], dicts[1][:60]
-    for tagger in (PerceptronTagger(random_state=0), MIRATagger(), AROWTagger(), SAPOTagger()):
+    for kind in (PerceptronTagger, MIRATagger, AROWTagger, SAPOTagger):
+        tagger = kind(random_state=0)
         tagger.partial_fit(X[:30], y[:30], classes=sorted({label for s in y for label in s}))
         tagger.prune().partial_fit(X, y)
         assert tagger.coef_.shape[1] == tagger.n_features_in_
