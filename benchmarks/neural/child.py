@@ -16,7 +16,8 @@ from benchmarks.which_tagger.child import (
     read_shuffled,
     score,
 )
-from benchmarks.which_tagger.systems import NEURAL, SYSTEMS, SkstructLearner
+from benchmarks.which_tagger.learners import SkstructLearner
+from benchmarks.which_tagger.systems import NEURAL, SYSTEMS
 
 
 def run(folder, system, parameters, seed, *, again):

@@ -62,19 +62,34 @@ class SkstructLearner:
             return {"skops": stored / MEGABYTE, "crfsuite": path.stat().st_size / MEGABYTE}
 
 
-class CRFsuiteLearner:
+class FileLearner:
+    """Another program, which has no code to load and writes a model file."""
+
+    format = None  # of the file
+
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = Path(self._folder.name) / "model"
+
+    def warm_up(self, X, y):
+        """Nothing to load."""
+
+    def megabytes(self):
+        """Size of the model file."""
+        return {self.format: self._path.stat().st_size / MEGABYTE}
+
+
+class CRFsuiteLearner(FileLearner):
     """An algorithm of CRFsuite, which has no seed: it depends on the order of the sequences."""
+
+    format = "crfsuite"
 
     def __init__(self, algorithm, parameters, seed):
         import pycrfsuite
 
-        self._folder = tempfile.TemporaryDirectory()
-        self._path = Path(self._folder.name) / "model.crfsuite"
+        super().__init__()
         self._trainer = pycrfsuite.Trainer(algorithm=algorithm, params=parameters, verbose=False)
         self._tagger = pycrfsuite.Tagger()
-
-    def warm_up(self, X, y):
-        """Nothing to load."""
 
     def fit(self, X, y):
         """Learn; return the seconds of the processor, without conversions of the benchmark."""
@@ -97,10 +112,6 @@ class CRFsuiteLearner:
         """Lists of labels."""
         return [self._tagger.tag(items) for items in inputs]
 
-    def megabytes(self):
-        """Size of the model file."""
-        return {"crfsuite": self._path.stat().st_size / MEGABYTE}
-
 
 def as_items(sequence):
     """Attribute strings as they are; rows of numbers as dicts, without zeros."""
@@ -118,7 +129,7 @@ def column_names(n_columns):
     return [f"x{column}" for column in range(n_columns)]
 
 
-class CRFppLearner:
+class CRFppLearner(FileLearner):
     """CRF++, which has one feature for each attribute with each label.
 
     It reads columns and makes features of them by templates. Here each column is an attribute, and
@@ -126,14 +137,12 @@ class CRFppLearner:
     same name, so that it does not matter in which column an attribute is.
     """
 
+    format = "crf++"
+
     def __init__(self, parameters, seed):
         self._options = [text for pair in parameters.items() for text in pair]
-        self._folder = tempfile.TemporaryDirectory()
-        self._path = Path(self._folder.name) / "model"
+        super().__init__()
         self._width = self._tagger = None
-
-    def warm_up(self, X, y):
-        """Nothing to load."""
 
     def fit(self, X, y):
         """Learn from a file of columns; return the seconds of the processor, without writing it."""
@@ -165,10 +174,6 @@ class CRFppLearner:
         """Lists of labels."""
         return list(map(self._tag, inputs))
 
-    def megabytes(self):
-        """Size of the model file."""
-        return {"crf++": self._path.stat().st_size / MEGABYTE}
-
     def _lines(self, sequence):
         rows = [names_of(item)[: self._width] for item in as_items(sequence)]
         return ["\t".join(row + ["_"] * (self._width - len(row))) for row in rows]
@@ -181,18 +186,16 @@ class CRFppLearner:
         return [self._tagger.y2(position) for position in range(len(lines))]
 
 
-class WapitiLearner:
+class WapitiLearner(FileLearner):
     """Wapiti, given lines of attributes; "u" and "b" stand for features of labels and of pairs."""
+
+    format = "wapiti"
 
     def __init__(self, parameters, seed):
         from wapiti import Model
 
-        self._folder = tempfile.TemporaryDirectory()
-        self._path = Path(self._folder.name) / "model"
+        super().__init__()
         self._model = Model(nthread=1, **parameters)
-
-    def warm_up(self, X, y):
-        """Nothing to load."""
 
     def fit(self, X, y):
         """Learn; return the seconds of the processor, without conversions of the benchmark."""
@@ -217,10 +220,6 @@ class WapitiLearner:
     def tag(self, inputs):
         """Lists of labels."""
         return [self._model.label_sequence(text).decode().split() for text in inputs]
-
-    def megabytes(self):
-        """Size of the model file, in which weights that are zero are left out."""
-        return {"wapiti": self._path.stat().st_size / MEGABYTE}
 
 
 def wapiti_lines(sequence):
