@@ -8,7 +8,7 @@ import ast
 import os
 import sys
 import tomllib
-from importlib.util import find_spec, resolve_name
+from importlib.util import find_spec
 from pathlib import Path
 
 import skstruct
@@ -169,15 +169,15 @@ def find_source(app, package, name):
     """Return the module that defines a public name, for the link to its source.
 
     The ``__module__`` of public classes is their package, so it does not lead to the source. The
-    stub of the package does.
+    imports of the package do.
     """
-    stub = Path(skstruct.__file__).parents[1].joinpath(*package.split("."), "__init__.pyi")
-    if not stub.exists():
+    path = Path(skstruct.__file__).parents[1].joinpath(*package.split("."), "__init__.py")
+    if not path.exists():
         return None
     public = name.partition(".")[0]
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and public in {alias.name for alias in node.names}:
-            return resolve_name("." * node.level + (node.module or ""), package)
+            return node.module
     return None
 
 

@@ -1,15 +1,61 @@
 """Linear structured prediction the scikit-learn way."""
 
-import sys
+from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
+from skstruct.ahead.warm import warm
+from skstruct.compiled.versions import show_versions
+from skstruct.features.dicts import SequenceVectorizer
+from skstruct.features.embeddings import EmbeddingVectorizer
+from skstruct.features.union import SequenceUnion
+from skstruct.rerankers.perceptron import PerceptronReranker
+from skstruct.rerankers.sgd import SGDReranker
+from skstruct.rerankers.stacking import NBestReranker
+from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
+from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.sequences import SequenceBatch
+from skstruct.solvers.registry import load_all as _load_all
+from skstruct.taggers.arow import AROWTagger
+from skstruct.taggers.crf import CRFTagger
+from skstruct.taggers.mira import MIRATagger
+from skstruct.taggers.perceptron import PerceptronTagger
+from skstruct.taggers.prediction import Labelling
+from skstruct.taggers.sapo import SAPOTagger
+from skstruct.taggers.sdca import SDCACRF
+from skstruct.templates.hashing import HashingTemplateVectorizer
+from skstruct.templates.vectorizers import TemplateVectorizer
+from skstruct.templates.words import WordVectorizer
 
-from skstruct.utils.public_paths import MovedClasses, export_stub
-from skstruct.utils.startup import ImportOfLess
-
-# What there is, `__init__.pyi` lists. Each name is imported when it is first asked for: kernels
-# take time to load, and hardly any program needs all of them.
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "SDCACRF",
+    "AROWTagger",
+    "CRFTagger",
+    "EmbeddingVectorizer",
+    "HashingTemplateVectorizer",
+    "Labelling",
+    "MIRATagger",
+    "NBestReranker",
+    "PerceptronReranker",
+    "PerceptronTagger",
+    "SAPOTagger",
+    "SGDReranker",
+    "SequenceBatch",
+    "SequenceUnion",
+    "SequenceVectorizer",
+    "TemplateVectorizer",
+    "TruncatedGradientReranker",
+    "VRDAReranker",
+    "WordVectorizer",
+    "crfpp",
+    "crfsuite",
+    "dask",
+    "datasets",
+    "inspection",
+    "metrics",
+    "model_selection",
+    "show_versions",
+    "streams",
+    "warm",
+]
 
 __version__ = "0.1.0.dev0"
 
-sys.meta_path.insert(0, ImportOfLess())
-sys.meta_path.append(MovedClasses())
+_load_all()

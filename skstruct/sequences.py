@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.frames import FrameConversions
+from skstruct.utils.html import batch_html
 from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import canonical, hstack, pack_matrix, read_only, unpack_matrix, vstack
@@ -365,9 +366,6 @@ default=None
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
 
     def _repr_html_(self):
-        # Imported where it is needed: only notebooks ask for it.
-        from skstruct.utils.html import batch_html
-
         return batch_html(self)
 
     def __repr__(self):

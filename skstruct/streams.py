@@ -11,7 +11,10 @@ from itertools import chain, islice
 from numbers import Integral
 from pathlib import Path
 
+import joblib
 import numpy as np
+import skops.io
+from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from skstruct.datasets.conll import batched
@@ -233,9 +236,6 @@ def _check_count(name, value, *, none=False):
 
 
 def _score(estimator, X, y, scoring):
-    # Imported where it is needed: it takes long, and a stream may have no validation set.
-    from sklearn.metrics import check_scoring
-
     score = float(check_scoring(estimator, scoring)(estimator, X, y))
     # They can be computed again, and are as large as what is learnt.
     estimator._forget(*estimator._learnt)
@@ -322,9 +322,6 @@ class _Course:
 
     def store(self, path):
         """Write a checkpoint."""
-        # Imported where it is needed, as below: it takes long.
-        import skops.io
-
         score = self.history["validation_score"] if self._best is not None else [0]
         content = {
             _CHECKPOINT: 1,
@@ -362,9 +359,6 @@ def _become(estimator, other):
 
 
 def _read_checkpoint(path, estimator):
-    import joblib
-    import skops.io
-
     own = f"{type(estimator).__module__}.{type(estimator).__name__}"
     try:
         types = skops.io.get_untrusted_types(file=path)

@@ -6,8 +6,6 @@ imports modules of its own room and of floors below, on no account in a circle.
 
 import ast
 import re
-import subprocess
-import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -62,9 +60,13 @@ MOST_LINES = {room: lines for rooms in FLOORS for room, lines in rooms.items()}
 MOST_FILES = 15
 MOST_LINES_OF_A_BODY = 50
 
-# Modules that a program loads which imports one estimator, packages included. Kernels are loaded
-# when they are first called.
-MOST_LOADED = {"PerceptronTagger": 31, "CRFTagger": 46, "VRDAReranker": 21}
+# Packages that need not be installed, and what asks for them.
+OPTIONAL = {
+    "crfsuite": {"pycrfsuite"},
+    "dask": {"dask", "distributed", "fsspec"},
+    "datasets": {"spacy"},
+    "inspection": {"matplotlib", "pandas"},
+}
 
 # What is still to be put in order. Whoever does so takes it off the list.
 ARROWS_TO_TURN = set()
@@ -75,7 +77,7 @@ BODIES_TO_SPLIT = set()
 def all_modules():
     """Path and syntax tree of each module, by its name without ``skstruct.``, packages left out.
 
-    A package only exports names, lazily. Whoever imports one asks for the module that has it.
+    A package only exports names. Whoever imports one asks for the module that has it.
     """
     modules = {}
     for path in sorted(ROOT.rglob("*.py")):
@@ -90,10 +92,10 @@ MODULES = all_modules()
 
 def module_of_kernels():
     """Module of each name that `skstruct.kernels` exports."""
-    stub = ast.parse((ROOT / "kernels" / "__init__.pyi").read_text(encoding="utf-8"))
+    package = ast.parse((ROOT / "kernels" / "__init__.py").read_text(encoding="utf-8"))
     return {
-        alias.name: f"kernels.{node.module}"
-        for node in stub.body
+        alias.name: node.module.removeprefix("skstruct.")
+        for node in package.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -117,13 +119,7 @@ def room_of(module):
 
 
 def imports_of(tree):
-    """Modules of ours that a tree imports, and whether each import waits in a function."""
-    lazy = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.Lambda))
-        for node in ast.walk(function)
-    }
+    """Modules of ours that a tree imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports name the whole path"
@@ -135,21 +131,17 @@ def imports_of(tree):
             continue
         for name in names:
             if name.removeprefix("skstruct.") in MODULES and name.startswith("skstruct."):
-                yield name.removeprefix("skstruct."), id(node) in lazy
+                yield name.removeprefix("skstruct.")
     for node in kernels_used(tree):
-        yield KERNELS[node.attr], id(node) in lazy
+        yield KERNELS[node.attr]
 
 
-ARROWS = {
-    (module, target): lazy
-    for module, (_, tree) in MODULES.items()
-    for target, lazy in sorted(imports_of(tree))
-}
+ARROWS = {(module, target) for module, (_, tree) in MODULES.items() for target in imports_of(tree)}
 
 
 def test_no_circle():
     graph = {module: set() for module in MODULES}
-    for module, target in ARROWS:
+    for module, target in sorted(ARROWS):
         graph[module].add(target)
     try:
         TopologicalSorter(graph).prepare()
@@ -158,16 +150,29 @@ def test_no_circle():
 
 
 def test_arrows_go_down():
-    wrong = {}
-    for (module, target), lazy in ARROWS.items():
+    wrong = set()
+    for module, target in sorted(ARROWS):
         a, b = room_of(module), room_of(target)
         if a != b and FLOOR_OF[a] <= FLOOR_OF[b]:
-            wrong[module, target] = "in a function" if lazy else "at the top"
-    assert set(wrong) == ARROWS_TO_TURN, wrong
+            wrong.add((module, target))
+    assert wrong == ARROWS_TO_TURN
+
+
+def test_functions_import_optional_packages_only():
+    """A fork or a Ctrl-C in the midst of an import would leave modules that are never complete."""
+    for module, (path, tree) in MODULES.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for node in {node for function in functions for node in ast.walk(function)}:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = [getattr(node, "module", None) or alias.name for alias in node.names]
+                packages = {name.partition(".")[0] for name in names}
+                assert packages <= OPTIONAL.get(room_of(module), set()), (module, node.lineno)
+                assert "# optional" in lines[node.lineno - 1], (module, node.lineno)
 
 
 def test_kernels_are_exported_and_used():
-    """Outside of `kernels`, they go by the name of the package, so that they are loaded late."""
+    """Outside of `kernels`, they go by the name of the package."""
     used = set()
     for module, (_, tree) in MODULES.items():
         if module.split(".")[0] != "kernels":
@@ -175,7 +180,7 @@ def test_kernels_are_exported_and_used():
     assert used == set(KERNELS)
     for name in used:
         assert getattr(skstruct.kernels, name) is not None
-    for module, target in ARROWS:
+    for module, target in sorted(ARROWS):
         if room_of(target).startswith("kernels.") and not module.startswith("kernels."):
             assert target in KERNELS.values(), (module, target)
 
@@ -215,18 +220,6 @@ def test_lines_of_bodies():
                 if body and node.end_lineno - body[0].lineno >= MOST_LINES_OF_A_BODY:
                     long.add(f"{module}.{node.name}")
     assert long == BODIES_TO_SPLIT
-
-
-@pytest.mark.parametrize("name", MOST_LOADED)
-def test_modules_that_an_estimator_loads(name):
-    code = f"import sys; from skstruct import {name}; print(*sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    names = result.stdout.split()
-    loaded = [name for name in names if name.split(".")[0] == "skstruct"]
-    assert len(loaded) <= MOST_LOADED[name], sorted(loaded)
-    assert "numba" not in names
 
 
 @pytest.mark.skipif(

@@ -2,7 +2,7 @@
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
-# Stubs name what is loaded on demand, which PyInstaller cannot see.
+# Solvers are imported by name, which PyInstaller cannot see.
 hiddenimports = collect_submodules("skstruct", filter=lambda name: "_pyinstaller" not in name)
 datas = collect_data_files("skstruct", excludes=["**/__pycache__"])
 # Compiled kernels belong to the text of the kernels, which is read when they are looked for.

@@ -23,6 +23,18 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+import numba
+
+import skstruct.kernels
+from skstruct.ahead.warm import number_symbols_from
+from skstruct.ahead.workload import run_step, steps
+from skstruct.compiled.archive import archive_name, write_archive
+from skstruct.compiled.cache import own_folders, uses
+from skstruct.compiled.entries import read_entry
+from skstruct.compiled.folders import read_file
+from skstruct.compiled.keys import file_name
+from skstruct.compiled.processors import all_baselines, host_baselines
+
 __all__ = ["build", "called_kernels"]
 
 # The estimators of each part share kernels; one more part is for those that are not listed.
@@ -45,8 +57,6 @@ def build(folder, baselines, n_jobs):
     n_jobs : int
         Number of processes.
     """
-    from skstruct.compiled.processors import host_baselines
-
     if baselines[0] not in host_baselines():
         raise ValueError(f"This processor cannot run code for {baselines[0]}; name another first.")
     folder = Path(folder).absolute()
@@ -87,8 +97,6 @@ def _python(cache, baseline, *arguments):
 
 def _run_part(part):
     """Run the steps of one part, which compiles what they call."""
-    from skstruct.ahead.workload import run_step, steps
-
     listed = {name for names in PARTS for name in names}
     for step in steps():
         if step.estimator in PARTS[part] if part < len(PARTS) else step.estimator not in listed:
@@ -100,9 +108,6 @@ def _record(path):
 
     With a full cache, these are all that are loaded: what kernels call is part of their code.
     """
-    from skstruct.ahead.workload import run_step, steps
-    from skstruct.compiled.cache import uses
-
     for step in steps():
         run_step(step)
     late = [f"{use.kernel}{use.signature}" for use in uses if use.origin == "compiler"]
@@ -119,14 +124,6 @@ def _compile_part(signatures, part):
 
 
 def _write(folder, signatures):
-    import numba
-
-    from skstruct.compiled.archive import archive_name, write_archive
-    from skstruct.compiled.cache import own_folders
-    from skstruct.compiled.entries import read_entry
-    from skstruct.compiled.folders import read_file
-    from skstruct.compiled.keys import file_name
-
     names = [file_name(*signature) for signature in signatures]
     entries = {name: read_entry(read_file(own_folders(), name)) for name in names}
     nameless = [name for name, entry in entries.items() if b"__numba_array_expr_" in entry.code]
@@ -141,8 +138,6 @@ def _write(folder, signatures):
 
 def called_kernels():
     """Names of the kernels that other kernels call, as far as their code names them."""
-    import skstruct.kernels
-
     found = walk_packages(skstruct.kernels.__path__, "skstruct.kernels.")
     modules = [import_module(module.name) for module in found]
     kernels = [k for module in modules for k in vars(module).values() if hasattr(k, "py_func")]
@@ -171,8 +166,6 @@ def main():
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is not None:
-        from skstruct.ahead.warm import number_symbols_from
-
         number_symbols_from((1 + options.part) * 10**9)
     if options.run:
         _run_part(options.part)
@@ -183,8 +176,6 @@ def main():
     elif options.compile:
         _compile_part(pickle.loads(options.compile.read_bytes()), options.part)
     else:
-        from skstruct.compiled.processors import all_baselines
-
         # Those that this processor meets come first, the best one before all others.
         known = {"all": all_baselines(), "best": all_baselines()[:1]}
         baselines = known.get(options.baselines) or options.baselines.split(",")

@@ -11,6 +11,8 @@ from scipy import sparse
 
 import skstruct
 from skstruct import kernels
+from skstruct.crfsuite.tagger import Tagger
+from skstruct.crfsuite.trainer import Trainer
 
 __all__ = [
     "LABELS",
@@ -133,10 +135,6 @@ def vectorize(name, *options, **more):
 
 def label_like_crfsuite():
     """Sequences one at a time."""
-    # Imported where it is needed: nothing else is a replacement.
-    from skstruct.crfsuite.tagger import Tagger
-    from skstruct.crfsuite.trainer import Trainer
-
     with tempfile.TemporaryDirectory() as folder:
         trainer, tagger = Trainer(verbose=False), Tagger()
         for labels in ("ab", "ba"):

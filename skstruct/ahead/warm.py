@@ -8,7 +8,11 @@ import warnings
 from collections import Counter
 
 import joblib
+from numba.core.bytecode import FunctionIdentity
 
+from skstruct.ahead.workload import estimators, run_step, steps
+from skstruct.compiled import cache
+from skstruct.compiled.cache import mark_native
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["number_symbols_from", "warm"]
@@ -49,9 +53,6 @@ def warm(names=None, *, n_jobs=-1, native=False):
     >>> skstruct.warm("CRFTagger")  # doctest: +SKIP
     {'compiler': 131}
     """
-    # Imported here: these import every estimator.
-    from skstruct.ahead.workload import estimators, steps
-
     wanted = [names] if isinstance(names, str) else names
     unknown = sorted(set(wanted or ()) - set(estimators()))
     if unknown:
@@ -79,17 +80,12 @@ def warm(names=None, *, n_jobs=-1, native=False):
         found = parallel(joblib.delayed(_run)(number, native) for number in chosen)
     counts = sum(found, Counter())
     if native:
-        from skstruct.compiled.cache import mark_native
-
         mark_native()
     return dict(counts)
 
 
 def _run(number, native):
     """Run one step in a process of its own; count where its kernels came from."""
-    from skstruct.ahead.workload import run_step, steps
-    from skstruct.compiled import cache
-
     if native:
         os.environ["SKSTRUCT_KERNELS"] = "local"
     number_symbols_from((1 + os.getpid()) * 10**5)
@@ -105,8 +101,6 @@ def number_symbols_from(start):
     of its own, apart by nothing else, so that what processes compile side by side, and load
     together, should be numbered apart.
     """
-    from numba.core.bytecode import FunctionIdentity
-
     if not _numbered and hasattr(FunctionIdentity, "_unique_ids"):
         FunctionIdentity._unique_ids = itertools.count(start)
         _numbered.append(start)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import click
 
+from skstruct.cli.work.models import check_chain, check_storable, load_model, store_model
+from skstruct.crfpp.writing import write_model as write_crfpp
+from skstruct.crfsuite.model import write_model as write_crfsuite
+
 __all__ = ["convert"]
 
 
@@ -30,9 +34,6 @@ def convert(source, target, to):
       skstruct convert chunker.skops chunker.crfsuite
       skstruct convert --to crfpp chunker.skops chunker.txt
     """
-    # Imported here, with all that it needs, so that the help is quick.
-    from skstruct.cli.work.models import check_chain, check_storable, load_model, store_model
-
     check_storable(target)
     model = load_model(source)
     if to is None:
@@ -42,11 +43,7 @@ def convert(source, target, to):
         return
     check_chain(model, source)
     if to == "crfpp":
-        from skstruct.crfpp.writing import write_model
-
-        write_model(model.as_estimator(), target)
+        write_crfpp(model.as_estimator(), target)
         return
-    from skstruct.crfsuite.model import write_model
-
     names = None if model.vectorizer is None else model.vectorizer.get_feature_names_out()
-    write_model(model.estimator, target, feature_names=names)
+    write_crfsuite(model.estimator, target, feature_names=names)

@@ -6,26 +6,29 @@ import contextlib
 import os
 import sys
 import warnings
-from importlib import import_module
 
 import click
 
+from skstruct.cli.convert import convert
+from skstruct.cli.evaluate import evaluate
+from skstruct.cli.show import show
+from skstruct.cli.tag import tag
+from skstruct.cli.train import train
+from skstruct.cli.versions import versions
+from skstruct.cli.warm import warm
+
 __all__ = ["main"]
 
-COMMANDS = ("train", "tag", "evaluate", "show", "convert", "warm", "versions")
+COMMANDS = (train, tag, evaluate, show, convert, warm, versions)
 FAILED, WRONG_USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 
 class Commands(click.Group):
-    """Commands, each in the module of its name, imported when it is asked for."""
+    """The commands, in the order of their use."""
 
     def list_commands(self, ctx):
         """Return the names of the commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx, name):
-        """Return a command, None if there is none of that name."""
-        return getattr(import_module(f"skstruct.cli.{name}"), name) if name in COMMANDS else None
+        return list(self.commands)
 
     def invoke(self, ctx):
         """Run a command; whoever reads its output may stop at any time."""
@@ -38,7 +41,9 @@ class Commands(click.Group):
             raise click.exceptions.Exit(BROKEN_PIPE) from None
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="skstruct", message="%(prog)s %(version)s")
 def skstruct():
     """Train sequence taggers and rerankers, and use them.

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import click
 
+from skstruct.datasets.conllu import COLUMNS
+
 __all__ = [
     "Layout",
     "assignments",
@@ -98,9 +100,6 @@ def read_layout(format, columns, label, separator, comment, encoding):
 
 
 def _column(name, option):
-    # Imported here, so that the help is quick.
-    from skstruct.datasets.conllu import COLUMNS
-
     name = name.strip().lower()
     if name in COLUMNS:
         return COLUMNS.index(name)

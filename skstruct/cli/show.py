@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from skstruct.cli.work.description import describe, dumped
+from skstruct.cli.work.models import load_model
+
 __all__ = ["show"]
 
 
@@ -32,10 +35,6 @@ def show(model, top, labels, dump):
       skstruct show chunker.skops --top 20 --label B-NP
       skstruct show chunker.skops --dump | sort -k3 -g | tail
     """
-    # Imported here, with all that it needs, so that the help is quick.
-    from skstruct.cli.work.description import describe, dumped
-    from skstruct.cli.work.models import load_model
-
     fitted = load_model(model)
     if dump:
         for line in dumped(fitted):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from skstruct.cli.deferred import defer
 from skstruct.cli.options import jobs_option, layout_options, model_option, read_layout
+from skstruct.cli.work.answers import Wish
+from skstruct.cli.work.tagging import run
 
 __all__ = ["tag"]
 
@@ -59,11 +60,6 @@ def tag(files, model, output, output_dir, n_best, marginals, all_marginals, batc
     """
     if output_dir is not None and output != "-":
         raise click.UsageError("-o and --output-dir exclude each other.")
-    defer("scipy.stats", "pandas")
-    # Imported here, with all that it needs, so that the help is quick.
-    from skstruct.cli.work.answers import Wish
-    from skstruct.cli.work.tagging import run
-
     wish = Wish(n_best, marginals, all_marginals)
     paths = list(files) or ["-"]
     run(model, paths, read_layout(**o), wish, output, output_dir, batch_size, jobs)

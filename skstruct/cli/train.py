@@ -12,6 +12,7 @@ from skstruct.cli.options import (
     read_layout,
 )
 from skstruct.cli.work.estimators import estimator_names
+from skstruct.cli.work.training import Plan, run
 
 __all__ = ["train"]
 
@@ -139,9 +140,6 @@ def train(
       skstruct train nbest.jsonl -m reranker.skops -e VRDAReranker
       skstruct train train.txt -m both.skops -e NBestReranker -p n_best=5 -p tagger__l2=0.5
     """
-    # Imported here, with all that it needs, so that the help is quick.
-    from skstruct.cli.work.training import Plan, run
-
     if model is None and cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
     run(

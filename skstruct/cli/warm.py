@@ -6,6 +6,8 @@ import time
 
 import click
 
+from skstruct.ahead.warm import warm as compile_ahead
+
 __all__ = ["warm"]
 
 
@@ -25,9 +27,6 @@ def warm(estimators, jobs, native):
       skstruct warm
       skstruct warm CRFTagger TemplateVectorizer
     """
-    # Imported here: it imports every estimator.
-    from skstruct.ahead.warm import warm as compile_ahead
-
     begin = time.perf_counter()
     try:
         counts = compile_ahead(estimators or None, n_jobs=jobs, native=native)

@@ -45,9 +45,14 @@ def _source_files(folder, prefix=""):
             yield prefix + entry.name, entry
 
 
+def _kernels():
+    """Folder with the sources; the package itself imports this module."""
+    return resources.files("skstruct") / "kernels"
+
+
 def _stamps():
     """Size and time of every source file; none where sources are not in files."""
-    files = _source_files(resources.files("skstruct.kernels"))
+    files = _source_files(_kernels())
     status = [path.stat() for _, path in files if isinstance(path, Path)]
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
@@ -56,7 +61,7 @@ def _read_sources():
     """Hash of the text of all kernels and the stamps of their files, or a pair of None."""
     try:
         stamps, found = _stamps(), hashlib.sha256()
-        for name, path in _source_files(resources.files("skstruct.kernels")):
+        for name, path in _source_files(_kernels()):
             text = path.read_bytes().replace(b"\r\n", b"\n")
             found.update(f"{name}\0{len(text)}\0".encode() + text)
     except (OSError, ValueError, ModuleNotFoundError):

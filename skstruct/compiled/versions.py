@@ -5,6 +5,13 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+import llvmlite.binding as llvm
+import numba
+
+from skstruct.compiled.archive import archive_report
+from skstruct.compiled.cache import own_folders, uses
+from skstruct.compiled.folders import is_native
+from skstruct.compiled.keys import sources_hash
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["show_versions"]
@@ -49,17 +56,8 @@ def show_versions():
 
 
 def _kernel_lines():
-    # Imported here: who asks for the version alone does not wait for numba.
-    import llvmlite.binding as llvm
-    import numba
-
     if numba.config.DISABLE_JIT:
         return ["not compiled: NUMBA_DISABLE_JIT is set"]
-    from skstruct.compiled.archive import archive_report
-    from skstruct.compiled.cache import own_folders, uses
-    from skstruct.compiled.folders import is_native
-    from skstruct.compiled.keys import sources_hash
-
     folders = own_folders()
     counts = [
         sum(use.origin == "compiler" for use in uses),

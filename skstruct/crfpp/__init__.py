@@ -1,5 +1,6 @@
 """Models of CRF++: reads the text files that ``crf_learn -t`` writes, and writes such files."""
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.crfpp.reading import read_model
+from skstruct.crfpp.writing import write_model
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = ["read_model", "write_model"]

@@ -4,6 +4,28 @@
 ``pycrfsuite``. Neither package has to be installed.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.crfsuite.estimator import CRF
+from skstruct.crfsuite.install import install
+from skstruct.crfsuite.items import ItemSequence
+from skstruct.crfsuite.log import LabelScore, TrainingLog
+from skstruct.crfsuite.messages import TrainLogParser
+from skstruct.crfsuite.model import read_model, write_model
+from skstruct.crfsuite.online import OnlineCRF
+from skstruct.crfsuite.tagger import ModelInfo, Tagger
+from skstruct.crfsuite.trainer import BaseTrainer, Trainer
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "CRF",
+    "BaseTrainer",
+    "ItemSequence",
+    "LabelScore",
+    "ModelInfo",
+    "OnlineCRF",
+    "Tagger",
+    "TrainLogParser",
+    "Trainer",
+    "TrainingLog",
+    "install",
+    "read_model",
+    "write_model",
+]

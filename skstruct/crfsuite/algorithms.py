@@ -8,6 +8,7 @@ from typing import NamedTuple
 from joblib.parallel import get_active_backend
 
 from skstruct.crfsuite.online import OnlineCRF
+from skstruct.solvers.batch import has_stalled
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.messages import short_repr
 
@@ -199,8 +200,6 @@ def stopping_rule(params):
     if algorithm != "lbfgs":
         return None
     period, delta, epsilon = (values[name] for name in ("period", "delta", "epsilon"))
-    # Imported where it is needed: a stored model does not learn.
-    from skstruct.solvers.batch import has_stalled
 
     def is_over(history):
         if history["gradient_norm"][-1] <= epsilon * max(1.0, history["weight_norm"][-1]):

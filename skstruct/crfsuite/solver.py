@@ -92,7 +92,7 @@ def train_with_crfsuite(
     if isinstance(training_set.rows, kernels.TransitionRows):
         raise ValueError("solver='crfsuite' does not support transition features.")
     try:
-        from pycrfsuite import Trainer
+        from pycrfsuite import Trainer  # optional
     except ImportError:
         raise ImportError(
             "solver='crfsuite' needs python-crfsuite: pip install python-crfsuite."

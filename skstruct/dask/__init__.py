@@ -3,6 +3,7 @@
 They need the package distributed: ``pip install "skstruct[dask]"``.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.dask.conll import read_conll
+from skstruct.dask.tagger import DaskTagger
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = ["DaskTagger", "read_conll"]

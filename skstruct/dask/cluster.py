@@ -42,7 +42,7 @@ class Cluster:
 
     def __init__(self, client, max_retries):
         try:
-            import distributed
+            import distributed  # optional
         except ImportError:
             raise ImportError(
                 'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
@@ -176,8 +176,8 @@ class Cluster:
 
     def _submit(self, function, shards, shared, first=0):
         """Futures of the calls for shards, numbered from `first` on."""
-        import dask
-        from dask.delayed import Delayed
+        import dask  # optional
+        from dask.delayed import Delayed  # optional
 
         call, retries = _Call(function), {"retries": self.max_retries}
         numbers = range(first, first + len(shards))
@@ -224,8 +224,8 @@ class Cluster:
 
     def _gather(self, futures, first=0):
         """Results of tasks; the first one is that of the shard of this number."""
-        from distributed import CancelledError
-        from distributed.scheduler import KilledWorker
+        from distributed import CancelledError  # optional
+        from distributed.scheduler import KilledWorker  # optional
 
         try:
             results = self.client.gather(futures)
@@ -263,7 +263,7 @@ class Cluster:
 
 def _large_graphs():
     """Context without Dask's warning of large tasks: the weights of a model are sent with them."""
-    import dask
+    import dask  # optional
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
 

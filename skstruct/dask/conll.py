@@ -136,9 +136,9 @@ def read_conll(
 def _load():
     """What is needed of dask and fsspec."""
     try:
-        from dask.delayed import delayed
-        from dask.utils import parse_bytes
-        from fsspec.core import OpenFile, get_fs_token_paths
+        from dask.delayed import delayed  # optional
+        from dask.utils import parse_bytes  # optional
+        from fsspec.core import OpenFile, get_fs_token_paths  # optional
     except ImportError:
         raise ImportError(
             'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
@@ -183,7 +183,7 @@ def _block_bounds(size, blocksize):
 
 def _name(file):
     """Path of a local file, address of any other."""
-    from fsspec.implementations.local import LocalFileSystem
+    from fsspec.implementations.local import LocalFileSystem  # optional
 
     return file.path if isinstance(file.fs, LocalFileSystem) else file.full_name
 

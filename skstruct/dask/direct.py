@@ -63,7 +63,7 @@ class DirectLines:
 
     def _connect(self, futures):
         """Make lines to what has none."""
-        from distributed import Future
+        from distributed import Future  # optional
 
         new = {future.key: future for future in futures if future.key not in self._lines}
         if new:
@@ -75,7 +75,7 @@ class DirectLines:
 
 def _direct_client(client):
     """Return a client that talks to workers: only such a one calls actors past the scheduler."""
-    from distributed import Client
+    from distributed import Client  # optional
 
     workers, allowed = client.nthreads(), client.direct_to_workers
     # An actor in this process would take the client for a worker.
@@ -90,8 +90,8 @@ def _direct_client(client):
 
 def _are_here(workers):
     """Return True if addresses are of this machine."""
-    from distributed.comm.addressing import get_address_host
-    from distributed.utils import get_ip
+    from distributed.comm.addressing import get_address_host  # optional
+    from distributed.utils import get_ip  # optional
 
     others = set(map(get_address_host, workers)) - {"127.0.0.1", "localhost", "::1"}
     return not others or others == {get_ip()}
@@ -117,7 +117,7 @@ class _Line:
     """An actor beside the result of a task."""
 
     def __init__(self, kept):
-        from distributed import get_worker
+        from distributed import get_worker  # optional
 
         self._kept, self._worker = kept, get_worker()
 

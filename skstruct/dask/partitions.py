@@ -30,9 +30,9 @@ def as_parts(X, name):
     ValueError
         If X is something else, or has no partition.
     """
-    from dask.bag import Bag
-    from dask.delayed import Delayed
-    from distributed import Future
+    from dask.bag import Bag  # optional
+    from dask.delayed import Delayed  # optional
+    from distributed import Future  # optional
 
     if isinstance(X, Bag):
         return X.to_delayed()
@@ -65,7 +65,7 @@ def pair_parts(client, X, y):
     ValueError
         If they are not collections, or their numbers of partitions differ.
     """
-    from distributed import Future
+    from distributed import Future  # optional
 
     parts = as_parts(X, "X"), as_parts(y, "y")
     n = len(parts[0])
@@ -111,8 +111,8 @@ def answer_lazily(function, X, model):
     answers : dask.bag.Bag or list of Delayed
         A bag for a bag.
     """
-    import dask
-    from dask.bag import Bag
+    import dask  # optional
+    from dask.bag import Bag  # optional
 
     shared = dask.delayed(model, traverse=False)
     if isinstance(X, Bag):

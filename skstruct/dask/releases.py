@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+import skstruct
+
 __all__ = ["installed_releases"]
 
 # Packages whose release can change the bits of a result.
@@ -12,8 +14,6 @@ _PACKAGES = ("skstruct", "numpy", "numba")
 
 def installed_releases():
     """Releases of the packages whose release can change the bits of a result."""
-    import skstruct
-
     found = {}
     for package in _PACKAGES:
         try:

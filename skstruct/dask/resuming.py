@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import skops.io
 
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.callbacks import without_callbacks
@@ -98,9 +99,6 @@ class Checkpoints:
         return stop
 
     def _store(self, epoch, history, weights):
-        # Imported where it is needed: most fits store nothing.
-        import skops.io
-
         model = self._model()
         model.checkpoint = os.fspath(self._path)
         model.estimator = without_callbacks(model.estimator)

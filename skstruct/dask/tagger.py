@@ -12,7 +12,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.dask.cluster import Cluster
+from skstruct.dask.learning import learn
 from skstruct.dask.partitions import answer_lazily, pair_parts
+from skstruct.dask.resuming import Checkpoints
 from skstruct.dask.shard import count_hits, predict, predict_proba
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
@@ -199,10 +201,6 @@ class DaskTagger(BaseEstimator):
         return self
 
     def _learn(self, tagger, vectorizer, X, y, classes, read_validation_set):
-        # Imported where it is needed: a fitted tagger does not learn.
-        from skstruct.dask.learning import learn
-        from skstruct.dask.resuming import Checkpoints
-
         workers = Cluster(self.client, self.max_retries)
 
         def learn_from_parts(progress):

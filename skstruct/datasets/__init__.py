@@ -5,6 +5,34 @@ downloaded once from the addresses in `originals`. `conll` reads column files, t
 corpora, by way of `text_lines`.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.datasets.annotations import read_annotations, write_annotations
+from skstruct.datasets.class_labels import labels_from_ids, labels_to_ids
+from skstruct.datasets.conll import iter_conll, read_conll
+from skstruct.datasets.conllu import read_conllu, write_conllu
+from skstruct.datasets.docs import docs_to_sequences, labels_to_docs
+from skstruct.datasets.fetchers import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
+from skstruct.datasets.loaders import load_addresses, load_digit_sequences
+from skstruct.datasets.spans import find_tokens, labels_to_spans, spans_to_labels
+from skstruct.datasets.writing import write_conll
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "docs_to_sequences",
+    "fetch_conll2000",
+    "fetch_conll2002",
+    "fetch_ocr_letters",
+    "find_tokens",
+    "iter_conll",
+    "labels_from_ids",
+    "labels_to_docs",
+    "labels_to_ids",
+    "labels_to_spans",
+    "load_addresses",
+    "load_digit_sequences",
+    "read_annotations",
+    "read_conll",
+    "read_conllu",
+    "spans_to_labels",
+    "write_annotations",
+    "write_conll",
+    "write_conllu",
+]

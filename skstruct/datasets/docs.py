@@ -92,8 +92,7 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
     --------
     docs_to_sequences : Tokens and labels of documents.
     """
-    # Imported where it is needed: documents come with the package.
-    from spacy.tokens import Span
+    from spacy.tokens import Span  # optional: documents come with it
 
     docs = list(docs)
     if len(labels) != len(docs):

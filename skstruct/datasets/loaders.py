@@ -3,6 +3,7 @@
 from importlib import resources
 
 import numpy as np
+from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_random_state
 
 from skstruct.datasets.bunches import description, text_bunch
@@ -166,9 +167,6 @@ def load_digit_sequences(
     # A seed for each subset, or the test numbers would equal the training numbers.
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(subsets))
     rng = np.random.RandomState(seeds[subsets.index(subset)])
-
-    # Imported here, because sklearn.datasets takes long to import.
-    from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
     first, last = {"all": (0, None), "train": (0, _N_TRAIN), "test": (_N_TRAIN, None)}[subset]

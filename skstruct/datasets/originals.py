@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pooch
 
 from skstruct.datasets.conll import unpacked
 from skstruct.utils.files import write_whole
@@ -204,10 +205,7 @@ def obtained(key, data_home, download_if_missing):
 
 
 def _downloaded(original, advice):
-    # Imported here, because pooch loads HTTP libraries and few processes download. `pooch.retrieve`
-    # would verify the file as it comes, and make one that no other user can read.
-    import pooch
-
+    # `pooch.retrieve` would verify the file as it comes, and make one that no other user can read.
     failures = []
     for url in original.urls:
         buffer = io.BytesIO()

@@ -5,6 +5,14 @@ word vectors, `union` combines the outputs of several vectorisers, and `mixin` c
 of the estimators' input. `attributes`, `arrays` and `columns` read the tokens.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.features.attributes import read_tokens
+from skstruct.features.dicts import SequenceVectorizer
+from skstruct.features.embeddings import EmbeddingVectorizer
+from skstruct.features.union import SequenceUnion
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "EmbeddingVectorizer",
+    "SequenceUnion",
+    "SequenceVectorizer",
+    "read_tokens",
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.features.dicts import SequenceVectorizer
+
 __all__ = ["FeatureInput"]
 
 
@@ -20,9 +22,6 @@ class FeatureInput:
 
     def _vectorize(self, X, *, reset):
         if reset:
-            # Here, because estimators that are given numbers do not need it.
-            from skstruct.features.dicts import SequenceVectorizer
-
             self.vectorizer_ = SequenceVectorizer()
             return self.vectorizer_.fit_transform(X)
         if not hasattr(self, "vectorizer_"):

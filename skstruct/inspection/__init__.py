@@ -11,6 +11,31 @@ Displays need matplotlib, and tables pandas: ``pip install "skstruct[plot]"``.
 has the scores of one sequence, which `contributions`, `alternatives` and `changes` explain.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.inspection.alternatives import label_alternatives
+from skstruct.inspection.calibration import CalibrationDisplay
+from skstruct.inspection.changes import LabelChange, smallest_label_change
+from skstruct.inspection.confusion import ChunkConfusionDisplay, LabelConfusionDisplay
+from skstruct.inspection.contributions import explain_labelling, explain_token
+from skstruct.inspection.probabilities import SequenceProbabilityDisplay
+from skstruct.inspection.tagged import TaggedText
+from skstruct.inspection.training import TrainingCurveDisplay
+from skstruct.inspection.transitions import TransitionDisplay, transition_weights
+from skstruct.inspection.weights import FeatureWeightsDisplay, feature_weights
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "CalibrationDisplay",
+    "ChunkConfusionDisplay",
+    "FeatureWeightsDisplay",
+    "LabelChange",
+    "LabelConfusionDisplay",
+    "SequenceProbabilityDisplay",
+    "TaggedText",
+    "TrainingCurveDisplay",
+    "TransitionDisplay",
+    "explain_labelling",
+    "explain_token",
+    "feature_weights",
+    "label_alternatives",
+    "smallest_label_change",
+    "transition_weights",
+]

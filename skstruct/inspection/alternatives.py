@@ -50,7 +50,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
     1  NOUN  [NOUN, NOUN]
     """
     require("pandas", "label_alternatives")
-    import pandas as pd
+    import pandas as pd  # optional
 
     fitted, batch = take_sequence(estimator, X, index, token)
     scores = score_sequence(fitted, batch)

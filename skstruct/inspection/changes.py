@@ -83,7 +83,7 @@ def smallest_label_change(estimator, X, *, index=0, token=0):
     ('VERB', 'NOUN', ['word:flies'])
     """
     require("pandas", "smallest_label_change")
-    import pandas as pd
+    import pandas as pd  # optional
 
     fitted, batch = take_sequence(estimator, X, index, token)
     classes = fitted.tagger.classes_.tolist()

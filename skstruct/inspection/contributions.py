@@ -71,7 +71,7 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
     True
     """
     require("pandas", "explain_labelling")
-    import pandas as pd
+    import pandas as pd  # optional
 
     fitted, batch = take_sequence(estimator, X, index)
     if labels is None:
@@ -124,7 +124,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     ['token', 'kind', 'name', 'VERB', 'NOUN', 'difference']
     """
     require("pandas", "explain_token")
-    import pandas as pd
+    import pandas as pd  # optional
 
     fitted, batch = take_sequence(estimator, X, index, token)
     scores = score_sequence(fitted, batch)

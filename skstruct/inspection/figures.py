@@ -26,7 +26,7 @@ def new_axes(ax, what, **figure):
     require("matplotlib", what)
     if ax is not None:
         return ax
-    from matplotlib import pyplot as plt
+    from matplotlib import pyplot as plt  # optional
 
     return plt.subplots(layout="constrained", **figure)[1]
 

@@ -162,7 +162,7 @@ def transition_weights(estimator, *, labels=None, include_ends=False):
     True
     """
     require("pandas", "transition_weights")
-    import pandas as pd
+    import pandas as pd  # optional
 
     matrix, from_labels, to_labels = _weights(estimator, labels, include_ends)
     index, columns = pd.Index(from_labels, name="from"), pd.Index(to_labels, name="to")

@@ -159,7 +159,7 @@ def feature_weights(estimator, *, labels=None, n_features=None):
     0  VERB  word:flies
     """
     require("pandas", "feature_weights")
-    import pandas as pd
+    import pandas as pd  # optional
 
     found = _strongest(estimator, labels, n_features)
     tables = [

@@ -7,10 +7,295 @@ Each dynamic programme is a serial function of one sequence (`viterbi`, `nbest`,
 Packages import only those before them: ``vector``, ``chain``, then ``online``, ``dual``, ``rerank``
 and ``templates``, which do not import each other, and ``likelihood``.
 
-Modules outside import this package and name kernels by it, as in ``kernels.decode_best(...)``. Each
-is loaded when it is first asked for: estimators are imported without numba.
+Modules outside import this package and name kernels by it, as in ``kernels.decode_best(...)``.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.kernels.chain.decode import decode_best, decode_best_sparse
+from skstruct.kernels.chain.listed import (
+    IntoLabels,
+    SparseTransitions,
+    list_transitions,
+    read_scores,
+)
+from skstruct.kernels.chain.marginals import decode_marginals, decode_marginals_sparse
+from skstruct.kernels.chain.nbest import n_possible
+from skstruct.kernels.chain.scores import (
+    Chain,
+    Rows,
+    TransitionChain,
+    TransitionRows,
+    longest,
+    path_score,
+    sequence_scores,
+)
+from skstruct.kernels.chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
+from skstruct.kernels.chain.sparse_forward_backward import SparseFactors, sparse_factors
+from skstruct.kernels.chain.transitions import transition_tables
+from skstruct.kernels.dicts.objects import WHERE
+from skstruct.kernels.dicts.pairs import (
+    BLOCK,
+    ENTRIES,
+    LENGTH_OF_STATE,
+    N_COLUMNS,
+    N_COLUMNS_OF_FEATURES,
+    N_REMEMBERED,
+    NEXT,
+    NUMBER,
+    OTHER_VALUES,
+    VALUE,
+    FoundNumbers,
+    PairTable,
+    count_features,
+    fill_slots_of_pairs,
+    number_pairs,
+)
+from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
+from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
+from skstruct.kernels.dual.problem import Problem, renumber_features
+from skstruct.kernels.dual.sag import N_SAG_PROGRESS, SAG_SCALE, AverageGradient, sag_steps, settle
+from skstruct.kernels.dual.sampling import build_tree
+from skstruct.kernels.dual.sdca import Dual, Sampling, sdca_updates
+from skstruct.kernels.dual.start import mix_with_gold, set_marginals, squared_radii, start_slope
+from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
+from skstruct.kernels.likelihood.lbfgs import add_scaled, descent_direction, remember
+from skstruct.kernels.likelihood.objective import nll_gradient
+from skstruct.kernels.likelihood.parameters import (
+    LABEL_TYPE,
+    MOST_LABELS,
+    TRANSITION_TYPE,
+    StateFeatures,
+    TransitionStateFeatures,
+    copy_rows,
+    group_by_feature,
+    lay_out,
+    point_to_rows,
+)
+from skstruct.kernels.likelihood.proximal import descend_coordinates, model_rows, remember_step
+from skstruct.kernels.likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
+from skstruct.kernels.online.appearance import by_appearance, reorder
+from skstruct.kernels.online.arow import (
+    HAMMING,
+    ONE,
+    ROOT,
+    SHARE,
+    Adaptive,
+    ConfidentState,
+    arow_epoch,
+)
+from skstruct.kernels.online.cut import cut, cut_evenly
+from skstruct.kernels.online.listed import ListedConfidentState, ListedState
+from skstruct.kernels.online.loop import (
+    N_PROGRESS,
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
+    SMALLEST_SCALE,
+    TOTAL,
+    EpochResult,
+    OnlineState,
+    Schedule,
+    subtract_lag,
+)
+from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
+from skstruct.kernels.online.mixing import mix
+from skstruct.kernels.online.partial import partial_crf_epoch
+from skstruct.kernels.online.perceptron import perceptron_epoch
+from skstruct.kernels.online.sapo import sapo_epoch
+from skstruct.kernels.online.sgd import crf_epoch
+from skstruct.kernels.rerank.learn import (
+    DescentRule,
+    DescentState,
+    DualAverage,
+    Groups,
+    Mean,
+    Record,
+    Tally,
+    descent_epoch,
+    dual_weights,
+    mean_weights,
+    pay_all,
+    vrda_epoch,
+    without_shared,
+)
+from skstruct.kernels.rerank.losses import HINGE, LOSSES, group_softmax
+from skstruct.kernels.rerank.vote import Electorate, Histories, build_histories, count_votes
+from skstruct.kernels.templates.combine import (
+    NOT_FOUND_YET,
+    Features,
+    Pattern,
+    Pieces,
+    Tokens,
+    add_margins,
+    fill_slots,
+    find_template,
+    find_values,
+    hash_strings,
+    hash_template,
+    number_template,
+    number_values,
+)
+from skstruct.kernels.templates.gather import (
+    Sources,
+    count_columns,
+    gather_rows,
+    keep_columns,
+    mark_used,
+)
+from skstruct.kernels.vector.columns import sort_rows
+from skstruct.kernels.vector.sums import dot
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "BLOCK",
+    "ENTRIES",
+    "HAMMING",
+    "HINGE",
+    "LABEL_TYPE",
+    "LENGTH_OF_STATE",
+    "LOSSES",
+    "MAX_PASSES",
+    "MOST_LABELS",
+    "NEXT",
+    "NORM",
+    "NOT_FOUND_YET",
+    "NUMBER",
+    "N_COLUMNS",
+    "N_COLUMNS_OF_FEATURES",
+    "N_PROGRESS",
+    "N_REMEMBERED",
+    "N_SAG_PROGRESS",
+    "ONE",
+    "OTHER_VALUES",
+    "RATE",
+    "ROOT",
+    "SAG_SCALE",
+    "SCALE",
+    "SEARCHES",
+    "SEEN",
+    "SHARE",
+    "SMALLEST_SCALE",
+    "TOTAL",
+    "TRANSITION_TYPE",
+    "VALUE",
+    "WHERE",
+    "AStarSearch",
+    "Adaptive",
+    "AverageGradient",
+    "Chain",
+    "ConfidentState",
+    "DescentRule",
+    "DescentState",
+    "Dual",
+    "DualAverage",
+    "Electorate",
+    "EpochResult",
+    "Exponentiated",
+    "Features",
+    "FoundNumbers",
+    "Groups",
+    "Histories",
+    "IntoLabels",
+    "ListedConfidentState",
+    "ListedState",
+    "Margin",
+    "Mean",
+    "Memory",
+    "OnlineState",
+    "PairTable",
+    "Pattern",
+    "Pieces",
+    "PrefixSearch",
+    "Problem",
+    "Record",
+    "Rows",
+    "Sampling",
+    "Schedule",
+    "Sources",
+    "SparseFactors",
+    "SparseTransitions",
+    "StateFeatures",
+    "Tally",
+    "Tokens",
+    "TransitionChain",
+    "TransitionRows",
+    "TransitionStateFeatures",
+    "add_margins",
+    "add_scaled",
+    "arow_epoch",
+    "build_histories",
+    "build_tree",
+    "by_appearance",
+    "conjugate_sum",
+    "conjugate_to",
+    "copy_rows",
+    "count_columns",
+    "count_features",
+    "count_votes",
+    "crf_epoch",
+    "cut",
+    "cut_evenly",
+    "decode_best",
+    "decode_best_sparse",
+    "decode_marginals",
+    "decode_marginals_sparse",
+    "descend_coordinates",
+    "descent_direction",
+    "descent_epoch",
+    "dot",
+    "dual_free_epoch",
+    "dual_weights",
+    "fill_slots",
+    "fill_slots_of_pairs",
+    "find_template",
+    "find_values",
+    "gather_rows",
+    "group_by_feature",
+    "group_softmax",
+    "hash_strings",
+    "hash_template",
+    "keep_columns",
+    "lay_out",
+    "list_transitions",
+    "longest",
+    "mark_used",
+    "mean_weights",
+    "mira_epoch",
+    "mix",
+    "mix_with_gold",
+    "model_rows",
+    "n_possible",
+    "nll_gradient",
+    "number_pairs",
+    "number_template",
+    "number_values",
+    "oeg_steps",
+    "partial_crf_epoch",
+    "path_score",
+    "pay_all",
+    "perceptron_epoch",
+    "point_to_rows",
+    "read_scores",
+    "remember",
+    "remember_step",
+    "renumber_features",
+    "reorder",
+    "sag_steps",
+    "sapo_epoch",
+    "sdca_updates",
+    "search_range",
+    "sequence_scores",
+    "set_marginals",
+    "settle",
+    "sort_rows",
+    "sparse_dual_free_epoch",
+    "sparse_factors",
+    "sparse_nll_gradient",
+    "squared_radii",
+    "start_dual",
+    "start_slope",
+    "subtract_lag",
+    "transition_tables",
+    "true_gaps",
+    "vrda_epoch",
+    "without_shared",
+]

@@ -14,6 +14,38 @@ scheme, use ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 tokens and sequences, `scorers` the ready-made scorers, and `labels` checks and compares labels.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
+from skstruct.metrics.scorers import (
+    chunk_f1_scorer,
+    chunk_precision_scorer,
+    chunk_recall_scorer,
+    sequence_accuracy_scorer,
+    token_accuracy_scorer,
+)
+from skstruct.metrics.scores import (
+    chunk_f1_score,
+    chunk_precision_recall_fscore_support,
+    chunk_precision_score,
+    chunk_recall_score,
+    chunk_report,
+    extract_chunks,
+)
+from skstruct.metrics.significance import PairedTest, paired_permutation_test
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "PairedTest",
+    "chunk_f1_score",
+    "chunk_f1_scorer",
+    "chunk_precision_recall_fscore_support",
+    "chunk_precision_score",
+    "chunk_precision_scorer",
+    "chunk_recall_score",
+    "chunk_recall_scorer",
+    "chunk_report",
+    "extract_chunks",
+    "paired_permutation_test",
+    "sequence_accuracy_score",
+    "sequence_accuracy_scorer",
+    "token_accuracy_score",
+    "token_accuracy_scorer",
+]

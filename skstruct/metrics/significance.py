@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import permutation_test
 from sklearn.utils import check_random_state
 
 from skstruct.metrics.chunks import count_chunks_of_sequences
@@ -93,9 +94,6 @@ def paired_permutation_test(
     >>> round(result.difference, 2), round(result.pvalue, 2)
     (0.67, 0.03)
     """
-    # Imported where it is needed, as it takes long to load.
-    from scipy.stats import permutation_test
-
     if callable(metric):
         statistic, n = _of_labels(metric, as_list(y_true), as_list(y_pred_1), as_list(y_pred_2))
         options = {"vectorized": False}

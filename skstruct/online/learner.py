@@ -10,7 +10,9 @@ from sklearn.utils import check_random_state
 
 from skstruct import kernels
 from skstruct.online.listed import with_list
+from skstruct.online.mixing import Mixture
 from skstruct.online.pieces import cut_sequences
+from skstruct.online.rollback import Undo, may_rescale
 from skstruct.online.state import averaged, check_finite, new_state, not_finite
 from skstruct.solvers.base import Solution
 from skstruct.solvers.watcher import token_accuracy
@@ -216,9 +218,6 @@ class OnlineLearner:
         state : OnlineState
             The same, or a copy if the pass may touch all weights.
         """
-        # Imported where it is needed: a `fit` never undoes its passes.
-        from skstruct.online.rollback import Undo, may_rescale
-
         n_samples = np.count_nonzero(np.diff(training_set.offsets))
         if may_rescale(state, self.settings.l2, n_samples):
             return state.copy()
@@ -345,9 +344,6 @@ class OnlineLearner:
         n_shards = min(n_shards, len(counting))
         if n_shards <= 1:
             return None
-        # Imported where it is needed: hardly any fit learns in shards.
-        from skstruct.online.mixing import Mixture
-
         return Mixture(state, counting, n_shards, self.settings.n_jobs)
 
     def _is_over(self, history, accuracy, training_set):

@@ -24,8 +24,10 @@ from skstruct.rerankers.groups import (
     take_out,
 )
 from skstruct.utils.callbacks import CallbackSupport
+from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent, check_array_shape
+from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error
 
@@ -150,9 +152,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             If X, y or a parameter is invalid, or if a group is empty or has a single candidate.
             The message names the group. The estimator is left unchanged.
         """
-        # Imported where it is needed: a stored reranker that predicts does not learn.
-        from skstruct.utils.progress import Progress
-
         metadata = {"sample_weight": sample_weight, "baseline_score": baseline_score}
         progress = Progress.of_fit(self, X, y, **metadata)
         with unchanged_on_error(self), compiling_announced(self.verbose):
@@ -271,8 +270,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             check_array_shape(self.coef_, (self.n_features_in_,), "coef_")
 
     def _fit(self, groups, by_cost, progress):
-        from skstruct.utils.history import History
-
         random_state = check_random_state(self.random_state)
         history = History()
         state = self._start(self.n_features_in_, len(groups.sample_weight))

@@ -13,6 +13,7 @@ from skstruct import kernels
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
+from skstruct.utils.parallel import portions
 
 __all__ = [
     "errors_name_groups",
@@ -62,9 +63,6 @@ def learn_in_portions(learn, groups, order):
     tally : Tally
         Sum of the tallies.
     """
-    # Imported where it is needed: a stored reranker that predicts does not learn.
-    from skstruct.utils.parallel import portions
-
     n_rows, nnz = len(groups.rows.indptr) - 1, len(groups.rows.indices)
     # Reading a feature's weight takes as long as some pairs of labels.
     work_per_row = 100.0 + 10.0 * nnz / n_rows

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct import kernels
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
+from skstruct.rerankers.voting import count_all_votes, feature_histories
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["VRDAReranker"]
@@ -209,17 +210,11 @@ class VRDAReranker(BaseReranker):
         if self.prediction != "last":
             kernels.mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
-            # Optional: compiled code for the vote alone.
-            from skstruct.rerankers.voting import feature_histories
-
             self._histories = feature_histories(groups.rows, state.epochs, self.n_features_in_)
 
     def _decide(self, batch, base):
         if self.prediction != "vote":
             return self._linear(batch, base)
-        # Optional: compiled code for the vote alone.
-        from skstruct.rerankers.voting import count_all_votes
-
         histories = kernels.Histories(*self._histories)
         electorate = kernels.Electorate(histories, self.votes_, float(self.l1), float(self.eta))
         votes = count_all_votes(batch, base, electorate, self.n_jobs)

@@ -24,6 +24,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.constraints import forbid
 from skstruct.input.training_set import zero_transition_weights
+from skstruct.utils.memory import require_memory
 
 if TYPE_CHECKING:
     from skstruct.input.constraints import Constraint
@@ -75,9 +76,6 @@ class Model(NamedTuple):
         MemoryError
             If there is not; it says how many bytes are needed, and what needs less.
         """
-        # Imported where it is needed: a stored tagger that predicts does not learn.
-        from skstruct.utils.memory import require_memory
-
         k = self.n_labels
         n_transition_features = self.n_transition_features or 0
         features = f"{self.n_features:,} features"

@@ -17,6 +17,7 @@ from skstruct.solvers.base import Solution, not_converged
 from skstruct.solvers.gap import duality_gap
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
+from skstruct.solvers.proximal import minimize_proximal, proximal_points
 from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory, return_memory
 from skstruct.utils.parallel import chain_work, range_runner
@@ -181,13 +182,9 @@ def _iterates(objective, l1, start, run):
         objective.curvature(x, out, run)
 
     point, start = None, None if start is None else objective.pack(start)
-    if l1:
-        # Imported where it is needed: most models have no L1 penalty.
-        from skstruct.solvers.proximal import minimize_proximal, proximal_points
-
-        if start is None and _has_many_tokens(objective):
-            for point in proximal_points(objective, l1, run):
-                yield point
+    if l1 and start is None and _has_many_tokens(objective):
+        for point in proximal_points(objective, l1, run):
+            yield point
     for theta, ask_at in _starts(objective, l1, start if point is None else point.x):
         if l1:
             iterates = minimize_proximal(

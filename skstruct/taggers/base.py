@@ -15,16 +15,21 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
+from skstruct.input.class_weight import weigh_sequences
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
+from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
 from skstruct.input.training_set import TrainingSet, batch_rows
+from skstruct.input.validation_set import read_validation_set
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
+from skstruct.taggers.stored import check_weights
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import unchanged_on_error
 
@@ -185,9 +190,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_by(self, learn, X, y, **metadata):
         """Keep what ``learn(progress)`` finds, a `Solution`; X and y are for callbacks."""
-        # Imported where it is needed: a stored tagger that predicts does not learn.
-        from skstruct.utils.progress import Progress
-
         progress = Progress.of_fit(self, X, y, **metadata)
         with unchanged_on_error(self), compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
@@ -211,9 +213,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
         validation_set = None
         if any(part is not None for part in validation):
-            # Imported where it is needed: most fits have no validation set.
-            from skstruct.input.validation_set import read_validation_set
-
             validation_set = read_validation_set(self._read_X, self.classes_, *validation)
 
         def on_epoch(history, chain):
@@ -247,15 +246,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             sample_weight, batch, dtype=np.float64, ensure_non_negative=True
         )
         if self.class_weight is not None:
-            # Imported where it is needed, as what follows: few fits weigh classes or lack labels.
-            from skstruct.input.class_weight import weigh_sequences
-
             sample_weight = weigh_sequences(
                 self.class_weight, self.classes_, labels, batch.offsets, sample_weight
             )
         if labels.min(initial=0) < 0:
-            from skstruct.input.known_labels import without_unlabelled
-
             sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
         if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
             raise ValueError("Sample weights must contain at least one non-zero number.")
@@ -264,13 +258,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _check_labels(self, labels, offsets):
         """Refuse labels that the learner does not support or that `constraint` rules out."""
         if labels.min(initial=0) < 0:
-            from skstruct.input.known_labels import check_partial
-
             check_partial(labels, offsets, learns=self._learns_partial_labels())
         possible = read_constraint(self.constraint, self.classes_)
         if possible is not None:
-            from skstruct.input.known_labels import check_completable
-
             check_completable(labels, offsets, self.classes_, possible)
 
     def _learns_partial_labels(self):
@@ -301,9 +291,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return format, X
 
     def _check_state(self):
-        # Imported where it is needed: only stored taggers are checked.
-        from skstruct.taggers.stored import check_weights
-
         check_weights(self)
 
     def __sklearn_tags__(self):

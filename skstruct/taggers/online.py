@@ -6,6 +6,8 @@ from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval
 
+from skstruct.online.learner import OnlineLearner, Settings, UpdateRule, less_loss
+from skstruct.solvers.base import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.partial_fit import PartialFitMixin
 
@@ -83,10 +85,6 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         return self._learner(model).fit(training_set, start, watcher)
 
     def _learner(self, model):
-        # Imported where it is needed, as below: a stored tagger that predicts does not learn.
-        from skstruct.online.learner import OnlineLearner, Settings, UpdateRule
-        from skstruct.solvers.base import settings_of
-
         rule = UpdateRule(
             lambda training_set: self._epoch,
             self._settings,
@@ -105,8 +103,6 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     def _merit(self, history):
         """Figure that is to grow by more than `tol`."""
-        from skstruct.online.learner import less_loss
-
         return less_loss(history)
 
     def _notes(self, settings, n_visited):

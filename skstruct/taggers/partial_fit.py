@@ -7,10 +7,14 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from skstruct import kernels
+from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.constraints import forbid
 from skstruct.online.state import averaged, check_finite
 from skstruct.taggers.prediction import LEARNT
+from skstruct.taggers.stored import check_learner
+from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
+from skstruct.utils.progress import Progress
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["PartialFitMixin"]
@@ -92,9 +96,6 @@ class PartialFitMixin:
         with unchanged_on_error(self) as undo, compiling_announced(self.verbose):
             self._check_params()
             if self.class_weight is not None:
-                # Imported where it is needed: few taggers weigh classes.
-                from skstruct.input.class_weight import refuse_balanced
-
                 refuse_balanced(self.class_weight)
             first_call = self._state is None and not hasattr(self, "coef_")
             classes = self._check_classes(classes, first_call)
@@ -107,10 +108,6 @@ class PartialFitMixin:
             state = state._replace(chain=forbid(state.chain, model.possible))
             state = learner.protect(state, training_set, undo)
             n_epochs = 1 if first_call else self.n_iter_ + 1
-            # Imported where they are needed: a stored tagger that predicts does not learn.
-            from skstruct.utils.history import History
-            from skstruct.utils.progress import Progress
-
             history = History()
             random_state = check_random_state(learner.settings.random_state)
             learner.run_epoch(training_set, state, random_state, history, n_epochs)
@@ -138,9 +135,6 @@ class PartialFitMixin:
     def _check_state(self):
         super()._check_state()
         if self._state is not None:
-            # Imported where it is needed: only stored taggers are checked.
-            from skstruct.taggers.stored import check_learner
-
             check_learner(self, self._state, kernels.N_PROGRESS)
 
     def _restore_state(self):

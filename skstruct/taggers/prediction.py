@@ -12,7 +12,10 @@ from skstruct import kernels
 from skstruct.decoding import best_labels, marginals
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.formats import Format, encode_labels, shape_predictions
+from skstruct.input.known_labels import check_decoded, clamp, no_labelling
 from skstruct.input.training_set import batch_rows
+from skstruct.metrics.accuracy import token_accuracy_score
+from skstruct.taggers.nbest import check_search, make_search, search_sequences
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 
@@ -79,8 +82,6 @@ class LinearChainMixin:
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
         if known is not None or possible is not None:
-            from skstruct.input.known_labels import check_decoded
-
             check_decoded(codes, known, batch.offsets, possible)
         return self._shape_labels(codes, batch, format)
 
@@ -147,9 +148,6 @@ class LinearChainMixin:
         ValueError
             If a parameter is invalid, and as in `predict`.
         """
-        # Imported where it is needed: the kernels of the searches are many.
-        from skstruct.taggers.nbest import check_search, make_search, search_sequences
-
         check_search(n_best, search, beam_width)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
@@ -193,9 +191,6 @@ class LinearChainMixin:
         score : float
             Fraction of tokens with the correct label, between 0 and 1.
         """
-        # Here, because scorers need much of scikit-learn that nothing else does.
-        from skstruct.metrics.accuracy import token_accuracy_score
-
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
     def _read_for_decoding(self, X):
@@ -227,8 +222,6 @@ class LinearChainMixin:
             )
             if possible is not None:
                 check_labelling(known, batch.offsets, self.classes_, possible)
-            from skstruct.input.known_labels import clamp
-
             rows, chain = clamp(rows, chain, known)
         return rows, chain, known, possible
 
@@ -294,7 +287,4 @@ def weights_of(chain):
 
 
 def _no_labelling(sequence, known, possible):
-    # Imported where it is needed: hardly any sequence is without a labelling.
-    from skstruct.input.known_labels import no_labelling
-
     return no_labelling(sequence, known, possible)

@@ -6,6 +6,12 @@ batch, `gazetteers` adds columns to it, `numbering` numbers the features in it, 
 them up in other batches.
 """
 
-from skstruct.utils.public_paths import export_stub
+from skstruct.templates.hashing import HashingTemplateVectorizer
+from skstruct.templates.vectorizers import TemplateVectorizer
+from skstruct.templates.words import WordVectorizer
 
-__getattr__, __dir__, __all__ = export_stub(__name__)
+__all__ = [
+    "HashingTemplateVectorizer",
+    "TemplateVectorizer",
+    "WordVectorizer",
+]

@@ -6,10 +6,14 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from functools import cache, wraps
-from importlib.util import find_spec
+from functools import wraps
 
 from sklearn.utils.metaestimators import available_if
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # scikit-learn before 1.9
+    CallbackSupportMixin = None
 
 __all__ = [
     "CallbackSupport",
@@ -22,18 +26,16 @@ __all__ = [
 ]
 
 
-@cache
 def has_callbacks():
     """True if the installed release of scikit-learn has callbacks."""
-    return find_spec("sklearn.callback") is not None
+    return CallbackSupportMixin is not None
 
 
 class CallbackSupport:
     """Mixin of estimators whose `fit` calls the callbacks of scikit-learn.
 
-    It stands for `sklearn.callback.CallbackSupportMixin`, which is imported once callbacks are set:
-    most fits have none, and older releases do not have it. Of a fit that fails, the decorator
-    ``_fit_context`` tears down the callbacks.
+    It stands for `sklearn.callback.CallbackSupportMixin`, which older releases do not have. Of a
+    fit that fails, the decorator ``_fit_context`` tears down the callbacks.
     """
 
     @available_if(lambda estimator: has_callbacks())
@@ -57,8 +59,6 @@ class CallbackSupport:
         TypeError
             If one of them is not a callback.
         """
-        from sklearn.callback import CallbackSupportMixin
-
         return CallbackSupportMixin.set_callbacks(self, *callbacks)
 
 
@@ -86,8 +86,6 @@ class FitTasks:
     """
 
     def __init__(self, estimator, X, y, n_tasks, **metadata):
-        from sklearn.callback import CallbackSupportMixin
-
         given = {name: value for name, value in metadata.items() if value is not None}
         # The fit itself has to read an iterator.
         X = None if isinstance(X, Iterator) else X

@@ -8,6 +8,11 @@ import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 __all__ = ["as_size", "collector_paused", "require_memory", "return_memory", "usable_memory"]
 
 _CGROUP_LIMITS = (
@@ -28,15 +33,13 @@ def usable_memory():
     # Windows has neither of the first two, and a container need not have a limit.
     with suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(ImportError):
-        import resource
-
+    if resource is not None:
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         if soft != resource.RLIM_INFINITY:
             limits.append(soft)
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):
-            limits.append(int(Path(path).read_text(encoding="ascii")))
+            limits.append(int(Path(path).read_text(encoding="utf-8")))
     return min(limits)
 
 

@@ -8,7 +8,7 @@ bit-identical results.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -99,9 +99,6 @@ def run_tasks(function, n_tasks, n_jobs):
 @contextmanager
 def _thread_pool(n_threads):
     """Pool of threads that stop at their next portion if an error leaves the context."""
-    # Imported here, because a single job does not need it.
-    from concurrent.futures import ThreadPoolExecutor
-
     cancelled = threading.Event()
 
     def initialize():

@@ -7,11 +7,12 @@ when it is loaded, because compiled code does not check that its arrays fit toge
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from math import prod
 
 import numpy as np
 import scipy.sparse as sp
+
+import skstruct
 
 __all__ = [
     "Persistent",
@@ -57,7 +58,7 @@ class Persistent:
         return {
             **{name: self._pack(value) for name, value in kept.items()},
             _FORMAT_KEY: FORMAT,
-            _VERSION_KEY: _own_version(),
+            _VERSION_KEY: skstruct.__version__,
         }
 
     def __setstate__(self, state):
@@ -69,7 +70,7 @@ class Persistent:
         if not isinstance(found, int) or found > FORMAT:
             raise ValueError(
                 f"This {what} was stored by skstruct {writer} in the format {found}; "
-                f"skstruct {_own_version()} reads formats up to {FORMAT}. Load it with the "
+                f"skstruct {skstruct.__version__} reads formats up to {FORMAT}. Load it with the "
                 "version that stored it, or a later one."
             )
         try:
@@ -108,13 +109,6 @@ class Persistent:
 
     def _check_state(self):
         pass
-
-
-def _own_version():
-    try:
-        return version("skstruct")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def pack_strings(value):

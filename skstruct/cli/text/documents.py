@@ -9,6 +9,9 @@ from itertools import islice
 
 import click
 
+from skstruct.cli.text import columns, jsonlines
+from skstruct.metrics.chunks import are_chunk_labels
+
 __all__ = [
     "batches",
     "errors_name_lines",
@@ -23,9 +26,6 @@ _PLACE = re.compile(r"\b(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candida
 
 def format_module(format):
     """Return the module that reads and writes files of a format."""
-    # Imported here: the reader of columns needs NumPy and scikit-learn's helpers.
-    from skstruct.cli.text import columns, jsonlines
-
     return jsonlines if format == "jsonl" else columns
 
 
@@ -88,7 +88,4 @@ def errors_name_lines(sequences):
 
 def has_chunks(y):
     """Return True if labels are those of chunks, such as B-NP, I-NP and O."""
-    # Imported here: tagging a text does not need it.
-    from skstruct.metrics.chunks import are_chunk_labels
-
     return are_chunk_labels({label for sequence in y for label in sequence})

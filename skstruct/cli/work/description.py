@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import click
 import numpy as np
 
@@ -73,8 +75,6 @@ def _parameters(title, estimator):
 
 
 def _signature(kind):
-    import inspect
-
     return inspect.signature(kind).parameters
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+
 import click
+from sklearn.utils._param_validation import InvalidParameterError
+
+import skstruct
 
 __all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]
 
@@ -21,15 +26,11 @@ def estimator_names():
 
 def find_estimator(name):
     """Return the class of a public name."""
-    import skstruct
-
     return getattr(skstruct, name)
 
 
 def parameters_of(kind):
     """Names of the parameters of a class, in the order of its signature."""
-    import inspect
-
     return list(inspect.signature(kind).parameters)
 
 
@@ -52,8 +53,6 @@ def make(kind, parameters, option):
     click.BadParameter
         If the class has no parameter of a name, or a value is invalid.
     """
-    from sklearn.utils._param_validation import InvalidParameterError
-
     known, hint = parameters_of(kind), ""
     if kind.__name__ == STACKED:
         parameters = _with_parts(parameters, option)

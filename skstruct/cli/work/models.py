@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from typing import NamedTuple
 
 import click
+import skops.io
+from sklearn.pipeline import Pipeline
 
+from skstruct.cli.work.stored import UnknownContentError, read_skops
+from skstruct.crfpp.reading import read_model as read_crfpp
+from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import write_whole
 
 __all__ = ["Model", "check_chain", "check_storable", "load_model", "store_model"]
@@ -31,9 +37,6 @@ class Model(NamedTuple):
         """Return a single estimator, a pipeline if there is a vectoriser."""
         found = self.estimator
         if self.vectorizer is not None:
-            # Imported here: it takes longer than to tag a text.
-            from sklearn.pipeline import Pipeline
-
             found = Pipeline([("features", self.vectorizer), ("tagger", found)])
         if self.layout is not None:
             setattr(found, LAYOUT, self.layout)
@@ -80,7 +83,7 @@ def load_model(path):
     ValueError
         If the file is damaged, or has types that are not skstruct's or scikit-learn's.
     """
-    readers = {"skops": _read_skops, "crfsuite": _read_crfsuite, "crfpp": _read_crfpp}
+    readers = {"skops": _read_skops, "crfsuite": read_crfsuite, "crfpp": read_crfpp}
     read = readers[model_format(path)]
     try:
         model = _as_model(read(path))
@@ -93,15 +96,10 @@ def load_model(path):
 
 
 def _read_skops(path):
-    from skstruct.cli.work.stored import UnknownContentError, read_skops
-
     try:
         return read_skops(path)
     except UnknownContentError:
         pass
-    # Imported here: it takes longer than to tag a text.
-    import skops.io
-
     types = skops.io.get_untrusted_types(file=path)
     foreign = [name for name in types if name.partition(".")[0] != "skstruct"]
     if foreign:
@@ -110,18 +108,6 @@ def _read_skops(path):
             "them, load it in Python with skops.io.load."
         )
     return skops.io.load(path, trusted=types)
-
-
-def _read_crfsuite(path):
-    from skstruct.crfsuite.model import read_model
-
-    return read_model(path)
-
-
-def _read_crfpp(path):
-    from skstruct.crfpp.reading import read_model
-
-    return read_model(path)
 
 
 def store_model(model, path):
@@ -137,10 +123,6 @@ def store_model(model, path):
     size : int
         Bytes of the file.
     """
-    import zipfile
-
-    import skops.io
-
     content = skops.io.dumps(
         model.as_estimator(), compression=zipfile.ZIP_DEFLATED, compresslevel=1
     )
@@ -171,12 +153,6 @@ def check_storable(path):
     ----------
     path : str
     """
-    import importlib.util
-
-    if importlib.util.find_spec("skops") is None:
-        raise click.ClickException(
-            'Models are stored by skops, which is missing: pip install "skops>=0.13".'
-        )
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise click.ClickException(f"{path}: the folder does not exist, or cannot be written.")

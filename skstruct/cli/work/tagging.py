@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import click
+from joblib import Parallel, delayed
 
 from skstruct.cli.text.documents import batches, format_module, read_sequences
 from skstruct.cli.work.answers import answer
@@ -29,9 +30,6 @@ def run(path, files, layout, wish, output, output_dir, batch_size, jobs):
                 for text in _texts(model, file, layout, wish, batch_size):
                     write(file, text)
         return
-    # Imported here: few calls tag several files.
-    from joblib import Parallel, delayed
-
     parallel = Parallel(n_jobs=jobs, return_as="generator")
     tagged = parallel(delayed(_tag_file)(path, file, layout, wish, batch_size) for file in files)
     with _opened(output, output_dir) as write:
