@@ -13,7 +13,6 @@ from numba.core.registry import cpu_target
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
-from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
 from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
 from skstruct.compiled.library import KernelCompiler
@@ -67,7 +66,7 @@ def attach_cache(kernel):
     if supported() and hasattr(kernel, "_cache") and hasattr(kernel, "_compiler"):
         kernel._cache = KernelCache(kernel.py_func)
         kernel._compiler.pipeline_class = KernelCompiler
-        kernel._compiler.compile = interrupts_kept()(garbage_left()(kernel._compiler.compile))
+        kernel._compiler.compile = garbage_left()(kernel._compiler.compile)
         return kernel
     try:
         # A release of numba that has changed inside.
@@ -126,9 +125,8 @@ class KernelCache(NullCache):
         if content is None:
             return None
         try:
-            with interrupts_deferred():
-                entry = content if isinstance(content, Entry) else read_entry(content)
-                return load_entry(entry, signature, target)
+            entry = content if isinstance(content, Entry) else read_entry(content)
+            return load_entry(entry, signature, target)
         # Unpickling raises whatever it likes.
         except Exception:
             message = "A compiled kernel is damaged, and is compiled again: %s"
