@@ -226,7 +226,7 @@ class LinearChainMixin:
                 known, batch, format, self.classes_, name="known", partial=True
             )
             if possible is not None:
-                check_labelling(known, batch.offsets, self.classes_, possible)
+                check_labelling(known, batch.offsets, self.classes_, possible, known=True)
             from skstruct.input.known_labels import clamp
 
             rows, chain = clamp(rows, chain, known)
