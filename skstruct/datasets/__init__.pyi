@@ -1,4 +1,4 @@
-from .annotations import read_annotations, write_annotations
+from .annotations.tools import read_annotations, write_annotations
 from .class_labels import labels_from_ids, labels_to_ids
 from .conll import iter_conll, read_conll
 from .conllu import read_conllu, write_conllu
