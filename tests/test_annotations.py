@@ -3,8 +3,9 @@
 import json
 import re
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skstruct.datasets import (
@@ -18,12 +19,13 @@ from skstruct.datasets import (
 
 FORMATS = ["brat", "doccano", "label-studio"]
 TEXT = "Maria sings\r\nin Zürich 🎵, with Jo."
+NO_TYPES = [["LOC"], None, 3, np.nan, "", b"LOC"]
 SPANS = [(0, 5, "PER"), (16, 22, "LOC"), (31, 33, "PER")]
 
 
 @st.composite
 def texts_with_spans(draw):
-    text = draw(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+    text = draw(st.text(min_size=1, max_size=30))
     places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
     kinds = st.sampled_from(["PER", "LOC", "É-1"])
     pairs = zip(places[::2], places[1::2], strict=False)
@@ -32,11 +34,55 @@ def texts_with_spans(draw):
 
 @pytest.mark.parametrize("format", FORMATS)
 @given(cases=st.lists(texts_with_spans(), min_size=1, max_size=12))
+@example(cases=[("a", []), ("\ufeffMaria", [(1, 6, "PER")])])
+@example(cases=[("a", []), ("a \ud800", [(0, 1, "PER")])])
+@example(cases=[("\x85\u2028\0\ta\tb", [(0, 7, "PER")])])
 def test_what_is_written_is_read_back(tmp_path_factory, format, cases):
     path = tmp_path_factory.mktemp("export") / "all"
     texts, spans = map(list, zip(*cases, strict=True))
+    wrong = [
+        i
+        for i, text in enumerate(texts)
+        if re.search("[\ud800-\udfff]", text) or (format == "brat" and text[0] == "\ufeff")
+    ]
+    if wrong:
+        with pytest.raises(ValueError, match=f"^Text {wrong[0]}( begins with a byte order|: )"):
+            write_annotations(path, texts, spans, format=format)
+        assert not path.exists()
+        return
     write_annotations(path, texts, spans, format=format)
     assert read_annotations(path, format=format) == (texts, spans)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("text", "span", "message"),
+    [
+        *[("Maria", (0, 5, kind), r"spans\[1\]\[0\] has the type") for kind in NO_TYPES],
+        ("Maria", (0, 6, "PER"), r"Text 1: the span \(0, 6, 'PER'\) is outside of the text"),
+        ("Maria", (-1, 5, "PER"), "Text 1: the span .* is outside of the text"),
+        ("Maria", (2, 2, "PER"), "is empty"),
+        ("Maria", (0, 5), r"spans\[1\]\[0\] is .*expected \(start, end, type\)"),
+        ("Maria", (0, "5", "PER"), r"expected \(start, end, type\)"),
+        ("Maria", (0, 2.5, "PER"), r"expected \(start, end, type\)"),
+        ("Maria", (0, np.nan, "PER"), r"expected \(start, end, type\)"),
+        ("Maria", {"start": 0}, r"expected \(start, end, type\)"),
+        (None, (0, 5, "PER"), "Text 1 is None; expected a string"),
+        ("Maria", (0, 5, "\ud800"), "Text 1: .* could not be read back"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, format, text, span, message):
+    path = tmp_path / "new"
+    with pytest.raises(ValueError, match=message):
+        write_annotations(path, ["first", text], [[], [span]], format=format)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_numbers_of_numpy_are_written(tmp_path, format):
+    span = (np.int64(0), np.int32(5), np.str_("PER"))
+    write_annotations(tmp_path / "x", ["Maria"], [[span]], format=format)
+    assert read_annotations(tmp_path / "x", format=format) == (["Maria"], [[(0, 5, "PER")]])
 
 
 def test_files_of_brat(tmp_path):
@@ -70,7 +116,8 @@ def test_exports_of_doccano(tmp_path):
 
 def test_exports_of_label_studio(tmp_path):
     def result(span):
-        value = {"start": span[0], "end": span[1], "text": "x", "labels": [span[2]]}
+        start, end, kind = span
+        value = {"start": start, "end": end, "text": TEXT[start:end], "labels": [kind]}
         return {"from_name": "ner", "to_name": "doc", "type": "labels", "value": value}
 
     choice = {"from_name": "kind", "type": "choices", "value": {"choices": ["news"]}}
@@ -78,7 +125,7 @@ def test_exports_of_label_studio(tmp_path):
         {
             "data": {"body": TEXT},
             "annotations": [
-                {"was_cancelled": True, "result": [result((0, 1, "PER"))]},
+                {"was_cancelled": True, "result": [result((0, 5, "PER"))]},
                 {"was_cancelled": False, "result": [*map(result, SPANS), choice]},
             ],
         },
@@ -160,6 +207,7 @@ def test_labels_that_do_not_fit_documents():
     for labels, message in (
         ([["B-LOC"]], "2 documents, but labels for 1"),
         ([["B-LOC"], ["B-LOC"]], "Document 1 has 2 tokens, but 1 labels"),
+        (["O", "OO"], r"labels\[0\] is 'O', but a list of sequences"),
     ):
         with pytest.raises(ValueError, match=message):
             labels_to_docs(labels, docs)

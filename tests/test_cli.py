@@ -30,7 +30,7 @@ from skstruct import (
 )
 from skstruct.cli import main as cli
 from skstruct.cli.work.stored import UnknownContentError, read_skops
-from skstruct.crfsuite import read_model
+from skstruct.crfsuite import CRF, read_model
 from skstruct.datasets import load_addresses
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report
 
@@ -511,6 +511,11 @@ def test_models_of_crfsuite(folder, tmp_path):
         assert [json.loads(line)["labels"] for line in lines] == predicted(output)
     run("convert", "--to", "crfsuite", tmp_path / "b.skops", tmp_path / "c")
     assert (tmp_path / "c").read_bytes()[:4] == b"lCRF"
+    # The drop-in is none of the command's models, but may have been stored.
+    X, y = [[["a"], ["b"]]], [["A", "B"]]
+    skops.io.dump(CRF().fit(X, y), tmp_path / "d.skops")
+    run("convert", tmp_path / "d.skops", tmp_path / "d.crfsuite")
+    assert read_model(tmp_path / "d.crfsuite").predict(X).tolist() == y
 
 
 CRFPP = """version: 100

@@ -2,10 +2,11 @@
 
 import gc
 import io
+import re
 import warnings
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skstruct import CRFTagger
@@ -123,24 +124,135 @@ def test_bad_files():
         read_conllu(["1-2\ta" + 8 * "\t_"])
 
 
-# Blanks of all kinds, and characters that split lines elsewhere in Python.
-field = st.text(st.sampled_from("ab-#_ \t\u00a0\u2028\x1c\x85\x0b"), min_size=0, max_size=3)
+# Blanks of all kinds, characters that split lines elsewhere in Python, and those that some encoding
+# lacks or takes for another.
+CHARACTERS = "ab-#_ \t\r\n\0\u00a0\u2028\x1c\x85\x0b\x1f\x8b\u8b1f\ufeffé¥\ud800\udc80"
+fields = st.one_of(
+    st.text(st.sampled_from(CHARACTERS), max_size=3), st.sampled_from(["-DOCSTART-", "a", "é"])
+)
 
 
-@given(st.lists(st.lists(st.tuples(field, field), min_size=1, max_size=3), min_size=1, max_size=3))
-@pytest.mark.parametrize("separator", [None, "\t", "|", " "])
-def test_written_files_are_read_back(separator, sequences):
-    tokens = [[token for token, _ in sequence] for sequence in sequences]
-    labels = [[label for _, label in sequence] for sequence in sequences]
-    file = io.StringIO()
+@st.composite
+def corpora(draw):
+    """Tokens of one or two columns, and labels."""
+    width = draw(st.integers(1, 2))
+    row = st.tuples(*[fields] * width, st.one_of(fields, st.just("O")))
+    sequences = draw(st.lists(st.lists(row, min_size=1, max_size=3), min_size=1, max_size=3))
+    tokens = [[row[0] if width == 1 else row[:-1] for row in rows] for rows in sequences]
+    return tokens, [[row[-1] for row in rows] for rows in sequences]
+
+
+def plain_file(tokens, labels, separator, encoding):
+    """Content of a column file, written without a check."""
+    rows = [
+        [[token] if isinstance(token, str) else token for token in sequence] for sequence in tokens
+    ]
+    lines = [
+        [(separator or " ").join([*row, label]) for row, label in zip(part, given, strict=True)]
+        for part, given in zip(rows, labels, strict=True)
+    ]
+    return "".join("".join(f"{line}\n" for line in part) + "\n" for part in lines).encode(encoding)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    corpus=corpora(),
+    separator=st.sampled_from([None, "\t", "|", " "]),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1", "shift_jis"]),
+    reader=st.sampled_from([{}, {"comment": "#"}, {"skip_docstart": False}]),
+)
+def test_written_files_are_read_back(tmp_path_factory, corpus, separator, encoding, reader):
+    path = tmp_path_factory.mktemp("written") / "a.txt"
+    options = {"separator": separator, "encoding": encoding, **reader}
     try:
-        write_conll(file, tokens, labels, separator=separator)
-    except ValueError as error:
-        assert "could not be read back" in str(error)  # noqa: PT017
-        assert not file.getvalue()
-        assert set("\t ") & set("".join(map(str, sequences))) or "''" in str(sequences)
+        path.write_bytes(plain_file(*corpus, separator, encoding))
+        readable = read_conll(path, **options) == corpus
+    except ValueError:
+        readable = False
+    path.write_text("as it was")
+    if readable:
+        write_conll(path, *corpus, **options)
+        assert read_conll(path, **options) == corpus
         return
-    assert read_conll(io.StringIO(file.getvalue()), separator=separator) == (tokens, labels)
+    with pytest.raises(ValueError, match=r"^Sequence \d+, token \d+: .* could not be read back"):
+        write_conll(path, *corpus, **options)
+    assert path.read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "message"),
+    [
+        ([["a"], ["b", "-DOCSTART-"]], {}, "Sequence 1, token 1: .* pass skip_docstart=False"),
+        ([["\ufeffa"]], {}, "Sequence 0, token 0: .* a byte order mark is dropped"),
+        ([["a"], ["#"]], {"comment": "#"}, "Sequence 1, token 0: .* comments that begin with '#'"),
+        ([["a"], ["\ud800"]], {}, "Sequence 1, token 0: .* could not be read back .* in utf-8"),
+        ([["a"], ["€"]], {"encoding": "latin-1"}, "Sequence 1, token 0: .* choose another enc"),
+        ([["\x1f\x8b"]], {"encoding": "latin-1"}, "Sequence 0, token 0: .* could not be read"),
+        ([["a"], ["¥"]], {"encoding": "shift_jis"}, "Sequence 1, token 0: .* could not be read"),
+        ([["a", "b\r"]], {}, "Sequence 0, token 1: .* could not be read back"),
+        ([["a", ""]], {}, "Sequence 0, token 1: .* could not be read back"),
+        ([], {}, "There is no sequence"),
+        (["He", "is"], {}, r"tokens\[0\] is 'He', but a list of sequences is expected"),
+        ([["a"], None], {}, r"tokens\[1\] is None, but a list of sequences is expected"),
+        ([["a", {"word": "a"}]], {}, "Sequence 0, token 1: .* is neither a string nor a tuple"),
+        ([["a", 3]], {}, "Sequence 0, token 1: 3 is neither a string nor a tuple"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, tokens, options, message):
+    path = tmp_path / "a.txt"
+    with pytest.raises(ValueError, match=message):
+        write_conll(path, tokens, **options)
+    assert not path.exists()
+
+
+def test_labels_of_a_flat_list():
+    with pytest.raises(
+        ValueError, match=r"labels\[0\] is 'O', but a list of sequences is expected"
+    ):
+        write_conll(io.StringIO(), [["a"], ["b"]], ["O", "O"])
+    with pytest.raises(
+        ValueError, match=r"labels\[0\] is 'O', but a list of sequences is expected"
+    ):
+        write_conllu(io.StringIO(), ["O"], like=["1\tgo" + 8 * "\t_"])
+
+
+def test_file_objects_have_their_own_encoding(tmp_path):
+    with open(tmp_path / "a.txt", "w", encoding="latin-1") as file:
+        with pytest.raises(ValueError, match=r"Sequence 1, token 0: .* in latin-1"):
+            write_conll(file, [["é"], ["€"]])
+        write_conll(file, [["é"]], [["O"]])
+    assert read_conll(tmp_path / "a.txt", encoding="latin-1") == ([["é"]], [["O"]])
+    with (
+        open(tmp_path / "b.txt", "w", encoding="ascii", errors="replace") as file,
+        pytest.raises(ValueError, match=r"Sequence 0, token 0: .* in ascii"),
+    ):
+        write_conll(file, [["é"]])
+
+
+@settings(deadline=None)
+@given(
+    labels=st.lists(st.lists(st.one_of(fields, st.none()), min_size=1, max_size=3), min_size=1),
+    column=st.sampled_from(["id", "form", "upos", "misc"]),
+)
+def test_written_treebanks_are_read_back(tmp_path_factory, labels, column):
+    path = tmp_path_factory.mktemp("written") / "a.conllu"
+    lines = []
+    for row in labels:
+        lines += ["# a comment"] + [f"{t + 1}\tw{t}" + 8 * "\t_" for t in range(len(row))] + [""]
+    path.write_text("as it was")
+    try:
+        write_conllu(path, labels, like=lines[1:], label=column)
+        message = ""
+    except ValueError as error:
+        message = str(error)
+    if not message:
+        assert read_conllu(path, columns="lemma", label=column)[1] == labels
+        return
+    assert path.read_text() == "as it was"
+    place = re.match(r"Sequence (\d+), token (\d+): ", message)
+    label = labels[int(place[1])][int(place[2])]
+    odd = {"", "_", "\ufeff"} | set("#\t\r\n\ud800\udc80")
+    assert not label.strip() or set(label) & odd or label[-1] == " " or label == "_"
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import re
 import warnings
 from itertools import islice, product
 
@@ -17,7 +18,7 @@ from helpers.constraints import (
     scheme_data,
     with_weights,
 )
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -34,7 +35,8 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.input.constraints import SCHEMES, read_constraint
+from skstruct.datasets import spans_to_labels
+from skstruct.input.constraints import SCHEMES, check_labelling, read_constraint
 from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.kernels.chain.search import SEARCHES, search_nbest
@@ -114,7 +116,99 @@ def test_other_schemes_are_refused(name, bad):
         clone(TAGGERS[name]).set_params(constraint=bad).fit(np.eye(3), [0, 1, 2])
 
 
+@pytest.mark.parametrize(
+    ("scheme", "classes", "says"),
+    [
+        ("IOB2", ["B-A", "E-A", "O", "S-A"], "2 of 4 classes do not fit: 'E-A'; 'S-A'. All are "),
+        ("IOB2", ["B-A", "E-A", "O", "S-A"], "labels of constraint='IOBES': pass it, or leave con"),
+        ("IOBES", ["L-A", "U-A"], "2 of 2 classes do not fit: 'L-A'; 'U-A'. All are labels of con"),
+        ("IOBES", ["L-A", "U-A"], "constraint='BILOU'"),
+        (
+            "IOB1",
+            list("acdefgh"),
+            "7 of 7 classes do not fit: 'a'; 'c'; 'd'; 'e'; 'f' and 2 more. ",
+        ),
+        ("IOB1", ["X-A", "O"], "1 of 2 classes do not fit: 'X-A'. Correct them, or leave const"),
+    ],
+)
+def test_all_classes_that_do_not_fit_the_scheme(scheme, classes, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        read_constraint(scheme, np.array(classes))
+
+
 # ----------------------------------------------------------------------------------------- training
+
+
+def faults(labels, scheme):
+    """Tokens of a sequence that are part of no valid chunk because they begin or end it wrongly."""
+    pairs, found = {"IOB1": "BI", "IOB2": "BI"}.get(scheme, "BIES"), []
+    for t, label in enumerate(labels):
+        before = labels[t - 1] if t else "O"
+        follows = before[2:] == label[2:] and before[0] in "BI"
+        goes_on = label[0] in ("B" if scheme == "IOB1" else "IE" if "E" in pairs else "I")
+        unfinished = t > 0 and before[0] in "BI" and "E" in pairs and label[0] not in "IE"
+        is_last = t == len(labels) - 1 and "E" in pairs and label[0] in "BI"
+        if (goes_on and not follows) or unfinished or is_last:
+            found.append(t)
+    return found
+
+
+@pytest.mark.parametrize(("scheme", "letters"), [("IOB1", "BI"), ("IOB2", "BI"), ("IOBES", "BIES")])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_all_violations_are_counted(scheme, letters, data):
+    labels = st.sampled_from(["O", *(f"{x}-{kind}" for x in letters for kind in "pq")])
+    y = data.draw(st.lists(st.lists(labels, max_size=6), min_size=1, max_size=12))
+    classes = np.unique(["O", *(label for row in y for label in row)])
+    codes = np.searchsorted(classes, [label for row in y for label in row])
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in y])])
+    wrong = [(i, t) for i, row in enumerate(y) for t in faults(row, scheme)]
+    possible = read_constraint(scheme, classes)
+    if not wrong:
+        check_labelling(codes, offsets, classes, possible)
+        return
+    n_sequences = len({i for i, _ in wrong})
+    places = "; ".join(f"sequence {i}, token {t}" for i, t in wrong[:5])
+    more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    says = (
+        f"Labels that break it: {len(wrong)} of {len(codes)}, in {n_sequences} of {len(y)} "
+        f"sequences: {places}{more}. "
+    )
+    with pytest.raises(ValueError, match=re.escape(says)) as raised:
+        check_labelling(codes, offsets, classes, possible)
+    message = str(raised.value)
+    assert message.startswith("Sequence {}, token {}: ".format(*wrong[0]))
+    fitting = [
+        other
+        for other in ("IOB1", "IOB2", "IOBES")
+        if set("ES") & set("".join(classes)) <= set(other)
+        and not any(faults(row, other) for row in y)
+    ]
+    if fitting:
+        assert f"All labels fit constraint={fitting[0]!r}: pass it" in message
+    else:
+        assert "No scheme fits all labels: convert them" in message
+    assert message.endswith("or leave constraint out.")
+
+
+def test_what_the_message_advises():
+    X = [np.ones((3, 1))] * 3
+    y = [["O", "I-p", "I-p"], ["I-q", "O", "O"], ["O", "O", "O"]]
+    with pytest.raises(ValueError, match="All labels fit constraint='IOB1'"):
+        CRFTagger(constraint="IOB2").fit(X, y)
+    CRFTagger(constraint="IOB1").fit(X, y)
+    y[2] = ["B-q", "I-q", "O"]
+    with pytest.raises(ValueError, match=r"2 of 9, in 2 of 3 .*extract_chunks .*spans_to_labels"):
+        CRFTagger(constraint="IOB2").fit(X, y)
+    places = [(t, t + 1) for t in range(3)]
+    converted = [spans_to_labels(extract_chunks(labels), places) for labels in y]
+    assert converted == [["O", "B-p", "I-p"], ["B-q", "O", "O"], ["B-q", "I-q", "O"]]
+    CRFTagger(constraint="IOB2").fit(X, converted)
+    with pytest.raises(ValueError, match="Correct the labels, change the array, or leave const"):
+        CRFTagger(constraint=np.eye(5, dtype=bool)).fit(X, y)
+    tagger = CRFTagger(constraint="IOB2").fit(X, converted)
+    with pytest.raises(ValueError, match=r"1 of 2, in 1 of 3 .* pass None in their place"):
+        tagger.predict(X, known=[[None] * 3, ["O", "I-q", None], [None] * 3])
 
 
 @every_tagger

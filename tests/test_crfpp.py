@@ -374,6 +374,10 @@ def test_models_that_crfpp_does_not_have(tmp_path):
     for y, wrong in ([1, 2], "1"), (["a b", "O"], "'a b'"):
         with pytest.raises(ValueError, match=f"Labels must be strings without blanks .* {wrong}"):
             crfpp.write_model(tokens.fit([["a", "b"]], [y]), path)
+    for word, encoding in ("€", "latin-1"), ("¥", "shift_jis"), ("\ud800", "utf-8"):
+        model = tokens.fit([[word, "b"]], [["A", "B"]])
+        with pytest.raises(ValueError, match=rf"Line \d+ of the model: .* in {encoding}"):
+            crfpp.write_model(model, path, encoding=encoding)
     with pytest.raises(NotFittedError):
         crfpp.write_model(make_pipeline(TemplateVectorizer(lines), CRFTagger()), path)
     assert not any(tmp_path.iterdir())

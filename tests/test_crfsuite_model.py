@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from skstruct import (
     AROWTagger,
     CRFTagger,
     MIRATagger,
+    PerceptronReranker,
     PerceptronTagger,
     SequenceBatch,
     TemplateVectorizer,
@@ -225,6 +228,43 @@ def test_crfsuite_reads_what_we_write(addresses, tmp_path, tagger):
     assert_array_equal(again.transition_, tagger.transition_)
     shared = [columns[name] for name in again.feature_names_in_]
     assert_array_equal(again.coef_, tagger.coef_[:, shared])
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
+def test_the_drop_in_is_written(addresses, tmp_path, algorithm):
+    X, y = addresses
+    crf = CRF(algorithm=algorithm, max_iterations=5).fit(X[:60], y[:60])
+    write_model(crf, tmp_path / "model")
+    expected = crf.predict(X[60:90]).tolist()
+    ours = Tagger()
+    with ours.open(tmp_path / "model"):
+        assert [ours.tag(x) for x in X[60:90]] == expected
+        assert ours.labels() == crf.classes_
+    theirs = opened(tmp_path / "model")
+    assert [theirs.tag(x) for x in X[60:90]] == expected
+    # As is the file of the drop-in itself, to the byte.
+    assert (tmp_path / "model").read_bytes() == Path(crf.modelfile.name).read_bytes()
+    again = CRF(model_filename=str(tmp_path / "model"))
+    write_model(again, tmp_path / "again")
+    assert [opened(tmp_path / "again").tag(x) for x in X[60:90]] == expected
+
+
+def test_what_is_no_tagger_is_not_written(tmp_path):
+    y = [["A", "B"]]
+    with pytest.raises(NotFittedError):
+        write_model(CRF(), tmp_path / "model")
+    words = make_pipeline(TemplateVectorizer("U0:%x[0,0]"), CRFTagger(fit_intercept=False))
+    words.fit([["a", "b"]], y)
+    with pytest.raises(
+        ValueError, match=r"Pipeline is not a tagger .* pass the tagger, and feature_"
+    ):
+        write_model(words, tmp_path / "model")
+    write_model(words[1], tmp_path / "model", feature_names=words[0].get_feature_names_out())
+    assert read_model(tmp_path / "model").predict([[["U0:b"]]]).tolist() == [["B"]]
+    reranker = PerceptronReranker(random_state=0).fit([np.eye(2)], [[0.0, 1.0]])
+    with pytest.raises(ValueError, match="PerceptronReranker is not a tagger"):
+        write_model(reranker, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_names_of_features(tmp_path):

@@ -146,9 +146,44 @@ def test_spans_between_tokens():
         spans_to_labels([(0, 1, "a"), (2, 3, "b")], offsets, alignment="expand")
 
 
+@pytest.mark.parametrize("kind", [["LOC"], ("LOC",), None, 3, 1.5, float("nan"), b"LOC", "", {}])
+@pytest.mark.parametrize("alignment", ["strict", "expand", "contract"])
+def test_types_that_are_no_strings(kind, alignment):
+    with pytest.raises(
+        ValueError, match=r"spans\[1\] has the type .* is a string that is not empty"
+    ):
+        spans_to_labels([(0, 1, "a"), (2, 9, kind)], [(0, 1), (2, 9)], alignment=alignment)
+
+
+@pytest.mark.parametrize(
+    "span", [(0, 1), (0, 1, "a", "b"), 5, None, "abc", {"start": 0}, (None, 1, "a"), ("0", 1, "a")]
+)
+def test_spans_that_are_no_triples_of_numbers(span):
+    with pytest.raises(ValueError, match=r"spans\[0\] is .*; expected \(start, end, type\)"):
+        spans_to_labels([span], [(0, 1)])
+    with pytest.raises(ValueError, match=r"spans.* is .*(expected|not a list of spans)"):
+        spans_to_labels((0, 1, "a"), [(0, 1)])
+
+
+def test_whole_numbers_of_other_types():
+    spans = [(np.int32(0), 3.0, np.str_("a"))]
+    assert spans_to_labels(spans, np.array([[0, 3]])) == ["B-a"]
+    assert labels_to_spans(["B-a"], [(0.0, np.int64(3))]) == [(0, 3, "a")]
+    for bad in ((0, 2.5), (0, np.nan), (0, np.inf), ("0", "3"), (0,), 3):
+        with pytest.raises(
+            ValueError, match=r"Token 0 is .*; expected its first character and its"
+        ):
+            spans_to_labels([], [bad])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: labels_to_ids(["O", "O"], NAMES), r"labels\[0\] is 'O', but a list of sequences"),
+        (lambda: labels_from_ids([0, 1], NAMES), r"ids\[0\] is 0, but a list of sequences"),
+        (lambda: labels_from_ids([[0], 1], NAMES), r"ids\[1\] is 1, but a list of sequences"),
+        (lambda: labels_to_spans("O", [(0, 1)]), "labels must be a list or array .* got 'O'"),
+        (lambda: labels_to_spans([["O"]], [(0, 1)]), r"those of one sequence, but .* \['O'\]"),
         (lambda: spans_to_labels([(0, 3, "a"), (2, 5, "b")], [(0, 5)]), "overlap"),
         (lambda: spans_to_labels([(3, 3, "a")], [(0, 5)]), "is empty"),
         (lambda: spans_to_labels([], [(0, 5), (4, 6)]), "Token 1, .* overlaps the one before"),

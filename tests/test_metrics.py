@@ -476,11 +476,15 @@ def test_forms_of_ragged_labels(form):
     assert every_score(convert(y_true), convert(y_pred)) == every_score(y_true, y_pred)
 
 
-@pytest.mark.parametrize("form", [list, tuple, np.array, pd.Series])
-def test_plain_labels_are_sequences_of_length_one(form):
-    y_true, y_pred = ["B-NP", "I-NP", "O", "I-VP"], ["B-NP", "B-NP", "I-NP", "O"]
-    expected = every_score([[label] for label in y_true], [[label] for label in y_pred])
-    assert every_score(form(y_true), form(y_pred)) == expected
+FLAT_TRUE, FLAT_PRED = ["B-NP", "I-NP", "O", "I-VP"], ["B-NP", "B-NP", "I-NP", "O"]
+
+
+@pytest.mark.parametrize("form", [np.array, partial(np.array, dtype=object), pd.Series])
+def test_labels_of_an_array_are_sequences_of_length_one(form):
+    expected = every_score([[label] for label in FLAT_TRUE], [[label] for label in FLAT_PRED])
+    assert every_score(form(FLAT_TRUE), form(FLAT_PRED)) == expected
+    # As from scikit-learn's tools, which take lists apart and get arrays from predict.
+    assert every_score(FLAT_TRUE, form(FLAT_PRED)) == expected
 
 
 def test_empty_sequences_separate_nothing():
@@ -556,6 +560,53 @@ AVERAGED_SCORES = ALL_SCORES[:4]
 def test_errors_name_the_sequence(score, y_true, y_pred, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         score(y_true, y_pred)
+
+
+@pytest.mark.parametrize("score", [*ALL_SCORES, partial(chunk_f1_score, scheme="IOB2")])
+@pytest.mark.parametrize("form", [list, tuple])
+def test_a_sequence_without_the_list_around_it(score, form):
+    message = re.escape("y_true[0] is the label 'B-NP', but a list of sequences of labels")
+    with pytest.raises(ValueError, match=message):
+        score(form(FLAT_TRUE), form(FLAT_PRED))
+    for y_true, y_pred in ((["O"], [["O"]]), ([["O"]], ["O"])):
+        with pytest.raises(ValueError, match=r"y_(true|pred)\[0\] is the label 'O', but a list of"):
+            score(y_true, y_pred)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_of_a_sequence_without_the_list_around_it(name):
+    X, y = make_words([3])
+    tagger = WordTagger().fit(X, y)
+    with pytest.raises(ValueError, match="a list of sequences of labels is expected"):
+        SCORERS[name][0](tagger, X, y[0][: len(X)])
+
+
+def test_extract_chunks_takes_one_sequence():
+    for labels in ("BIO", None, 3, {"B-A": 1}):
+        with pytest.raises(ValueError, match="a list or array of the labels of a sequence, got"):
+            extract_chunks(labels)
+    for labels in ([["B-A"], ["O"]], (["O"],), np.array([["O", "B-A"]])):
+        with pytest.raises(ValueError, match="those of one sequence, but one of them is"):
+            extract_chunks(labels)
+
+
+@pytest.mark.parametrize("score", CHUNK_SCORES)
+def test_labels_in_place_of_types(score):
+    y = [["B-A", "I-A", "O", "B-B-A", "I"]]
+    for labels in (["A", "B-A"], ["nowhere"], ["S-nowhere"], ["_"], np.array(["A"])):
+        score(y, y, labels=labels)
+    for name, kind in (("I-A", "A"), ("S-A", "A"), ("L-B-A", "B-A"), ("B", "_")):
+        message = (
+            rf"labels must be types of chunks, but '{name}' is a label: pass the type '{kind}'"
+        )
+        with pytest.raises(ValueError, match=message):
+            score(y, y, labels=["A", name])
+    with pytest.raises(ValueError, match="'O' is a label: leave it out"):
+        score(y, y, labels=["A", "O"])
+    assert chunk_f1_score([["B-O"]], [["B-O"]], labels=["O"]) == 1.0
+    for labels in ([1], [None], [["A"]], 5, {"A": 1}):
+        with pytest.raises(ValueError, match="labels must be a list of distinct chunk types, got"):
+            score(y, y, labels=labels)
 
 
 @pytest.mark.parametrize("score", CHUNK_SCORES)

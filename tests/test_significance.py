@@ -93,3 +93,16 @@ def test_bad_input_is_named():
         )
     with pytest.raises(ValueError, match=r"y_true .* y_pred"):
         paired_permutation_test([["O"], ["O"]], [["O"], ["O"]], [["O"]])
+
+
+@pytest.mark.parametrize("metric", [*SCORES, chunk_f1_score, token_accuracy_score])
+def test_labels_without_sequences(metric):
+    y_true, first, second = ([label for row in y for label in row] for y in systems(5))
+    with pytest.raises(ValueError, match="a list of sequences of labels is expected"):
+        paired_permutation_test(y_true, first, second, metric=metric)
+    given = {"metric": metric, "n_resamples": 99, "random_state": 0}
+    expected = paired_permutation_test(
+        *([[label] for label in labels] for labels in (y_true, first, second)), **given
+    )
+    arrays = map(np.array, (y_true, first, second))
+    assert paired_permutation_test(*arrays, **given) == expected

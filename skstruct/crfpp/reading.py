@@ -7,12 +7,12 @@ from sklearn.pipeline import Pipeline
 
 from skstruct import kernels
 from skstruct.crfpp.text import damaged, parse_model, require
-from skstruct.crfsuite.model import read_bytes
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.vectorizers import fitted_vectorizer
+from skstruct.utils.files import errors_named, read_bytes
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["read_model"]
@@ -41,7 +41,7 @@ def read_model(source, *, encoding="utf-8"):
     ------
     ValueError
         If the file is not a text model, is truncated or inconsistent, or has no features of
-        tokens.
+        tokens. The message names the file.
 
     See Also
     --------
@@ -78,13 +78,20 @@ def read_model(source, *, encoding="utf-8"):
     >>> model.predict([["the", "cat"]])
     array([list(['DET', 'NOUN'])], dtype=object)
     """
+    with errors_named(source):
+        return _as_pipeline(parse_model(_decoded(read_bytes(source), encoding)))
+
+
+def _decoded(content, encoding):
     try:
-        text = read_bytes(source).decode(encoding)
+        return content.decode(encoding)
     except UnicodeDecodeError:
         raise ValueError(
             f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
         ) from None
-    model = parse_model(text)
+
+
+def _as_pipeline(model):
     templates = parse_template(model.lines)
     unigrams, observed = _sorts_of_features(model, templates)
     features = _learnt(model.lines, unigrams)

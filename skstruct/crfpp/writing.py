@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.crfpp.text import TextModel, format_model
+from skstruct.datasets.writing import encoded
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.syntax import parse_template
 from skstruct.utils.files import write_whole
@@ -42,8 +43,8 @@ def write_model(model, path, *, encoding="utf-8"):
     ------
     ValueError
         If CRF++ cannot represent the model: another vectoriser, another kind of template line (the
-        message names it), blanks in labels or features, infinite weights as of a constraint, or
-        labels that are not strings.
+        message names it), blanks in labels or features, infinite weights as of a constraint, labels
+        that are not strings, or characters that the encoding lacks.
 
     See Also
     --------
@@ -65,7 +66,9 @@ def write_model(model, path, *, encoding="utf-8"):
     >>> tagger = make_pipeline(TemplateVectorizer("U00:%x[0,0]"), CRFTagger()).fit(X, y)
     >>> crfpp.write_model(tagger, "model.txt")  # doctest: +SKIP
     """
-    write_whole(path, format_model(_as_text_model(model)).encode(encoding))
+    lines = [f"{line}\n" for line in format_model(_as_text_model(model)).split("\n")[:-1]]
+    places = [f"Line {number} of the model" for number in range(1, len(lines) + 1)]
+    write_whole(path, encoded(lines, places, encoding))
 
 
 def _as_text_model(model):

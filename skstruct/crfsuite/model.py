@@ -15,13 +15,12 @@ from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
-from skstruct.utils.files import write_whole
+from skstruct.utils.files import errors_named, read_bytes, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
     "ModelFile",
-    "read_bytes",
     "read_model",
     "tagger_from_model",
     "tagger_to_bytes",
@@ -52,7 +51,7 @@ def read_model(source, *, max_bytes=2**32):
     ------
     ValueError
         If the file is not a CRFsuite model, is truncated or inconsistent, or if its weights need
-        more than `max_bytes`.
+        more than `max_bytes`. The message names the file.
 
     See Also
     --------
@@ -75,7 +74,8 @@ def read_model(source, *, max_bytes=2**32):
     >>> same.predict([[{"word": "the"}, {"word": "dog"}]])
     array([list(['DET', 'NOUN'])], dtype=object)
     """
-    return tagger_from_model(decode_model(read_bytes(source)), max_bytes=max_bytes)
+    with errors_named(source):
+        return tagger_from_model(decode_model(read_bytes(source)), max_bytes=max_bytes)
 
 
 @set_module("skstruct.crfsuite")
@@ -85,8 +85,8 @@ def write_model(tagger, path, *, feature_names=None):
     Parameters
     ----------
     tagger : estimator
-        Fitted tagger without biases (``fit_intercept=False``), which CRFsuite does not support,
-        and with strings as labels.
+        Fitted `CRF`; or a fitted tagger without biases (``fit_intercept=False``), which CRFsuite
+        does not support, and with strings as labels.
     path : str or path-like
         Path of the file.
     feature_names : array-like of shape (n_features,), default=None
@@ -98,7 +98,8 @@ def write_model(tagger, path, *, feature_names=None):
     ValueError
         If the format cannot represent the tagger: biases, features of transitions, infinite
         weights, labels that are not strings, features without names or with names that are not
-        strings; or if the file would exceed 4 GiB.
+        strings; if the estimator is not a tagger, such as a pipeline; or if the file would exceed
+        4 GiB.
 
     See Also
     --------
@@ -113,17 +114,16 @@ def write_model(tagger, path, *, feature_names=None):
     --------
     As of `read_model`.
     """
-    data = tagger_to_bytes(tagger, feature_names=feature_names)
-    write_whole(path, data)
-
-
-def read_bytes(source):
-    """Content of a file given by its path, or as bytes."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source)
-    if isinstance(source, (str, os.PathLike)):
-        return Path(source).read_bytes()
-    raise TypeError(f"Expected the path of a file or bytes, got {type(source).__name__}.")
+    check_is_fitted(tagger)
+    # The drop-in has a tagger.
+    fitted = getattr(tagger, "estimator_", tagger)
+    if not hasattr(fitted, "_chain"):
+        raise ValueError(
+            f"{type(tagger).__name__} is not a tagger with a weight for each feature. Of a "
+            "pipeline, pass the tagger, and feature_names=vectorizer.get_feature_names_out()."
+        )
+    labels = None if fitted is tagger else list(tagger.classes_)
+    write_whole(path, tagger_to_bytes(fitted, feature_names=feature_names, labels=labels))
 
 
 def tagger_from_model(model, *, max_bytes=2**32):

@@ -12,8 +12,9 @@ import numpy as np
 from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header
 from skstruct.crfsuite.items import as_text, as_tokens
-from skstruct.crfsuite.model import read_bytes, tagger_from_model, tagger_to_bytes
+from skstruct.crfsuite.model import tagger_from_model, tagger_to_bytes
 from skstruct.input.training_set import as_rows
+from skstruct.utils.files import errors_named, read_bytes
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
@@ -99,9 +100,11 @@ class Tagger:
         Raises
         ------
         ValueError
-            If the file is not a CRFsuite model, or is truncated or inconsistent.
+            If the file is not a CRFsuite model, or is truncated or inconsistent; the message names
+            it.
         """
-        return self.open_inmemory(read_bytes(name))
+        with errors_named(name):
+            return self.open_inmemory(read_bytes(name))
 
     def open_inmemory(self, value):
         """Read the content of a model file.

@@ -5,7 +5,7 @@ downloaded once from the addresses in `originals`. `conll` reads column files, t
 corpora, by way of `text_lines`.
 """
 
-from skstruct.datasets.annotations import read_annotations, write_annotations
+from skstruct.datasets.annotations.tools import read_annotations, write_annotations
 from skstruct.datasets.class_labels import labels_from_ids, labels_to_ids
 from skstruct.datasets.conll import iter_conll, read_conll
 from skstruct.datasets.conllu import read_conllu, write_conllu

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 
 from skstruct.input.formats import NO_LABEL
+from skstruct.metrics.labels import sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -44,6 +45,7 @@ def labels_from_ids(ids, names):
     [['O', 'B-PER', None], ['I-PER']]
     """
     names = _names(names)
+    ids = sequences_of(ids, "ids")
     return [[_name(id, names, i, t) for t, id in enumerate(row)] for i, row in enumerate(ids)]
 
 
@@ -78,7 +80,7 @@ def labels_to_ids(labels, names):
     >>> labels_to_ids([["O", "B-PER", None], ["I-PER"]], ["O", "B-PER", "I-PER"])
     [[0, 1, -100], [2]]
     """
-    names = _names(names)
+    names, labels = _names(names), sequences_of(labels, "labels")
     number = dict(zip(names, range(len(names)), strict=True))
     number[None] = NO_LABEL
     for i, row in enumerate(labels):

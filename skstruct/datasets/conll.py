@@ -11,8 +11,10 @@ from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["TokenLines", "batched", "iter_conll", "parsed_lines", "read_conll"]
+__all__ = ["DOCSTART", "TokenLines", "batched", "iter_conll", "parsed_lines", "read_conll"]
 
+# First column of the lines between documents, in the files of the CoNLL tasks.
+DOCSTART = "-DOCSTART-"
 # Distinct lines whose tokens a stream caches: in text, most lines repeat early ones.
 _REMEMBERED = 1 << 16
 
@@ -223,7 +225,8 @@ def parsed_lines(
     Parameters
     ----------
     source : str, path-like, file object or iterable of lines
-    encoding : str
+    encoding : str or None
+        As of `open_line_blocks`.
     skip : callable, default=None
         Tells lines to skip.
     label : int or None
@@ -307,7 +310,7 @@ class TokenLines(dict):
 
     def __missing__(self, line):
         fields = self._split(line)
-        if not fields or (self._skip_docstart and fields[0] == "-DOCSTART-"):
+        if not fields or (self._skip_docstart and fields[0] == DOCSTART):
             self[line] = self.labels[line] = None
             return None
         if self.width is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from skstruct.datasets.conll import parsed_lines
-from skstruct.datasets.text_lines import open_line_blocks
-from skstruct.datasets.writing import join_lines, write_text
+from skstruct.datasets.text_lines import BYTE_ORDER_MARK, open_line_blocks, splitter
+from skstruct.datasets.writing import write_lines
+from skstruct.metrics.labels import sequences_of
 from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -17,6 +18,7 @@ COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "de
 # Comments, ranges such as 1-2 (a contraction) and empty nodes such as 3.1.
 is_no_word = re.compile(r"#|\d+[-.]\d+\t").match
 UNKNOWN = "_"
+_split = splitter("\t")
 
 
 @set_module("skstruct.datasets")
@@ -74,6 +76,7 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     numbers = _number(columns) if isinstance(columns, str) else list(map(_number, columns))
     parsed = parsed_lines(
         path_or_file,
+        encoding=None,
         columns=numbers,
         label=None if label is None else _number(label),
         separator="\t",
@@ -107,8 +110,9 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
     Raises
     ------
     ValueError
-        If the sentences of `labels` and of the file differ in number or length, a label is empty or
-        has a blank at an end, a tab or a line end, or `label` is not the name of a column.
+        If the sentences of `labels` and of the file differ in number or length, a label could not
+        be read back (it is blank, ``_``, or has a tab, a line end or, in the last column, a blank
+        at its end), or `label` is not the name of a column.
     OSError
         If a file cannot be opened.
 
@@ -127,30 +131,56 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
     <BLANKLINE>
     """
     column = _number(label)
-    labels = [list(sentence) for sentence in labels]
+    labels = sequences_of(labels, "labels")
     tokens, _ = read_conllu(like := _kept(like), label=None)
     if len(tokens) != len(labels):
         raise ValueError(
             f"The file has {len(tokens)} sentences, but there are labels for {len(labels)}."
         )
-    flat = []
-    for i, (words, given) in enumerate(zip(tokens, labels, strict=True)):
-        if len(words) != len(given):
-            raise ValueError(f"Sequence {i} has {len(words)} tokens, but {len(given)} labels.")
-        flat += [_as_label(value, i, t) for t, value in enumerate(given)]
-    flat, lines = iter(flat), []
-    for line in like:
+    words = []
+    for i, (sentence, given) in enumerate(zip(tokens, labels, strict=True)):
+        if len(sentence) != len(given):
+            raise ValueError(f"Sequence {i} has {len(sentence)} tokens, but {len(given)} labels.")
+        words += [(value, f"Sequence {i}, token {t}") for t, value in enumerate(given)]
+    words, lines, places = iter(words), [], []
+    for number, line in enumerate(like, start=1):
+        place = f"Line {number}"
         if line.strip() and not is_no_word(line):
-            fields = line.split("\t")
-            fields[column] = next(flat)
-            line = "\t".join(fields)
+            value, place = next(words)
+            line = _relabelled(line, column, value, place)
         lines.append(line)
-    write_text(path_or_file, join_lines(lines), "utf-8")
+        places.append(place)
+    write_lines(path_or_file, [*lines, ""], [*places, "The end"], "utf-8")
+
+
+def _relabelled(line, column, value, where):
+    """Line of a word with another label, checked to be read back."""
+    fields = line.split("\t")
+    fields[column] = UNKNOWN if value is None else str(value)
+    changed = "\t".join(fields)
+    if value is not None and not (isinstance(value, str) and _is_read(changed, column, value)):
+        raise ValueError(
+            f"{where}: the label {short_repr(value)} is not a string that could be read back from "
+            "its column; change it, or pass None for no label."
+        )
+    return changed
+
+
+def _is_read(line, column, label):
+    """Tell whether the reader finds a label in a line."""
+    fields = [] if is_no_word(line) or line.startswith(BYTE_ORDER_MARK) else _split(line)
+    return (
+        len(fields) == len(COLUMNS)
+        and fields[column] == label
+        and label.strip()
+        and label != UNKNOWN
+        and not set(label) & set("\r\n")
+    )
 
 
 def _kept(source):
     """All lines of a source, without empty ones at the end."""
-    with open_line_blocks(source, "utf-8") as (_, blocks):
+    with open_line_blocks(source, None) as (_, blocks):
         lines = [line for block in blocks for line in block]
     while lines and not lines[-1].strip():
         lines.pop()
@@ -161,14 +191,3 @@ def _number(name):
     if name not in COLUMNS:
         raise ValueError(f"{name!r} is not a column of CoNLL-U; they are {', '.join(COLUMNS)}.")
     return COLUMNS.index(name)
-
-
-def _as_label(value, i, t):
-    if value is None:
-        return UNKNOWN
-    if not isinstance(value, str) or not value.strip() or set(value) & set("\t\r\n"):
-        raise ValueError(
-            f"Sequence {i}, token {t}: the label {short_repr(value)} is not a string that fits "
-            "into a column."
-        )
-    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skstruct.metrics.chunks import chunks_of
+from skstruct.metrics.labels import sequences_of
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["docs_to_sequences", "labels_to_docs"]
@@ -94,14 +95,14 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
     """
     from spacy.tokens import Span  # optional: documents come with it
 
-    docs = list(docs)
+    docs, labels = list(docs), sequences_of(labels, "labels")
     if len(labels) != len(docs):
         raise ValueError(f"{len(docs)} documents, but labels for {len(labels)}.")
     entities = []
     for i, (doc, found) in enumerate(zip(docs, labels, strict=True)):
         if len(found) != len(doc):
             raise ValueError(f"Document {i} has {len(doc)} tokens, but {len(found)} labels.")
-        chunks = chunks_of(list(found), scheme)
+        chunks = chunks_of(found, scheme)
         entities.append([Span(doc, first, end, label=kind) for first, end, kind in chunks])
     for doc, spans in zip(docs, entities, strict=True):
         doc.set_ents(spans)

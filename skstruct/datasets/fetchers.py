@@ -1,5 +1,7 @@
 """Fetchers of public corpora, which are downloaded once and then read from disk."""
 
+from zipfile import BadZipFile
+
 import numpy as np
 from sklearn.utils import Bunch
 
@@ -212,10 +214,13 @@ def fetch_ocr_letters(
 
 
 def _prepared_letters(path, subset):
-    with np.load(path) as arrays:
-        pixels = np.unpackbits(arrays[f"X_{subset}"], axis=1)
-        letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))[arrays[f"y_{subset}"]]
-        starts = np.cumsum(arrays[f"lengths_{subset}"])[:-1]
+    try:
+        with np.load(path) as arrays:
+            pixels = np.unpackbits(arrays[f"X_{subset}"], axis=1)
+            letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))[arrays[f"y_{subset}"]]
+            starts = np.cumsum(arrays[f"lengths_{subset}"])[:-1]
+    except (ValueError, LookupError, EOFError, BadZipFile) as error:
+        raise ValueError(f"{path}: the file is truncated or damaged ({error})") from error
     return np.split(pixels, starts), np.split(letters, starts)
 
 

@@ -69,7 +69,8 @@ def parsed_words(content, name):
     for number, line in enumerate(unpacked(content, name).splitlines(), start=1):
         fields = line.split(b"\t", 6)
         pixels = fields[-1].rstrip()[::2]
-        if len(fields) != 7 or len(pixels) != N_PIXELS or pixels.strip(b"01"):
+        is_image = len(pixels) == N_PIXELS and not pixels.strip(b"01")
+        if len(fields) != 7 or not is_image or not fields[1].isascii() or not fields[5].isdigit():
             raise ValueError(f"{name}, line {number}: not a line of letter.data: {line[:40]!r}...")
         letters.append(fields[1].decode())
         images.append(pixels)

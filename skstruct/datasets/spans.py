@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from skstruct.metrics.chunks import chunks_of
+from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["find_tokens", "labels_to_spans", "spans_to_labels"]
+__all__ = ["as_whole", "checked_spans", "find_tokens", "labels_to_spans", "spans_to_labels"]
 
 # Letters of the first, inner, last and only token of a chunk.
 _LETTERS = {"IOB2": "BIIB", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
@@ -81,8 +83,9 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
     Raises
     ------
     ValueError
-        If a span is empty, two spans have a character or a token in common, or `alignment` is
-        "strict" and a span does not begin and end where tokens do; or if tokens overlap.
+        If a span is empty or its type is not a string, two spans have a character or a token in
+        common, or `alignment` is "strict" and a span does not begin and end where tokens do; or if
+        tokens overlap.
 
     See Also
     --------
@@ -99,7 +102,7 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
     check_choice("alignment", alignment, _ALIGNMENTS)
     offsets = _checked_offsets(offsets)
     labels, taken, kind_before = ["O"] * len(offsets), 0, None
-    for start, end, kind in _checked_spans(spans):
+    for start, end, kind in _in_order(spans):
         first, stop = _tokens_of(start, end, offsets, alignment)
         if first >= stop:
             continue
@@ -151,19 +154,79 @@ def labels_to_spans(labels, offsets, *, scheme="conlleval"):
 
 
 def _checked_offsets(offsets):
-    offsets = [(int(start), int(end)) for start, end in offsets]
+    offsets = [_pair(offset, f"Token {t}") for t, offset in enumerate(offsets)]
     for t, (start, end) in enumerate(offsets):
         if start >= end or (t and start < offsets[t - 1][1]):
             raise ValueError(f"Token {t}, {(start, end)}, is empty or overlaps the one before.")
     return offsets
 
 
-def _checked_spans(spans):
-    """Spans in order, none of which is empty or overlaps another."""
-    spans = sorted((tuple(span) for span in spans), key=lambda span: span[:2])
-    for span in spans:
-        if span[0] >= span[1]:
-            raise ValueError(f"The span {span} is empty.")
+def _pair(offset, what):
+    try:
+        start, end = offset
+        return as_whole(start), as_whole(end)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{what} is {short_repr(offset)}; expected its first character and its end, (start, "
+            "end)."
+        ) from None
+
+
+def as_whole(number):
+    """Convert a whole number of any type to int; anything else raises a ValueError."""
+    try:
+        whole = int(number)
+    except (TypeError, OverflowError):
+        raise ValueError from None
+    if isinstance(number, (str, bytes)) or whole != number:
+        raise ValueError
+    return whole
+
+
+def checked_spans(spans, where="spans"):
+    """Spans as tuples of two int and a str; an error names what is none.
+
+    Parameters
+    ----------
+    spans : iterable of (start, end, type)
+    where : str, default="spans"
+        What the spans are, for messages.
+
+    Returns
+    -------
+    spans : list of tuple (int, int, str)
+
+    Raises
+    ------
+    ValueError
+        If a span is not a triple, its ends are not whole numbers, or it is empty; or if its type is
+        not a string or an empty one.
+    """
+    if isinstance(spans, (str, Mapping)) or not isinstance(spans, Iterable):
+        raise ValueError(f"{where}: {short_repr(spans)} is not a list of spans.")
+    return [_checked_span(span, f"{where}[{number}]") for number, span in enumerate(spans)]
+
+
+def _checked_span(span, where):
+    try:
+        start, end, kind = span
+        start, end = as_whole(start), as_whole(end)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{where} is {short_repr(span)}; expected (start, end, type) with two whole numbers."
+        ) from None
+    if not isinstance(kind, str) or not kind:
+        raise ValueError(
+            f"{where} has the type {short_repr(kind)}; a type is a string that is not empty."
+        )
+    if start >= end:
+        raise ValueError(f"The span {(start, end, kind)} is empty.")
+    return start, end, str(kind)
+
+
+def _in_order(spans):
+    """Spans in order, none of which overlaps another."""
+    spans = sorted(checked_spans(spans), key=lambda span: span[:2])
     for before, span in pairwise(spans):
         if span[0] < before[1]:
             raise ValueError(f"The spans {before} and {span} overlap.")

@@ -11,9 +11,12 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 
-__all__ = ["GZIP_MAGIC", "open_line_blocks", "splitter"]
+from skstruct.utils.files import not_in_encoding
+
+__all__ = ["BYTE_ORDER_MARK", "GZIP_MAGIC", "open_line_blocks", "splitter"]
 
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = "\ufeff"
 _PIECE = 1 << 16
 # Window bits of zlib for data with a gzip header.
 _GZIP_WINDOW = 31
@@ -40,8 +43,8 @@ def open_line_blocks(source, encoding):
     ----------
     source : str, path-like, file object or iterable of lines
         Plain or gzipped; lines may be str or bytes.
-    encoding : str
-        Encoding of bytes.
+    encoding : str or None
+        Encoding of bytes; None for UTF-8 where the caller has no choice.
 
     Yields
     ------
@@ -77,7 +80,7 @@ def _texts(pieces, encoding, name):
         decoder = io.IncrementalNewlineDecoder(None, translate=True)
     else:
         pieces = _unpacked(pieces, name)
-        decoder = codecs.getincrementaldecoder(encoding)()
+        decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
         decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
     n_lines, begun = 0, False
     for piece, final in chain(((piece, False) for piece in pieces), [(first[:0], True)]):
@@ -85,13 +88,10 @@ def _texts(pieces, encoding, name):
             text = decoder.decode(piece, final=final)
         except UnicodeDecodeError as error:
             number = n_lines + error.object.count(b"\n", 0, error.start) + 1
-            raise ValueError(
-                f"{name}, line {number}: not {encoding} text "
-                f"(byte {error.object[error.start]:#04x}: {error.reason}); pass encoding=, for "
-                f"example 'latin-1'"
-            ) from error
+            remedy = "pass encoding=, for example 'latin-1'" if encoding else "convert the file"
+            raise not_in_encoding(error, f"{name}, line {number}", remedy) from error
         if text and not begun:
-            text, begun = text.removeprefix("\ufeff"), True
+            text, begun = text.removeprefix(BYTE_ORDER_MARK), True
         n_lines += text.count("\n")
         yield text
 

@@ -21,6 +21,7 @@ __all__ = [
     "check_labelling",
     "first_impossible",
     "forbid",
+    "impossible",
     "minus_infinite",
     "read_constraint",
     "without_forbidden",
@@ -34,6 +35,8 @@ _OPENS_AND_CLOSES = {
 _OPENS_AND_CLOSES["BIOES"] = _OPENS_AND_CLOSES["IOBES"]
 # The weights that may be minus infinity.
 WEIGHTS = ("transition", "start", "end")
+# Labels or places that a message has.
+_SHOWN = 5
 SCHEMES = ("IOB1", "IOB2", "IOBES", "BIOES", "BILOU")
 
 
@@ -84,9 +87,10 @@ def read_constraint(constraint, classes):
 
 def _read_scheme(scheme, classes):
     name = f"constraint={scheme!r}"
-    parts = [_split_label(label, scheme, name) for label in classes.tolist()]
-    letters = np.array([letter for letter, _ in parts])
-    kinds = np.array([kind for _, kind in parts], dtype=object)
+    _check_classes(classes.tolist(), scheme, name)
+    parts = [label.partition("-") for label in classes.tolist()]
+    letters = np.array([letter for letter, _, _ in parts])
+    kinds = np.array([kind if dash else None for _, dash, kind in parts], dtype=object)
     outside = letters == "O"
     goes_on = (kinds[:, None] == kinds) & ~outside[:, None]
     if scheme == "IOB2":
@@ -103,21 +107,36 @@ def _read_scheme(scheme, classes):
     return Constraint(transition, free, end, name)
 
 
-def _split_label(label, scheme, name):
-    """Letter and type of a label of a scheme."""
-    letters = "".join(_OPENS_AND_CLOSES.get(scheme, "BI"))
-    letter, dash, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
-    if label != "O" and not (len(letter) == 1 and letter in letters):
-        if not isinstance(label, str):
-            raise ValueError(
-                f"Class {label!r} does not fit {name}, whose labels are strings: "
-                "skstruct.datasets.labels_from_ids replaces numbers by names."
-            )
+def _check_classes(classes, scheme, name):
+    """Raise an error that lists the classes that are no labels of a scheme."""
+    wrong = [label for label in classes if not _belongs(label, scheme)]
+    if not wrong:
+        return
+    if not isinstance(wrong[0], str):
         raise ValueError(
-            f"Class {label!r} does not fit {name}, whose labels are O, and the letters "
-            f"{', '.join(letters)}, alone or followed by '-' and a type."
+            f"Class {wrong[0]!r} does not fit {name}, whose labels are strings: "
+            "skstruct.datasets.labels_from_ids replaces numbers by names."
         )
-    return letter, (kind if dash else None)
+    others = [s for s in SCHEMES if all(_belongs(label, s) for label in classes)]
+    remedy = (
+        f"All are labels of constraint={others[0]!r}: pass it, or" if others else "Correct them, or"
+    )
+    raise ValueError(
+        f"Class {wrong[0]!r} does not fit {name}, whose labels are O, and the letters "
+        f"{', '.join(_letters(scheme))}, alone or followed by '-' and a type. {len(wrong)} of "
+        f"{len(classes)} classes do not fit: {_first_few(wrong, repr)}. {remedy} leave "
+        "constraint out."
+    )
+
+
+def _belongs(label, scheme):
+    """True for a label of a scheme."""
+    letter = label.partition("-")[0] if isinstance(label, str) else ""
+    return label == "O" or (len(letter) == 1 and letter in _letters(scheme))
+
+
+def _letters(scheme):
+    return "".join(_OPENS_AND_CLOSES.get(scheme, "BI"))
 
 
 def forbid(chain, possible):
@@ -156,8 +175,8 @@ def minus_infinite(chain):
     return None if all(part.all() for part in parts) else Constraint(*parts, "the constraint")
 
 
-def check_labelling(labels, offsets, classes, possible):
-    """Raise an error that names the first token whose label is impossible.
+def check_labelling(labels, offsets, classes, possible, *, known=False):
+    """Raise an error that names the tokens whose labels are impossible, and what to do.
 
     Parameters
     ----------
@@ -169,25 +188,65 @@ def check_labelling(labels, offsets, classes, possible):
     classes : ndarray of shape (n_classes,)
         Names of the labels.
     possible : Constraint
+    known : bool, default=False
+        The labels are those that a fitted tagger has to agree with.
 
     Raises
     ------
     ValueError
-        If a label may not follow the one before, or may not come first or last.
+        If a label may not follow the one before, or may not come first or last. The message has
+        the number of these labels and the places of the first.
     """
-    found = first_impossible(labels, offsets, possible)
-    if found is None:
+    found = impossible(labels, offsets, possible)
+    if not found:
         return
-    row, where = found
+    row, where = found[0]
     names = classes.tolist()
     complaint = f"{names[labels[row]]!r} may not come {where}"
     if where == "after":
         complaint = f"{names[labels[row]]!r} may not follow {names[labels[row - 1]]!r}"
-    raise ValueError(f"{place(offsets, row)}: {complaint} under {possible.name}.")
+    rows = sorted({row for row, _ in found})
+    n_sequences = len(set(np.searchsorted(offsets, rows, side="right").tolist()))
+    remedy = (
+        "Correct them, or pass None in their place."
+        if known
+        else _remedy(labels, offsets, classes, possible)
+    )
+    raise ValueError(
+        f"{place(offsets, row)}: {complaint} under {possible.name}. Labels that break it: "
+        f"{len(rows)} of {np.sum(labels >= 0)}, in {n_sequences} of {len(offsets) - 1} sequences: "
+        f"{_first_few(rows, lambda row: place(offsets, row).lower())}. {remedy}"
+    )
+
+
+def _remedy(labels, offsets, classes, possible):
+    """What to do about labels that break a constraint."""
+    if not possible.name.startswith("constraint="):
+        return "Correct the labels, change the array, or leave constraint out."
+    names = classes.tolist()
+    for scheme in SCHEMES:
+        belong = all(_belongs(label, scheme) for label in names)
+        if belong and not impossible(labels, offsets, _read_scheme(scheme, classes)):
+            return f"All labels fit constraint={scheme!r}: pass it, or leave constraint out."
+    return (
+        "No scheme fits all labels: convert them by skstruct.metrics.extract_chunks and "
+        "skstruct.datasets.spans_to_labels, as the guide shows, or leave constraint out."
+    )
+
+
+def _first_few(items, name):
+    """Names of the first few items, and the number of the others."""
+    shown = "; ".join(map(name, items[:_SHOWN]))
+    return shown + (f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else "")
 
 
 def first_impossible(labels, offsets, possible):
-    """First row whose label breaks a constraint, and the kind of the breach; None without one.
+    """First row whose label breaks a constraint, and the kind of the breach; None without one."""
+    return next(iter(impossible(labels, offsets, possible)), None)
+
+
+def impossible(labels, offsets, possible):
+    """Rows whose labels break a constraint, in order, and the kind of each breach.
 
     The kind is "first" or "last" for the ends of a sequence, "after" for a transition.
     """
@@ -202,5 +261,4 @@ def first_impossible(labels, offsets, possible):
         "after": later[~possible.transition[labels[later - 1], labels[later]]],
         "last": last[(labels[last] >= 0) & ~possible.end[labels[last]]],
     }
-    found = [(rows[0], where) for where, rows in places.items() if len(rows)]
-    return min(found) if found else None
+    return sorted((row, where) for where, rows in places.items() for row in rows.tolist())

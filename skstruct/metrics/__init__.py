@@ -2,8 +2,10 @@
 
 Every score accepts ``y_true`` and ``y_pred`` in all formats of the labels of taggers: a list,
 tuple or 1-D object array of sequences (lists, tuples or arrays of any lengths), a 2-D array of
-shape (n_sequences, length), or a plain 1-D array or list of labels, each a sequence of length one.
-Invalid input raises a ValueError that names the sequence.
+shape (n_sequences, length), or a 1-D array of labels, each a sequence of length one. A list of
+labels is taken so only where the other side is such an array; two of them are more often a single
+sequence without the list around it, and raise an error. Invalid input raises a ValueError that
+names the sequence.
 
 The ready-made scorers ``chunk_f1_scorer``, ``chunk_precision_scorer``, ``chunk_recall_scorer``
 (micro-averaged, ``scheme="conlleval"``), ``token_accuracy_scorer`` and ``sequence_accuracy_scorer``

@@ -32,9 +32,9 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     Raises
     ------
     ValueError
-        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
-        is neither a str nor a number, all correct labels are unknown, a weight is not finite, or
-        all weights are zero.
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if they are
+        a sequence without the list around it, if a label is neither a str nor a number, all
+        correct labels are unknown, a weight is not finite, or all weights are zero.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Chunks in label sequences: found in every scheme, matched and counted."""
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ class _Counts(NamedTuple):
 def chunks_of(labels, scheme):
     """Find the chunks of one sequence; return tuples (start, stop, type)."""
     check_choice("scheme", scheme, tuple(_PREFIXES))
-    labels = as_list(labels)
+    labels = _labels_of_sequence(labels)
     # With an offset for every label, errors name the position in the sequence.
     tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
     check_types(tokens, str, _MUST_BE_STRINGS)
@@ -70,6 +71,22 @@ def chunks_of(labels, scheme):
     chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
     names = [types[kind] for kind in chunks.kinds]
     return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
+
+
+def _labels_of_sequence(labels):
+    """Labels of one sequence as a list."""
+    if isinstance(labels, (str, Mapping)) or not isinstance(labels, Iterable):
+        raise ValueError(
+            f"labels must be a list or array of the labels of a sequence, got {short_repr(labels)}"
+        )
+    labels = as_list(labels)
+    nested = [x for x in labels if hasattr(x, "__len__") and not isinstance(x, str)]
+    if nested:
+        raise ValueError(
+            f"labels must be those of one sequence, but one of them is {short_repr(nested[0])}; "
+            "pass the sequences one by one"
+        )
+    return labels
 
 
 def _encode(batch, scheme):
@@ -127,9 +144,9 @@ def _find_chunks(roles, kinds, is_first, scheme):
 
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     """Count the correct, predicted and true chunks of each type."""
-    if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
-        raise ValueError(f"labels must be a list of distinct chunk types, got {short_repr(labels)}")
     types, lengths, (correct, pred, true) = _find_pair(y_true, y_pred, scheme)
+    if labels is not None:
+        labels = _chosen_types(labels, types)
     weights = weigh_tokens(sample_weight, lengths)
 
     def count(chunks):
@@ -142,7 +159,29 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
         return _Counts([types[row] for row in rows], *(column[rows] for column in counts))
     # The extra row of zeros at the end serves types that do not occur.
     rows = [types.index(label) if label in types else len(types) for label in labels]
-    return _Counts(list(labels), *(np.append(column, 0)[rows] for column in counts))
+    return _Counts(labels, *(np.append(column, 0)[rows] for column in counts))
+
+
+def _chosen_types(chosen, types):
+    """List of the chunk types to score; some may not occur."""
+    is_list = isinstance(chosen, Iterable) and not isinstance(chosen, (str, Mapping))
+    names = list(chosen) if is_list else [chosen]
+    is_list = is_list and all(isinstance(name, str) for name in names)
+    if not is_list or len(set(names)) != len(names):
+        raise ValueError(f"labels must be a list of distinct chunk types, got {short_repr(chosen)}")
+    for name in names:
+        if name not in types:
+            _refuse_label(name, types)
+    return names
+
+
+def _refuse_label(name, types):
+    """Raise an error if the name of a type that does not occur is a label."""
+    letter, dash, kind = name.partition("-")
+    kind = kind if dash else "_"
+    if name == "O" or (letter in _ROLES and kind in types):
+        meant = "leave it out" if letter == "O" else f"pass the type {kind!r}"
+        raise ValueError(f"labels must be types of chunks, but {name!r} is a label: {meant}")
 
 
 def count_chunks_of_sequences(y_true, y_pred, scheme):

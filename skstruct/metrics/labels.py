@@ -1,5 +1,6 @@
 """Labels of a batch: stacked, checked and compared token by token."""
 
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from operator import eq
 from typing import NamedTuple
@@ -15,7 +16,9 @@ __all__ = [
     "check_sample_weight",
     "check_types",
     "compare_tokens",
+    "sequences_of",
     "stack",
+    "stack_both",
     "stack_pair",
     "weigh_tokens",
     "weighted_share",
@@ -28,6 +31,7 @@ class StackedLabels(NamedTuple):
     name: str
     labels: list
     offsets: np.ndarray
+    flat: bool = False  # labels without sequences around them, each one of length one
 
     def fail(self, position, complaint):
         """Raise a ValueError about the label at a position."""
@@ -41,16 +45,29 @@ def as_list(y):
     return y.tolist() if isinstance(y, np.ndarray) else list(y)
 
 
+def sequences_of(y, name):
+    """Convert sequences to lists; an error names what is a single element in place of one."""
+    rows = as_list(y)
+    for i, row in enumerate(rows):
+        if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
+            raise ValueError(
+                f"{name}[{i}] is {short_repr(row)}, but a list of sequences is expected: put a "
+                f"single sequence into a list, [{name}]."
+            )
+    return [as_list(row) for row in rows]
+
+
 def stack(y, name):
     """Stack the labels of all sequences."""
     if isinstance(y, str) or not hasattr(y, "__len__"):
         raise ValueError(f"{name} must be a list or array of labels, got {type(y).__name__}")
     rows = as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
     plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
+    flat = bool(rows) and all(plain)
     if not any(plain):
         labels = list(chain.from_iterable(map(as_list, rows)))
         lengths = [len(row) for row in rows]
-    elif all(plain):
+    elif flat:
         labels = rows
         lengths = [1] * len(rows)
     else:
@@ -61,12 +78,30 @@ def stack(y, name):
         )
     if not labels:
         raise ValueError(f"{name} has no {'labels' if rows else 'sequences'}")
-    return StackedLabels(name, labels, np.concatenate(([0], np.cumsum(lengths))))
+    return StackedLabels(name, labels, np.concatenate(([0], np.cumsum(lengths))), flat)
+
+
+def stack_both(y_true, y_pred):
+    """Stack the labels of both sides.
+
+    Labels of a list are a sequence without the list around it, unless the other side is an array:
+    then the rows of X were sequences of length one.
+    """
+    pair = stack(y_true, "y_true"), stack(y_pred, "y_pred")
+    flat = [(tokens, y) for tokens, y in zip(pair, (y_true, y_pred), strict=True) if tokens.flat]
+    if flat and not any(hasattr(y, "__array__") for _, y in flat):
+        name, first = flat[0][0].name, short_repr(flat[0][0].labels[0])
+        raise ValueError(
+            f"{name}[0] is the label {first}, but a list of sequences of labels is expected: put "
+            f"the labels of a single sequence into a list, [{name}]. If every label is a sequence "
+            "of its own, pass one-dimensional arrays."
+        )
+    return pair
 
 
 def stack_pair(y_true, y_pred, allowed, complaint):
     """Stack the labels of both sides, and check their lengths and types."""
-    return _check_pair(stack(y_true, "y_true"), stack(y_pred, "y_pred"), allowed, complaint)
+    return _check_pair(*stack_both(y_true, y_pred), allowed, complaint)
 
 
 def _check_pair(y_true, y_pred, allowed, complaint):
@@ -135,7 +170,7 @@ def compare_tokens(y_true, y_pred, *, partial=False):
         False where `partial` and the correct label is None.
     """
     numbers = (str, int, float, np.generic)
-    pair = stack(y_true, "y_true"), stack(y_pred, "y_pred")
+    pair = stack_both(y_true, y_pred)
     n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)
     if partial and type(None) in set(map(type, pair[0].labels)):
         known = np.fromiter((label is not None for label in pair[0].labels), bool, n)

@@ -42,7 +42,8 @@ def extract_chunks(labels, *, scheme="conlleval"):
     Raises
     ------
     ValueError
-        If the scheme is unknown, or a label is not a str or not one of the scheme's.
+        If the scheme is unknown, or a label is not a str or not one of the scheme's, such as a
+        sequence of several.
 
     Notes
     -----
@@ -99,8 +100,8 @@ def chunk_precision_score(
         "micro" pools the chunks of all types, "macro" is the mean over the types, "weighted" the
         mean weighted by the number of true chunks, and None returns one score per type.
     labels : list of str, default=None
-        The chunk types to score, in this order. By default, those of the chunks in `y_true` or
-        `y_pred`, sorted.
+        The chunk types to score, in this order: ``"NP"``, and not the label ``"B-NP"``. By default,
+        those of the chunks in `y_true` or `y_pred`, sorted.
     scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
         Scheme of the labels, see :func:`extract_chunks`.
     zero_division : float, default=0.0
@@ -115,8 +116,9 @@ def chunk_precision_score(
     Raises
     ------
     ValueError
-        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if a label
-        is not a str or not one of the scheme's, or if an option has an unknown value.
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if they are
+        a sequence without the list around it, if a label is not a str or not one of the scheme's,
+        if `labels` has a label in place of a type, or if an option has an unknown value.
 
     Examples
     --------

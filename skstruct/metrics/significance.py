@@ -9,7 +9,7 @@ from scipy.stats import permutation_test
 from sklearn.utils import check_random_state
 
 from skstruct.metrics.chunks import count_chunks_of_sequences
-from skstruct.metrics.labels import as_list, compare_tokens
+from skstruct.metrics.labels import as_list, compare_tokens, stack_both
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
@@ -95,7 +95,7 @@ def paired_permutation_test(
     (0.67, 0.03)
     """
     if callable(metric):
-        statistic, n = _of_labels(metric, as_list(y_true), as_list(y_pred_1), as_list(y_pred_2))
+        statistic, n = _of_labels(metric, y_true, y_pred_1, y_pred_2)
         options = {"vectorized": False}
     else:
         check_choice("metric", metric, tuple(_METRICS))
@@ -116,18 +116,23 @@ def paired_permutation_test(
 
 def _of_labels(metric, y_true, y_pred_1, y_pred_2):
     """Difference of a metric as a function of the sequences of two stacked systems."""
-    if not len(y_true) == len(y_pred_1) == len(y_pred_2):
+    pairs = [stack_both(y_true, y_pred) for y_pred in (y_pred_1, y_pred_2)]
+    # Labels that are each a sequence of its own stay an array, which says so.
+    collect = np.array if any(side.flat for pair in pairs for side in pair) else list
+    y_true, *predicted = (as_list(y) for y in (y_true, y_pred_1, y_pred_2))
+    n = len(y_true)
+    if any(len(y_pred) != n for y_pred in predicted):
         raise ValueError(
-            f"y_true has {len(y_true)} sequences, and the predictions have {len(y_pred_1)} and "
-            f"{len(y_pred_2)}."
+            f"y_true has {n} sequences, and the predictions have {len(predicted[0])} and "
+            f"{len(predicted[1])}."
         )
-    stacked = [*y_pred_1, *y_pred_2]
+    y_true, stacked = collect(y_true), [*predicted[0], *predicted[1]]
 
     def difference(first, second):
-        scores = (metric(y_true, [stacked[i] for i in part]) for part in (first, second))
+        scores = (metric(y_true, collect([stacked[i] for i in part])) for part in (first, second))
         return next(scores) - next(scores)
 
-    return difference, len(y_true)
+    return difference, n
 
 
 def _of_counts(score, counts_1, counts_2):

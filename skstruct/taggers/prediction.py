@@ -221,7 +221,7 @@ class LinearChainMixin:
                 known, batch, format, self.classes_, name="known", partial=True
             )
             if possible is not None:
-                check_labelling(known, batch.offsets, self.classes_, possible)
+                check_labelling(known, batch.offsets, self.classes_, possible, known=True)
             rows, chain = clamp(rows, chain, known)
         return rows, chain, known, possible
 

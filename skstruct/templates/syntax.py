@@ -10,6 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from skstruct.utils.files import read_text
 from skstruct.utils.messages import short_repr
 
 __all__ = ["Macro", "Template", "compose", "default_lines", "parse_template", "template_lines"]
@@ -60,7 +61,7 @@ class Template(NamedTuple):
 def template_lines(source):
     """Lines of a template given as text, as the path of a file or as a list of lines."""
     if isinstance(source, os.PathLike):
-        return Path(source).read_text("utf-8").splitlines()
+        return read_text(source).splitlines()
     if isinstance(source, str):
         if "\n" in source or "%" in source:
             return source.splitlines()
@@ -70,7 +71,7 @@ def template_lines(source):
             raise ValueError(
                 f"template {str(source)!r} has no macro such as %x[0,0], and no such file exists."
             )
-        return source.read_text("utf-8").splitlines()
+        return read_text(source).splitlines()
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):
         raise ValueError(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import io
 
 import click
 from sklearn.utils._param_validation import InvalidParameterError
 
 import skstruct
+
+from skstruct.utils.files import read_text
 
 __all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]
 
@@ -122,8 +125,7 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
         None for "none".
     """
     if template is not None:
-        with open(template, encoding="utf-8") as file:
-            parameters = {"template": file.read().splitlines(), **parameters}
+        parameters = {"template": read_text(template).splitlines(), **parameters}
         features = "template"
     if features != "words" and (gazetteers or clusters):
         raise click.UsageError("--gazetteer and --clusters are for --features words.")
@@ -139,17 +141,19 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
 
 
 def _read_names(path):
-    with open(path, encoding="utf-8") as file:
-        return [line.strip() for line in file if line.strip()]
+    return [line.strip() for line in _lines(path) if line.strip()]
 
 
 def _read_clusters(path):
     """Words and paths of a file whose lines are path, word and count, separated by tabs."""
     found = {}
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.rstrip("\n").split("\t")
-            if len(fields) < 2:
-                raise ValueError(f"{path}, line {number}: expected a path, a tab and a word.")
-            found[fields[1]] = fields[0]
+    for number, line in enumerate(_lines(path), start=1):
+        fields = line.rstrip("\n").split("\t")
+        if len(fields) < 2:
+            raise ValueError(f"{path}, line {number}: expected a path, a tab and a word.")
+        found[fields[1]] = fields[0]
     return found
+
+
+def _lines(path):
+    return io.StringIO(read_text(path), newline=None)

@@ -88,7 +88,8 @@ def load_model(path):
     try:
         model = _as_model(read(path))
     except (ValueError, KeyError, OSError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        # Some readers name the file themselves.
+        raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     if not hasattr(model.estimator, "predict"):
         kind = type(model.estimator).__name__
         raise ValueError(f"{path}: {kind} is not a tagger and not a reranker.")
@@ -139,7 +140,8 @@ def check_chain(model, path):
     path : str
         Its file.
     """
-    if not hasattr(model.estimator, "transition_"):
+    # The drop-in for sklearn-crfsuite has a tagger.
+    if not hasattr(getattr(model.estimator, "estimator_", model.estimator), "transition_"):
         kind = type(model.estimator).__name__
         raise click.ClickException(
             f"{path}: {kind} cannot be converted, since CRFsuite and CRF++ have no rerankers."

@@ -1,0 +1,211 @@
+"""Exports of Label Studio: JSON with all annotations of a task, and JSON-MIN."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+from skstruct.datasets.annotations.exports import holds_spans, parse_json, text_of, unknown_keys
+from skstruct.datasets.annotations.offsets import FoundSpan, place_spans, placed_or_none
+from skstruct.datasets.spans import as_whole
+from skstruct.utils.files import read_text, write_whole
+from skstruct.utils.messages import short_repr
+
+__all__ = ["read_label_studio", "write_label_studio"]
+
+# Keys of a task's annotations; the second is that of versions before 1.0.
+_KEYS = ("annotations", "completions")
+# What a model has said of a task counts only in files that have nothing else.
+_PREDICTIONS = "predictions"
+# Keys that never hold the spans of a task.
+_OTHERS = ("data", "meta", "drafts")
+# What a result says of a region that has its labels in another result.
+_REMARKS = {"choices", "rating", "number", "datetime", "taxonomy"}
+# What is said of tasks, once for all of a file.
+_DIFFERING = "have several annotations that differ; the first of each is read"
+_UNREAD = "have predictions, but no annotation; they are read as without spans"
+_ELSEWHERE = "have spans, but all of another text than that of text_key"
+
+
+def read_label_studio(path, text_key):
+    """Iterate over the texts of a file.
+
+    Parameters
+    ----------
+    path : Path
+    text_key : str
+
+    Yields
+    ------
+    text : str
+    spans : list of tuple (start, end, type)
+    """
+    tasks = parse_json(read_text(path), path)
+    if not isinstance(tasks, list):
+        keys = f"; its keys are {', '.join(map(repr, tasks))}" if isinstance(tasks, dict) else ""
+        raise ValueError(f"{path} is not a list of tasks, as Label Studio's JSON is{keys}.")
+    notes = {what: [] for what in (_DIFFERING, _UNREAD, _ELSEWHERE)}
+    found_any = False
+    for number, task in enumerate(tasks):
+        where = f"{path}, task {number}"
+        is_full = isinstance(task, dict) and isinstance(task.get("data"), dict)
+        data = task["data"] if is_full else task
+        text = text_of(data, text_key, where)
+        if is_full:
+            regions, note = _regions_of_objects(task, where)
+        else:
+            regions, note = _regions_of_controls(task, text_key, where), None
+        spans = _spans_of_text(regions, data, text_key, where)
+        found_any = found_any or bool(spans)
+        if regions and not spans:
+            note = note or _ELSEWHERE
+        if note:
+            notes[note].append(number)
+        yield text, spans
+    if found_any:
+        notes.pop(_ELSEWHERE)
+    for what, numbers in notes.items():
+        if numbers:
+            shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+            # To the caller of the function that iterates.
+            warnings.warn(f"{path}: {len(numbers)} task(s) {what} (task {shown}).", stacklevel=3)
+
+
+def _regions_of_objects(task, where):
+    """Spans by the name of their object tag, and what is to be said about the task or None."""
+    annotations = _annotations(task, where)
+    regions = {}
+    for entry in (entry for annotation in annotations[:1] for entry in annotation["result"]):
+        if not isinstance(entry, dict):
+            raise ValueError(f"{where}: {short_repr(entry)} is not a result.")
+        if "value" in entry:
+            spans = _spans_of_value(entry["value"], where)
+            regions.setdefault(entry.get("to_name"), []).extend(spans)
+    note = _UNREAD if not annotations and task.get(_PREDICTIONS) else None
+    if len(set(map(_fingerprint, annotations))) > 1:
+        note = _DIFFERING
+    return {name: spans for name, spans in regions.items() if spans}, note
+
+
+def _annotations(task, where):
+    """Annotations of a task that were not cancelled."""
+    keys = [key for key in _KEYS if key in task]
+    key = next((key for key in keys if task[key]), keys[0] if keys else _PREDICTIONS)
+    unknown = [name for name in task if name not in _OTHERS and holds_spans(task[name])]
+    if key not in task and unknown:
+        raise unknown_keys(task, unknown, (*_KEYS, _PREDICTIONS), where)
+    found = task.get(key) or []
+    if not isinstance(found, list) or not all(
+        isinstance(annotation, dict) and isinstance(annotation.get("result"), list)
+        for annotation in found
+    ):
+        raise ValueError(
+            f"{where}: under the key {key!r}, {short_repr(found)} are not annotations with a "
+            "'result' each."
+        )
+    return [a for a in found if not (a.get("was_cancelled") or a.get("skipped"))]
+
+
+def _fingerprint(annotation):
+    """What an annotation says, without the numbers and times that no two have in common."""
+    values = [entry.get("value") for entry in annotation["result"] if isinstance(entry, dict)]
+    return "\n".join(sorted(json.dumps(value, sort_keys=True) for value in values))
+
+
+def _regions_of_controls(task, text_key, where):
+    """Spans by the control tag, under whose name JSON-MIN has them."""
+    regions = {}
+    for key, values in task.items():
+        is_list = isinstance(values, list) and any(isinstance(v, dict) for v in values)
+        if key == text_key or key in _OTHERS or not (holds_spans(values) or _has_labels(values)):
+            continue
+        if not is_list:
+            raise unknown_keys(task, [key], ("the name of a control tag",), where)
+        regions[key] = [span for value in values for span in _spans_of_value(value, where)]
+    return {name: spans for name, spans in regions.items() if spans}
+
+
+def _has_labels(values):
+    return isinstance(values, list) and any(isinstance(v, dict) and "labels" in v for v in values)
+
+
+def _spans_of_value(value, where):
+    """Spans of a result; none if it is not a region of a text."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: {short_repr(value)} is not the value of a result.")
+    stored, is_place = value.get("text"), "start" in value or holds_spans(value)
+    is_remark = _REMARKS & set(value) or isinstance(stored, list)
+    if "labels" not in value and (is_remark or not is_place):
+        return []
+    try:
+        part = as_whole(value["start"]), as_whole(value["end"])
+        kinds = value["labels"]
+        if not isinstance(kinds, list) or not kinds or not all(map(_is_type, kinds)):
+            raise TypeError
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"{where}: a result lacks start, end or labels of characters; under its keys it has "
+            f"{short_repr(value)}."
+        ) from None
+    stored = stored if isinstance(stored, str) else None
+    return [FoundSpan((part,), kind, stored, where) for kind in kinds]
+
+
+def _is_type(kind):
+    return isinstance(kind, str) and kind
+
+
+def _spans_of_text(regions, data, text_key, where):
+    """Those of the spans that are of the text, and not of another one of the same task."""
+    found = []
+    for name, spans in regions.items():
+        key = _field(name, spans, data, text_key)
+        if key is None and len(regions) > 1 and not any(span.stored for span in spans):
+            raise ValueError(
+                f"{where} has spans of several objects ({', '.join(map(repr, regions))}), and "
+                f"neither the name nor a text tells whether those of {name!r} are of {text_key!r}."
+            )
+        if key in (None, text_key):
+            found += place_spans(data[text_key], spans)
+    return found
+
+
+def _field(name, spans, data, text_key):
+    """Key of the text of an object's spans: its name, or what its spans fit; None if unknown."""
+    fields = {key: text for key, text in data.items() if isinstance(text, str)}
+    if name in fields and placed_or_none(fields[name], spans) is not None:
+        return name
+    if not any(span.stored for span in spans):
+        return None
+    others = (key for key in fields if key != text_key)
+    fits = (key for key in (text_key, *others) if placed_or_none(fields[key], spans) is not None)
+    return next(fits, None)
+
+
+def write_label_studio(path, texts, spans, text_key):
+    """Write a task for each text.
+
+    Parameters
+    ----------
+    path : Path
+    texts : list of str
+    spans : list of list of tuple (start, end, type)
+    text_key : str
+    """
+    tasks = [
+        {"data": {text_key: text}, "annotations": [{"result": _results(text, found)}]}
+        for text, found in zip(texts, spans, strict=True)
+    ]
+    write_whole(path, json.dumps(tasks, ensure_ascii=False, indent=1).encode("utf-8"))
+
+
+def _results(text, spans):
+    return [
+        {
+            "from_name": "label",
+            "to_name": "text",
+            "type": "labels",
+            "value": {"start": start, "end": end, "text": text[start:end], "labels": [kind]},
+        }
+        for start, end, kind in spans
+    ]
