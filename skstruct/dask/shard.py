@@ -200,7 +200,7 @@ def vectorize(X, vectorizer):
         learnt = clone(vectorizer)
         format, batch = Format.TOKENS, learnt._fit(X, 1, is_part=True)
     elif vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
-        format, batch = Format.TOKENS, vectorizer.transform(X)
+        format, batch = Format.TOKENS, read_format(vectorizer.transform(X))[1]
     else:
         format, batch = read_format(X)
         if format is Format.TOKENS:

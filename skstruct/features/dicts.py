@@ -344,6 +344,7 @@ class SequenceVectorizer(
         n_features = len(self.feature_names_)
         if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
             raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
+        batch = batch._checked()
         X = sp.csr_matrix(batch.X)
         names, values, ends = self.feature_names_[X.indices], X.data.tolist(), X.indptr.tolist()
         tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
