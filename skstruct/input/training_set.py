@@ -32,6 +32,11 @@ class TrainingSet(NamedTuple):
         counting = self.counting()
         return self if len(counting) == len(self.sample_weight) else self.take(counting)
 
+    def weighted(self):
+        """Return the sequences that have a weight: others are as if they were not there."""
+        kept = np.flatnonzero(self.sample_weight)
+        return self if len(kept) == len(self.sample_weight) else self.take(kept)
+
     def take(self, sequences):
         """Select sequences by their numbers."""
         lengths = np.diff(self.offsets)[sequences]
