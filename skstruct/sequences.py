@@ -8,10 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.frames import FrameConversions
+from skstruct.matrices.index_arrays import add_up, read_offsets, to_csr
+from skstruct.matrices.rows import (
+    as_matrix,
+    canonical,
+    select_rows,
+    stack_sequences,
+    stores_zeros,
+)
 from skstruct.utils.html import batch_html
-from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
+from skstruct.utils.messages import place
+from skstruct.utils.persistence import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import canonical, hstack, pack_matrix, read_only, unpack_matrix, vstack
+from skstruct.utils.sparse import hstack, pack_matrix, unpack_matrix, vstack
 
 __all__ = ["SequenceBatch"]
 
@@ -30,15 +39,17 @@ class SequenceBatch(FrameConversions):
     X : {ndarray, sparse matrix, sparse array} of shape (n_rows, n_features)
         Stacked rows. Sparse input becomes a CSR matrix, dense input a C-ordered array; dtypes
         other than float32 and float64 become float64. Sparse values that are all 1 share the
-        memory of one number, and are read-only.
+        memory of one number, and are read-only. The matrix is not changed.
     offsets : array-like of shape (n_sequences + 1,)
-        Row number at which each sequence starts, and the number of rows at the end.
+        Row number at which each sequence starts, and the number of rows at the end. Copied.
     feature_names : array-like of shape (n_features,), default=None
         Names of the columns. Taggers keep them as ``feature_names_in_``.
     transition_X : {ndarray, sparse matrix} of shape (n_rows, n_transition_features), default=None
         Features of transitions: row ``t`` has those of the step from row ``t - 1`` to row ``t``.
         Taggers learn a weight for each of them and each pair of labels. Rows of first tokens are
         ignored.
+    keep_zeros : bool, default=False
+        Keep the zeros that a sparse `X` stores, as features with the value zero (see Notes).
 
     Attributes
     ----------
@@ -50,17 +61,28 @@ class SequenceBatch(FrameConversions):
         Names of the columns.
     transition_X : {ndarray, csr_matrix} of shape (n_rows, n_transition_features) or None
         Features of the transitions into the rows.
+    keep_zeros : bool
+        True if `X` stores zeros, which are kept.
 
     Raises
     ------
     ValueError
-        If `offsets` or `transition_X` do not match the rows of `X`, or `feature_names` do not
-        match its columns.
+        If `offsets` or `transition_X` do not match the rows of `X`, `feature_names` do not match
+        its columns, or the index arrays of a sparse matrix do not fit its shape; the message names
+        the sequence and the token.
 
     See Also
     --------
     SequenceVectorizer : Make batches from sequences of feature dicts or attribute strings.
     SequenceBatch.from_frame : Make a batch of a data frame with one token a row.
+
+    Notes
+    -----
+    A zero is the same number whether a sparse matrix stores it or not: stored zeros are dropped,
+    and duplicates are summed. Only feature dicts tell a feature that is zero from one that is not
+    there, as CRFsuite does, and `SequenceVectorizer` keeps zeros.
+
+    Arrays can be changed later. So methods of batches, and estimators, check them at every call.
 
     Examples
     --------
@@ -79,9 +101,11 @@ class SequenceBatch(FrameConversions):
     SequenceBatch(n_sequences=2, n_rows=5, n_features=5, n_transition_features=1)
     """
 
-    def __init__(self, X, offsets, *, feature_names=None, transition_X=None):
-        self.X = canonical(X)
-        self.offsets = _as_offsets(offsets, self.X.shape[0])
+    def __init__(self, X, offsets, *, feature_names=None, transition_X=None, keep_zeros=False):
+        X = as_matrix(X)
+        self.offsets = read_offsets(offsets, X.shape[0])
+        self.X = canonical(X, place=self._place, keep_zeros=keep_zeros)
+        self.keep_zeros = keep_zeros and stores_zeros(self.X)
         self.feature_names = None
         if feature_names is not None:
             self.feature_names = np.asarray(feature_names, dtype=object)
@@ -92,11 +116,8 @@ class SequenceBatch(FrameConversions):
                 )
         self.transition_X = None
         if transition_X is not None:
-            self.transition_X = canonical(transition_X, "transition_X")
-            if self.transition_X.shape[0] != self.n_rows:
-                raise ValueError(
-                    f"transition_X has {self.transition_X.shape[0]} rows, but X has {self.n_rows}."
-                )
+            transition_X = self._as_transitions(transition_X)
+            self.transition_X = canonical(transition_X, "transition_X", self._place)
 
     @classmethod
     def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None):
@@ -120,13 +141,8 @@ default=None
         -------
         batch : SequenceBatch
         """
-        lengths = np.asarray(lengths)
-        if lengths.ndim != 1 or not (lengths.size == 0 or np.issubdtype(lengths.dtype, np.integer)):
-            raise ValueError("lengths must be a 1-D array of integers.")
-        if lengths.size and lengths.min() < 0:
-            raise ValueError(f"lengths[{int(np.argmin(lengths))}] is negative.")
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        return cls(X, offsets, feature_names=feature_names, transition_X=transition_X)
+        named = {"feature_names": feature_names, "transition_X": transition_X}
+        return cls(X, add_up(lengths), **named)
 
     @classmethod
     def from_sequences(cls, sequences, *, feature_names=None):
@@ -149,27 +165,7 @@ default=None
             If there is no sequence, or if one is not two-dimensional or differs from the first in
             its number of columns; the message names it.
         """
-        sequences = [s if sp.issparse(s) else np.asarray(s) for s in sequences]
-        if not sequences:
-            raise ValueError("Found an empty batch: at least one sequence is required.")
-        for i, s in enumerate(sequences):
-            if s.ndim != 2:
-                raise ValueError(f"Sequence {i} has {s.ndim} dimension(s), expected 2.")
-            if s.shape[1] != sequences[0].shape[1]:
-                raise ValueError(
-                    f"Sequence {i} has {s.shape[1]} features, "
-                    f"but sequence 0 has {sequences[0].shape[1]}."
-                )
-        sparse = [sp.issparse(s) for s in sequences]
-        if any(sparse) and not all(sparse):
-            raise ValueError(
-                f"Sequence {sparse.index(not sparse[0])} is {'dense' if sparse[0] else 'sparse'}, "
-                f"but sequence 0 is not: a batch is all dense or all sparse."
-            )
-        stacked = sp.vstack(sequences, format="csr") if sparse[0] else np.concatenate(sequences)
-        return cls.from_lengths(
-            stacked, [s.shape[0] for s in sequences], feature_names=feature_names
-        )
+        return cls.from_lengths(*stack_sequences(sequences), feature_names=feature_names)
 
     @classmethod
     def concatenate(cls, batches):
@@ -190,11 +186,12 @@ default=None
             If there is no batch, or their columns differ in number or name, or some are sparse
             and others dense.
         """
-        batches = list(batches)
+        batches = [batch._checked() for batch in batches]
         if not batches:
             raise ValueError("Nothing to concatenate: at least one batch is required.")
         names = batches[0].feature_names
-        if not all(_same_names(b.feature_names, names) for b in batches):
+        same = (b.feature_names is names or np.array_equal(b.feature_names, names) for b in batches)
+        if not all(same):
             raise ValueError("Batches with different columns cannot be concatenated.")
         X, transition_X = vstack([b.X for b in batches]), None
         observed = [b.transition_X is not None for b in batches]
@@ -202,8 +199,9 @@ default=None
             raise ValueError("Batches with and without transition_X cannot be concatenated.")
         if observed[0]:
             transition_X = vstack([b.transition_X for b in batches])
-        lengths = np.concatenate([b.lengths for b in batches])
-        return cls.from_lengths(X, lengths, feature_names=names, transition_X=transition_X)
+        offsets = add_up(np.concatenate([b.lengths for b in batches]))
+        more = {"transition_X": transition_X, "keep_zeros": any(b.keep_zeros for b in batches)}
+        return cls(X, offsets, feature_names=names, **more)
 
     @classmethod
     def hstack(cls, batches):
@@ -233,7 +231,7 @@ default=None
         >>> SequenceBatch.hstack([words, tags]).feature_names
         array(['a', 'b', 'c', 'tag'], dtype=object)
         """
-        batches = list(batches)
+        batches = [batch._checked() for batch in batches]
         if not batches:
             raise ValueError("Nothing to stack: at least one batch is required.")
         offsets = batches[0].offsets
@@ -255,6 +253,7 @@ default=None
             offsets,
             feature_names=None if any(n is None for n in names) else np.concatenate(names),
             transition_X=hstack(observed) if observed else None,
+            keep_zeros=any(batch.keep_zeros for batch in batches),
         )
 
     @property
@@ -297,12 +296,9 @@ default=None
         """Multiply all values by a number."""
         if not isinstance(factor, Real):
             return NotImplemented
-        return type(self)(
-            self.X * factor,
-            self.offsets,
-            feature_names=self.feature_names,
-            transition_X=None if self.transition_X is None else self.transition_X * factor,
-        )
+        X, transition_X = (batch := self._checked()).X, batch.transition_X
+        transition_X = None if transition_X is None else transition_X * factor
+        return batch._like(X * factor, batch.offsets, transition_X)
 
     def __getitem__(self, key):
         """Select sequences: an integer selects a matrix of rows, any other index a batch."""
@@ -320,47 +316,74 @@ default=None
                 return self._slice(start, max(start, stop))
         return self._take(np.arange(len(self))[key])
 
+    def _as_transitions(self, transition_X):
+        transition_X = as_matrix(transition_X, "transition_X")
+        if transition_X.shape[0] != self.n_rows:
+            raise ValueError(
+                f"transition_X has {transition_X.shape[0]} rows, but X has {self.n_rows}."
+            )
+        return transition_X
+
+    def _place(self, row):
+        return place(self.offsets, row)
+
+    def _checked(self):
+        """The same batch, checked again: its arrays may have been changed since it was made."""
+        return self._like(self.X, self.offsets, self.transition_X)
+
     def _rows(self, i):
-        return self.X[self.offsets[i] : self.offsets[i + 1]]
+        rows = select_rows(self.X, slice(*self._offsets_of(i, i + 1)), place=self._place)
+        return to_csr(rows, place=f"Sequence {i}, token {{}}".format) if sp.issparse(rows) else rows
 
     def _slice(self, start, stop):
-        first, last = self.offsets[start], self.offsets[stop]
-        return self._like(slice(first, last), self.offsets[start : stop + 1] - first)
+        offsets = self._offsets_of(start, stop)
+        return self._select(slice(offsets[0], offsets[-1]), offsets - offsets[0])
+
+    def _offsets_of(self, start, stop):
+        return read_offsets(self.offsets, self.n_rows, slice(start, stop + 1))
 
     def _take(self, indices):
         if indices.ndim != 1:
             raise IndexError("A batch has one axis: use a 1-D index array or mask.")
-        lengths = self.lengths[indices]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        all_offsets = read_offsets(self.offsets, self.n_rows)
+        lengths = np.diff(all_offsets)[indices]
+        offsets = add_up(lengths)
         # Row numbers of the selected sequences, without a Python loop over them.
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[indices] - offsets[:-1], lengths)
-        return self._like(rows, offsets)
+        rows = np.arange(offsets[-1]) + np.repeat(all_offsets[indices] - offsets[:-1], lengths)
+        return self._select(rows, offsets)
 
-    def _like(self, rows, offsets):
-        return type(self)(
-            self.X[rows],
-            offsets,
-            feature_names=self.feature_names,
-            transition_X=None if self.transition_X is None else self.transition_X[rows],
-        )
+    def _select(self, rows, offsets):
+        transition_X = self.transition_X
+        if transition_X is not None:
+            transition_X = self._as_transitions(transition_X)
+            transition_X = select_rows(transition_X, rows, "transition_X", self._place)
+        return self._like(select_rows(self.X, rows, place=self._place), offsets, transition_X)
+
+    def _like(self, X, offsets, transition_X):
+        names, keep_zeros = self.feature_names, self.keep_zeros
+        more = {"transition_X": transition_X, "keep_zeros": keep_zeros}
+        return type(self)(X, offsets, feature_names=names, **more)
 
     def __getstate__(self):
+        batch = self._checked()
         state = {
-            "matrix": pack_matrix(self.X),
-            "offsets": self.offsets,
-            "feature_names": pack_strings(self.feature_names),
+            "matrix": pack_matrix(batch.X),
+            "offsets": batch.offsets,
+            "feature_names": pack_strings(batch.feature_names),
         }
-        if self.transition_X is not None:
-            state["transition_matrix"] = pack_matrix(self.transition_X)
+        if batch.transition_X is not None:
+            state["transition_matrix"] = pack_matrix(batch.transition_X)
         return state
 
     def __setstate__(self, state):
         try:
             self.__init__(
-                check_matrix(unpack_matrix(state["matrix"])),
+                unpack_matrix(state["matrix"]),
                 state["offsets"],
                 feature_names=unpack_strings(state["feature_names"]),
-                transition_X=check_matrix(unpack_matrix(state.get("transition_matrix"))),
+                transition_X=unpack_matrix(state.get("transition_matrix")),
+                # Those that were not to be kept have not been stored.
+                keep_zeros=True,
             )
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
@@ -373,25 +396,3 @@ default=None
         if self.transition_X is not None:
             counts += f", n_transition_features={self.n_transition_features}"
         return f"{type(self).__name__}({counts})"
-
-
-def _same_names(a, b):
-    if a is None or b is None:
-        return a is b
-    return a is b or np.array_equal(a, b)
-
-
-def _as_offsets(offsets, n_rows):
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or offsets.size == 0 or not np.issubdtype(offsets.dtype, np.integer):
-        raise ValueError("offsets must be a 1-D array of integers that starts with 0.")
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    if offsets[0] != 0 or offsets[-1] != n_rows:
-        raise ValueError(
-            f"offsets must start at 0 and end at the number of rows, {n_rows}; "
-            f"got offsets from {offsets[0]} to {offsets[-1]}."
-        )
-    if np.any(np.diff(offsets) < 0):
-        i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
-        raise ValueError(f"offsets decrease at sequence {i}.")
-    return read_only(offsets)

@@ -460,7 +460,7 @@ def sapo(X, y, sample_weight, epoch_orders, *, weights, n_found, l2, rate, decay
     for order in epoch_orders:
         loss = 0.0
         for i in order:
-            if len(X[i]) == 0 or sample_weight[i] == 0:
+            if len(X[i]) == 0:
                 continue
             scores = emission_scores(X[i], weights)
             found = n_best(scores, weights.transition, n_found)

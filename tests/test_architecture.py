@@ -33,6 +33,7 @@ FLOORS = [
         "kernels.dicts": 400,
     },
     {"kernels.likelihood": 400},
+    {"matrices": 250},
     {"frames": 350},
     {"sequences": 400},
     {"input": 410, "decoding": 150},

@@ -65,7 +65,7 @@ class Twin:
         self.means = []
 
     def visit(self, tokens, gold, weight=1.0):
-        if len(tokens) > 0 and weight > 0:
+        if len(tokens) > 0:
             self.step(tokens, gold, weight)
             self.means.append(self.mean)
 

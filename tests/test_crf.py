@@ -408,7 +408,7 @@ def test_sgd_makes_the_twins_steps(problem, average, intercept, l2_decay):
     for order in visiting_orders(len(y), 2, 5):
         loss = 0.0
         for i in order:
-            if len(X[i]) == 0 or sample_weight[i] == 0:
+            if len(X[i]) == 0:
                 continue
             loss += sample_weight[i] * naive.crf_objective([X[i]], [y[i]], weights, 0.0)
             gradient = naive.crf_gradient(X[i], y[i], weights)

@@ -513,7 +513,7 @@ def test_a_failed_fit_changes_nothing(X):
 def test_inverse_transform_gives_stored_zeros():
     vectorizer = SequenceVectorizer().fit([[["a", "b"]]])
     matrix = sp.csr_matrix((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 2])), (1, 2))
-    batch = SequenceBatch(matrix, [0, 1])
+    batch = SequenceBatch(matrix, [0, 1], keep_zeros=True)
     assert batch.X.nnz == 2
     assert vectorizer.inverse_transform(batch) == [[{"a": 0.0, "b": 2.0}]]
 

@@ -660,7 +660,7 @@ def test_errors_of_options(score):
 
 
 @pytest.mark.parametrize("score", ALL_SCORES)
-@pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0], [[1.0], [2.0]], 1.0])
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0], [[1.0], [2.0]]])
 def test_errors_of_weights(score, weights):
     y = [["B-NP"], ["O"]]
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(2,\)"):

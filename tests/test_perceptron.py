@@ -33,7 +33,7 @@ def run_twin(
         history["mistakes"].append(wrong / batch.n_rows)
         history["loss"].append(loss)
         history["weight_norm"].append(np.linalg.norm(twin.weights.coef))
-        counting = [i for i in range(len(y)) if sample_weight[i] > 0 and y[i]]
+        counting = [i for i in range(len(y)) if y[i]]
         learnt = twin.average() if average else twin.weights
         X_counting, y_counting = [matrices[i] for i in counting], [y[i] for i in counting]
         if wrong == 0 and naive.token_accuracy(X_counting, y_counting, learnt) == 1:

@@ -788,7 +788,7 @@ def test_bad_parameters(small, name, value):
         ([[["a"]], [["b"]]], [["x"], [1]], None, "Sequence 1, token 0: label 1"),
         ([np.array([[np.nan, 1.0]])], [["x"]], None, "Sequence 0, token 0: feature 0 is nan"),
         ([[["a"]], []], [["x"], []], [0.0, 1.0], "at least one non-zero number"),
-        ([[["a"]], [["b"]]], [["x"], ["y"]], [-1.0, 1.0], "Negative values"),
+        ([[["a"]], [["b"]]], [["x"], ["y"]], [-1.0, 1.0], "not negative"),
     ],
 )
 def test_bad_input(X, y, weight, message):

@@ -200,7 +200,7 @@ def vectorize(X, vectorizer):
         learnt = clone(vectorizer)
         format, batch = Format.TOKENS, learnt._fit(X, 1, is_part=True)
     elif vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
-        format, batch = Format.TOKENS, vectorizer.transform(X)
+        format, batch = Format.TOKENS, read_format(vectorizer.transform(X))[1]
     else:
         format, batch = read_format(X)
         if format is Format.TOKENS:
@@ -264,9 +264,7 @@ def number(shard, codes, kept, settings):
     if labels.min(initial=0) < 0:
         weight = without_unlabelled(weight, labels, offsets)
     rows = _keep_features(shard.rows, kept)
-    training_set = TrainingSet(rows, offsets, labels, read_only(weight))
-    weighted = np.flatnonzero(weight > 0)
-    return training_set if len(weighted) == len(weight) else training_set.take(weighted)
+    return TrainingSet(rows, offsets, labels, read_only(weight)).weighted()
 
 
 def _keep_features(rows, kept):

@@ -98,8 +98,9 @@ class SequenceVectorizer(
     -----
     If a token repeats an attribute, its values are summed. CRFsuite does the same in training,
     although python-crfsuite's ``ItemSequence.items``, a dict, shows only one of them. Zeros, such
-    as features that are False, are stored: a CRF has weights for the features and labels that
-    occur together, even with the value zero.
+    as features that are False, are stored, and the batch keeps them: a CRF has weights for the
+    features and labels that occur together, even with the value zero. So has CRFsuite. In other
+    matrices a zero that is stored is like one that is not.
 
     Unlike python-crfsuite, the vectoriser raises an error for NaN, infinities and tokens that are a
     bare string, which python-crfsuite splits into characters. It accepts any mapping as a dict and
@@ -344,6 +345,7 @@ class SequenceVectorizer(
         n_features = len(self.feature_names_)
         if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
             raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
+        batch = batch._checked()
         X = sp.csr_matrix(batch.X)
         names, values, ends = self.feature_names_[X.indices], X.data.tolist(), X.indptr.tolist()
         tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]

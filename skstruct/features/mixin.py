@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.sequences import SequenceBatch
 
 __all__ = ["FeatureInput"]
 
@@ -31,6 +32,17 @@ class FeatureInput:
                 f"{self.n_features_in_} features."
             )
         return self.vectorizer_.transform(X)
+
+    def _keep_features_of(self, batch):
+        """Forget features of dicts that no row of a batch has; return the batch with the others."""
+        if "vectorizer_" not in vars(self):
+            return batch
+        used = np.unique(batch.X.indices)
+        names = self.vectorizer_.restrict(used, indices=True).feature_names_
+        more = {"feature_names": names, "keep_zeros": batch.keep_zeros}
+        batch = SequenceBatch(batch.X[:, used], batch.offsets, **more)
+        self._check_features(batch, reset=True)
+        return batch
 
     def _check_features(self, batch, *, reset):
         if reset:

@@ -159,7 +159,8 @@ class Stream:
             matrix.data = shared_ones(matrix.nnz, self.dtype)
         else:
             matrix.data = matrix.data.astype(self.dtype, copy=False)
-        return SequenceBatch(matrix, _ends(self.sequence_lengths), feature_names=feature_names)
+        offsets = _ends(self.sequence_lengths)
+        return SequenceBatch(matrix, offsets, feature_names=feature_names, keep_zeros=True)
 
 
 def _chunks(X):

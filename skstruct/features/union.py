@@ -72,7 +72,8 @@ class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
     def _hstack(self, Xs):
         names = [name for name, _, _ in self._iter()]
         stacked = SequenceBatch.hstack(map(_as_batch, Xs, names))
-        return SequenceBatch(stacked.X, stacked.offsets, transition_X=stacked.transition_X)
+        stacked.feature_names = None
+        return stacked
 
 
 def _as_batch(X, name):

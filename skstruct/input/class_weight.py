@@ -42,8 +42,8 @@ def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
     Raises
     ------
     ValueError
-        If a weight is negative, NaN or infinite, or if a dict has weights for unknown labels and
-        lacks some of the classes.
+        If a weight is negative, NaN or infinite, also the product, or if a dict has weights for
+        unknown labels and lacks some of the classes.
     """
     if class_weight is None or len(class_weight) == 0:
         return sample_weight
@@ -57,7 +57,16 @@ def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
         weight_of = _balanced(codes, sample_weight[owner], len(classes))
     n_tokens = np.bincount(owner, minlength=n_sequences)
     total = np.bincount(owner, weight_of[codes], n_sequences)
-    return sample_weight * np.divide(total, n_tokens, np.ones(n_sequences), where=n_tokens > 0)
+    mean = np.divide(total, n_tokens, np.ones(n_sequences), where=n_tokens > 0)
+    with np.errstate(over="ignore"):
+        weight = sample_weight * mean
+    if not np.isfinite(weight).all():
+        i = int(np.argmin(np.isfinite(weight)))
+        raise ValueError(
+            f"Sequence {i}: sample_weight times the mean of class_weight is {weight[i]}; divide "
+            "the weights by the largest one."
+        )
+    return weight
 
 
 def refuse_balanced(class_weight):
@@ -71,7 +80,7 @@ def refuse_balanced(class_weight):
 
 def _given(class_weight, classes):
     for label, weight in class_weight.items():
-        if not (isinstance(weight, Real) and 0 <= weight < np.inf):
+        if not _is_weight(weight):
             raise ValueError(
                 f"class_weight has {short_repr(weight)} for {short_repr(label)}; weights must be "
                 "finite and not negative."
@@ -85,8 +94,19 @@ def _given(class_weight, classes):
     return np.array([class_weight.get(label, 1.0) for label in classes], np.float64)
 
 
+def _is_weight(value):
+    try:
+        return isinstance(value, Real) and 0 <= float(value) < np.inf
+    except OverflowError:
+        return False
+
+
 def _balanced(codes, weight, n_classes):
     count = np.bincount(codes, weight, n_classes)
     # Classes without a token, or with tokens of weight zero alone, do not count as classes.
     counts = count > 0
-    return np.divide(count.sum(), counts.sum() * count, np.zeros(n_classes), where=counts)
+    with np.errstate(over="ignore"):
+        total, shares = count.sum(), counts.sum() * count
+    if not np.isfinite([total, *shares]).all():
+        raise ValueError("sample_weight adds up to infinity: divide the weights by the largest.")
+    return np.divide(total, shares, np.zeros(n_classes), where=counts)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.input.formats import place
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import place, short_repr
 
 __all__ = [
     "SCHEMES",

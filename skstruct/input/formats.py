@@ -18,10 +18,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
+from skstruct.matrices.index_arrays import to_csr
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import place, short_repr
 
-__all__ = ["NO_LABEL", "Format", "encode_labels", "place", "read_format", "shape_predictions"]
+__all__ = ["NO_LABEL", "Format", "encode_labels", "read_format", "shape_predictions"]
 
 # The number that stands for "no label" in datasets, as in the losses of PyTorch.
 NO_LABEL = -100
@@ -63,7 +64,9 @@ def read_format(X, n_features=None, n_transition_features=None):
         the message names the sequence and the token.
     """
     if isinstance(X, SequenceBatch):
-        return Format.BATCH, _finite(X)
+        return Format.BATCH, _finite(X._checked())
+    if sp.issparse(X) and X.ndim == 2:
+        return Format.ROWS, to_csr(X, place="Sequence {}, token 0".format)
     if sp.issparse(X) or is_frame(X):
         return Format.ROWS, X
     X = _as_collection(X)
@@ -163,7 +166,8 @@ def _stack(X):
     names = _column_names(X)
     matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
     first = next(m for m in matrices if m.ndim == 2)
-    nothing = first.tocsr()[:0] if sp.issparse(first) else first[:0]
+    empty = 0, first.shape[1]
+    nothing = sp.csr_matrix(empty, dtype=first.dtype) if sp.issparse(first) else first[:0]
     matrices = [nothing if m.ndim == 1 and m.shape[0] == 0 else m for m in matrices]
     return _finite(SequenceBatch.from_sequences(matrices, feature_names=names))
 
@@ -225,12 +229,6 @@ def _check_finite(X, offsets, kind):
             f"{place(offsets, row)}: {kind} {column} is {values.ravel()[bad]}; "
             "input contains NaN or infinity where finite numbers are required."
         )
-
-
-def place(offsets, row):
-    """Sequence and token of a row, for messages."""
-    sequence = int(np.searchsorted(offsets, row, side="right") - 1)
-    return f"Sequence {sequence}, token {int(row - offsets[sequence])}"
 
 
 def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):

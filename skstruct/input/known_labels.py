@@ -10,7 +10,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.input.constraints import check_labelling, first_impossible, forbid
-from skstruct.input.formats import place
+from skstruct.utils.messages import place
 from skstruct.utils.sparse import read_only
 
 __all__ = [

@@ -11,6 +11,9 @@ from skstruct.utils.sparse import are_ones, as_csr, read_only
 
 __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
 
+# The column indices of kernels have 32 bits.
+_MOST_COLUMNS = int(np.iinfo(np.int32).max)
+
 
 class TrainingSet(NamedTuple):
     """A validated training set."""
@@ -29,6 +32,11 @@ class TrainingSet(NamedTuple):
         counting = self.counting()
         return self if len(counting) == len(self.sample_weight) else self.take(counting)
 
+    def weighted(self):
+        """Return the sequences that have a weight: others are as if they were not there."""
+        kept = np.flatnonzero(self.sample_weight)
+        return self if len(kept) == len(self.sample_weight) else self.take(kept)
+
     def take(self, sequences):
         """Select sequences by their numbers."""
         lengths = np.diff(self.offsets)[sequences]
@@ -45,6 +53,11 @@ def as_rows(X):
     Values that are all one, as those of most text features, are not stored.
     """
     X = as_csr(X)
+    if X.shape[1] > _MOST_COLUMNS:
+        raise ValueError(
+            f"X has {X.shape[1]:,} columns, more than the {_MOST_COLUMNS:,} that are supported: "
+            "use fewer features."
+        )
     data = np.empty(0) if are_ones(X.data) else X.data.astype(np.float64, copy=False)
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
     return read_only(kernels.Rows(indptr, indices, data))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from skstruct.input.formats import encode_labels
+from skstruct.input.sample_weight import read_sample_weight, require_weight
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.utils.sparse import read_only
 
@@ -31,7 +31,7 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
     Returns
     -------
     validation_set : TrainingSet
-        Labels that no training sequence has are -2.
+        The sequences with a weight. Labels that no training sequence has are -2.
 
     Raises
     ------
@@ -49,11 +49,9 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
         known = np.array([code_of.get(label, _UNSEEN) for label in found.tolist()], np.int32)
         if np.all(known == _UNSEEN):
             raise ValueError(f"none of the labels {found.tolist()} occurs in training.")
-        weight = _check_sample_weight(
-            sample_weight, batch, dtype=np.float64, ensure_non_negative=True
-        )
-        if not np.any(weight[batch.lengths > 0]):
-            raise ValueError("Sample weights must contain at least one non-zero number.")
+        weight = read_sample_weight(sample_weight, len(batch), "sample_weight_val")
+        require_weight(weight, batch.lengths)
     except ValueError as error:
         raise ValueError(f"X_val, y_val: {error}") from error
-    return TrainingSet(batch_rows(batch), batch.offsets, known[codes], read_only(weight))
+    given = TrainingSet(batch_rows(batch), batch.offsets, known[codes], read_only(weight))
+    return given.weighted()

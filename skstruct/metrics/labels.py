@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.input.formats import NO_LABEL
+from skstruct.input.sample_weight import read_sample_weight
 from skstruct.utils.messages import short_repr
 
 __all__ = [
@@ -128,18 +129,7 @@ def check_sample_weight(sample_weight, n_sequences):
     """Weights of the sequences as an array; None if not given."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=float)
-    if weights.shape != (n_sequences,):
-        raise ValueError(
-            f"sample_weight must have shape ({n_sequences},), one weight for each sequence, "
-            f"got {weights.shape}"
-        )
-    valid = np.isfinite(weights) & (weights >= 0)
-    if not valid.all():
-        i = np.argmin(valid)
-        raise ValueError(
-            f"sample_weight[{i}] is {weights[i]}; weights must be finite and not negative"
-        )
+    weights = read_sample_weight(sample_weight, n_sequences)
     if n_sequences and not weights.any():
         raise ValueError("the weights add up to zero; give some sequence a weight")
     return weights

@@ -10,16 +10,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skstruct import kernels
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
+from skstruct.input.sample_weight import read_sample_weight, require_weight
 from skstruct.input.training_set import as_rows
 from skstruct.rerankers.groups import (
     errors_name_groups,
     read_baseline_score,
     read_costs,
+    refuse_lone,
     split_groups,
     take_out,
 )
@@ -134,8 +136,9 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             For each group, the number of its oracle candidate, or an array with the cost of each
             of its candidates (also as a 2-D array). With costs, the oracle is the candidate of
             least cost; of several, the one that scores highest under the current weights.
-        sample_weight : array-like of shape (n_groups,), default=None
-            Factors of the gradients of the groups. Groups of weight 0 are skipped.
+        sample_weight : float or array-like of shape (n_groups,), default=None
+            Factors of the gradients of the groups. A group of weight 0 is as if it were not there,
+            to the last bit: features of dicts that only such groups have are not learnt, either.
         baseline_score : list of array-like of shape (n_candidates_i,), default=None
             Scores of a baseline. Multiplied by `baseline_weight`, they are added to the scores of
             the weights, in learning and in prediction, where they have to be given again.
@@ -260,7 +263,8 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         """
         _, batch, base = self._read_X(X, baseline_score)
         costs, by_cost = read_costs(y, batch.offsets)
-        sample_weight = self._read_sample_weight(sample_weight, batch)
+        sample_weight = read_sample_weight(sample_weight, len(batch))
+        require_weight(sample_weight, batch.lengths)
         chosen = self._choose(batch, base)
         mean_cost = np.average(costs[batch.offsets[:-1] + chosen], weights=sample_weight)
         return float(-mean_cost if by_cost else 1.0 - mean_cost)
@@ -273,7 +277,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         random_state = check_random_state(self.random_state)
         history = History()
         state = self._start(self.n_features_in_, len(groups.sample_weight))
-        order = np.flatnonzero(groups.sample_weight)
+        order = np.arange(len(groups.sample_weight))
         for epoch in range(1, self.max_iter + 1):
             if self.shuffle:
                 random_state.shuffle(order)
@@ -318,40 +322,38 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
 
     def _read_training_set(self, X, y, sample_weight, baseline_score):
         """Groups in the layout of the kernels, and True if `y` has costs."""
-        _, batch, base = self._read_X(X, baseline_score, reset=True)
-        lone = np.flatnonzero(batch.lengths == 1)
-        if lone.size:
-            raise ValueError(
-                f"Group {lone[0]} has a single candidate, and nothing can be learnt from it. "
-                f"Remove such groups from the training set ({lone.size} of {len(batch)})."
-            )
+        self._needs_baseline_score = baseline_score is not None
+        self.__dict__.pop("vectorizer_", None)
+        _, batch = self._read_candidates(X, reset=True)
+        base = read_baseline_score(baseline_score, batch.offsets)
         costs, by_cost = read_costs(y, batch.offsets)
-        sample_weight = self._read_sample_weight(sample_weight, batch)
+        weight = read_sample_weight(sample_weight, len(batch))
+        require_weight(weight, batch.lengths)
+        refuse_lone(batch.lengths, weight)
+        kept = np.flatnonzero(weight)
+        if len(kept) < len(batch):
+            candidates = np.repeat(weight > 0, batch.lengths)
+            costs, base, weight = costs[candidates], base[candidates], weight[kept]
+            batch = self._keep_features_of(batch[kept])
+        batch, base = self._add_baseline(batch, base)
         rows = kernels.without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
-        costs, base, weight = map(read_only, (costs, base, sample_weight))
+        costs, base, weight = map(read_only, (costs, base, weight))
         return kernels.Groups(rows, batch.offsets, costs, base, weight), by_cost
 
-    def _read_sample_weight(self, sample_weight, batch):
-        """Finite, non-negative weights of the groups, at least one of them positive."""
-        sample_weight = _check_sample_weight(
-            sample_weight, batch, dtype=np.float64, ensure_non_negative=True
-        )
-        if not np.any(sample_weight):
-            raise ValueError("Sample weights must contain at least one non-zero number.")
-        return sample_weight
-
-    def _read_X(self, X, baseline_score, *, reset=False):
+    def _read_X(self, X, baseline_score):
         """Format, the batch without its baseline feature, and weighted baseline scores."""
-        if reset:
-            self.__dict__.pop("vectorizer_", None)
-            self._needs_baseline_score = baseline_score is not None
-        else:
-            check_is_fitted(self)
-            if self._needs_baseline_score and baseline_score is None:
-                raise ValueError(
-                    f"This {type(self).__name__} was fitted with baseline scores. Pass the "
-                    f"scores of the candidates in X as baseline_score."
-                )
+        check_is_fitted(self)
+        if self._needs_baseline_score and baseline_score is None:
+            raise ValueError(
+                f"This {type(self).__name__} was fitted with baseline scores. Pass the "
+                f"scores of the candidates in X as baseline_score."
+            )
+        format, batch = self._read_candidates(X, reset=False)
+        base = read_baseline_score(baseline_score, batch.offsets)
+        return format, *self._add_baseline(batch, base)
+
+    def _read_candidates(self, X, *, reset):
+        """Format and batch of groups that have candidates."""
         with errors_name_groups():
             format, X = read_format(X)
             if format is Format.ROWS:
@@ -365,12 +367,14 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             raise ValueError(f"Group {empty[0]} is empty. Each group needs at least one candidate.")
         self._check_features(batch, reset=reset)
         self._check_transition_features(batch, reset=reset)
-        base = read_baseline_score(baseline_score, batch.offsets)
+        return format, batch
+
+    def _add_baseline(self, batch, base):
+        """Batch without the feature of the baseline, and all scores of the baseline, weighted."""
         if self.baseline is not None:
-            column = self._baseline_column()
-            batch, values = take_out(batch, column)
+            batch, values = take_out(batch, self._baseline_column())
             base += values
-        return format, batch, self.baseline_weight * base
+        return batch, self.baseline_weight * base
 
     def _baseline_column(self):
         if isinstance(self.baseline, Integral):

@@ -20,6 +20,7 @@ __all__ = [
     "learn_in_portions",
     "read_baseline_score",
     "read_costs",
+    "refuse_lone",
     "split_groups",
     "take_out",
 ]
@@ -93,6 +94,17 @@ def take_out(batch, column):
         X.data[X.indices == column] = 0.0
         X.eliminate_zeros()
     return SequenceBatch(X, batch.offsets, feature_names=batch.feature_names), values
+
+
+def refuse_lone(n_candidates, weight):
+    """Raise a ValueError if a group with a weight has a single candidate."""
+    lone = np.flatnonzero((n_candidates == 1) & (weight > 0))
+    if lone.size:
+        raise ValueError(
+            f"Group {lone[0]} has a single candidate, and nothing can be learnt from it. "
+            f"Remove such groups from the training set ({lone.size} of {len(n_candidates)}), or "
+            "give them the weight 0."
+        )
 
 
 def read_baseline_score(baseline_score, offsets):

@@ -58,9 +58,6 @@ def solve(training_set, model, settings, start, watcher):
     plain = model.n_transition_features is None
     model.require_memory(1, 0 if plain else 4 * np.diff(training_set.offsets).max())
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
-    weighted = np.flatnonzero(training_set.sample_weight > 0)
-    if len(weighted) < len(training_set.sample_weight):
-        training_set = training_set.take(weighted)
     objective = CRFObjective(
         training_set,
         model.n_features,

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
@@ -19,6 +19,12 @@ from skstruct.input.class_weight import weigh_sequences
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
+from skstruct.input.sample_weight import (
+    classes_that_occur,
+    empty_unweighted,
+    read_sample_weight,
+    require_weight,
+)
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.input.validation_set import read_validation_set
 from skstruct.sequences import SequenceBatch
@@ -97,14 +103,16 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             Labels of each sequence, all str or all int: a list of lists, an object array, or a 2-D
             array; for a 2-D `X`, a 1-D array. For taggers that learn from partly labelled
             sequences, None where the label of a token is unknown.
-        sample_weight : array-like of shape (n_sequences,), default=None
-            Weight of each sequence in the objective. By default, 1.
+        sample_weight : float or array-like of shape (n_sequences,), default=None
+            Weight of each sequence in the objective. By default, 1. A sequence of weight 0 is as
+            if it were not there, to the last bit: nothing is learnt from it, and labels and
+            features of dicts that only such sequences have do not become those of the tagger.
         X_val, y_val : sequences of tokens and of labels, default=None
             Validation set, in any format. Features that `X` does not have are ignored as in
             `predict`. ``history_["validation_score"]`` records its accuracy at every epoch (or
             iteration). With ``early_stopping`` it replaces the held-out set. Labels that do not
             occur in `y` count as wrong.
-        sample_weight_val : array-like of shape (n_val_sequences,), default=None
+        sample_weight_val : float or array-like of shape (n_val_sequences,), default=None
             Weights of its sequences.
 
         Returns
@@ -237,23 +245,28 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             # They belong to other features and classes.
             self._forget("_state", *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
+        sample_weight = read_sample_weight(sample_weight, len(batch))
+        require_weight(sample_weight, batch.lengths)
+        if not sample_weight.all():
+            batch, labels = empty_unweighted(batch, labels, sample_weight)
+            if classes is None:
+                self.classes_, labels = classes_that_occur(self.classes_, labels)
+            if reset:
+                batch = self._keep_features_of(batch)
         self._check_labels(labels, batch.offsets)
         if len(self.classes_) >= 1 << 15:
             raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-        sample_weight = _check_sample_weight(
-            sample_weight, batch, dtype=np.float64, ensure_non_negative=True
-        )
         if self.class_weight is not None:
             sample_weight = weigh_sequences(
                 self.class_weight, self.classes_, labels, batch.offsets, sample_weight
             )
         if labels.min(initial=0) < 0:
             sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
-        if not np.any(sample_weight[np.diff(batch.offsets) > 0]):
-            raise ValueError("Sample weights must contain at least one non-zero number.")
-        return TrainingSet(batch_rows(batch), batch.offsets, labels, read_only(sample_weight))
+        require_weight(sample_weight, batch.lengths)
+        given = TrainingSet(batch_rows(batch), batch.offsets, labels, read_only(sample_weight))
+        return given.weighted()
 
     def _check_labels(self, labels, offsets):
         """Refuse labels that the learner does not support or that `constraint` rules out."""

@@ -81,8 +81,9 @@ class PartialFitMixin:
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur in any call. Needed in the first call, unless that has them
             all.
-        sample_weight : array-like of shape (n_sequences,), default=None
-            Factor of the change that each sequence makes.
+        sample_weight : float or array-like of shape (n_sequences,), default=None
+            Factor of the change that each sequence makes. A sequence of weight 0 is as if it were
+            not there, as in `fit`.
 
         Returns
         -------

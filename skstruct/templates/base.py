@@ -261,6 +261,7 @@ class LearningTemplateVectorizer(
         n_features = self.n_features_
         if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
             raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
+        batch = batch._checked()
         X = sp.csr_matrix(batch.X)
         columns, which = np.unique(X.indices, return_inverse=True)
         names = self._features.names(columns)[which].tolist()

@@ -32,6 +32,7 @@ def batch_html(batch):
     html : str
         An element that needs nothing else; names of features are escaped.
     """
+    batch = batch._checked()
     text = escape(repr(batch))
     head = "<tr><th>sequence</th><th>token</th><th>features</th></tr>"
     rows = []

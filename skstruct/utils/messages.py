@@ -8,7 +8,15 @@ from reprlib import Repr
 
 import numpy as np
 
-__all__ = ["compiling_announced", "logger", "say", "short_repr", "tell_compiling", "tell_once"]
+__all__ = [
+    "compiling_announced",
+    "logger",
+    "place",
+    "say",
+    "short_repr",
+    "tell_compiling",
+    "tell_once",
+]
 
 logger = logging.getLogger("skstruct")
 
@@ -75,3 +83,9 @@ class _ShortRepr(Repr):
 
 
 short_repr = _ShortRepr().repr
+
+
+def place(offsets, row):
+    """Sequence and token of a row, for messages."""
+    sequence = int(np.searchsorted(offsets, row, side="right") - 1)
+    return f"Sequence {sequence}, token {int(row - offsets[sequence])}"

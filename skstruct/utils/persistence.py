@@ -10,14 +10,12 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import scipy.sparse as sp
 
 import skstruct
 
 __all__ = [
     "Persistent",
     "check_array_shape",
-    "check_matrix",
     "pack_strings",
     "pack_zeros",
     "unpack_strings",
@@ -204,10 +202,3 @@ def check_array_shape(array, shape, what, *, kinds="fiu"):
         raise ValueError(f"{what} is not an array of numbers.")
     if array.shape != shape:
         raise ValueError(f"{what} has the shape {array.shape} and not {shape}.")
-
-
-def check_matrix(X):
-    """Check that the indices of a sparse matrix are those of columns that there are."""
-    if sp.issparse(X):
-        X.check_format(full_check=True)
-    return X

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 __all__ = [
     "are_ones",
     "as_csr",
-    "canonical",
     "count_bytes",
     "hstack",
     "merge_rows",
@@ -121,49 +120,6 @@ def pieces(sequence, size=1 << 16):
     """Yield the parts of an array or range, so that what numpy copies of one stays small."""
     for start in range(0, len(sequence), size):
         yield sequence[start : start + size]
-
-
-def canonical(X, name="X"):
-    """Convert a matrix to the form of batches: floats, C-ordered or CSR in canonical format.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix}
-    name : str, default="X"
-        For messages.
-
-    Returns
-    -------
-    X : {ndarray, csr_matrix}, dtype float32 or float64
-
-    Raises
-    ------
-    ValueError
-        If `X` does not have two dimensions, or is complex.
-    """
-    if not sp.issparse(X):
-        X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"{name} has {X.ndim} dimension(s); expected a 2-D matrix of stacked rows."
-        )
-    if np.issubdtype(X.dtype, np.complexfloating):
-        raise ValueError("Complex data not supported.")
-    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-    if sp.issparse(X):
-        X = sp.csr_matrix(X, dtype=dtype)
-        # scipy chooses the smallest index type here, whatever the type in the input.
-        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-        if not X.has_canonical_format:
-            # A copy: the arrays may be the caller's, and summing works in place.
-            X = X.copy()
-            X.sum_duplicates()
-        if are_ones(X.data):
-            X.data = shared_ones(len(X.data), X.dtype)
-        return X
-    X = np.ascontiguousarray(X, dtype=dtype)
-    # A single row is contiguous with any stride, and joblib's hash would depend on the stride.
-    return X.ravel().reshape(X.shape)
 
 
 def pack_matrix(X):

@@ -9,7 +9,6 @@ import click
 from sklearn.utils._param_validation import InvalidParameterError
 
 import skstruct
-
 from skstruct.utils.files import read_text
 
 __all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]

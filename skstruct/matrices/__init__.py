@@ -1,0 +1,1 @@
+"""Matrices of batches: what users bring is checked and brought to one form."""
