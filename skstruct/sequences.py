@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.frames import FrameConversions
-from skstruct.utils.persistence import check_matrix, pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import canonical, hstack, pack_matrix, read_only, unpack_matrix, vstack
+from skstruct.utils.stored.arrays import check_matrix
+from skstruct.utils.stored.packing import pack_strings, unpack_strings
 
 __all__ = ["SequenceBatch"]
 
@@ -361,7 +362,7 @@ default=None
                 feature_names=unpack_strings(state["feature_names"]),
                 transition_X=check_matrix(unpack_matrix(state.get("transition_matrix"))),
             )
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
 
     def _repr_html_(self):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.utils.stored.arrays import Objects
+from skstruct.utils.stored.declared import Count, Part
+
 __all__ = ["FeatureInput"]
 
 
@@ -15,6 +18,11 @@ class FeatureInput:
     ValueError names the difference.
     """
 
+    _stored = {
+        "n_features_in_": Count(),
+        "vectorizer_": Part("pack", feature_names_="n_features_in_"),
+        "feature_names_in_": Objects("n_features_in_"),
+    }
     # True if `_fit` learns weights of transition features.
     _learns_transition_features = False
 

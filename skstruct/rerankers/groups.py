@@ -15,6 +15,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 
 __all__ = [
+    "baseline_column",
     "errors_name_groups",
     "learn_in_portions",
     "read_baseline_score",
@@ -95,6 +96,21 @@ def take_out(batch, column):
         X.data[X.indices == column] = 0.0
         X.eliminate_zeros()
     return SequenceBatch(X, batch.offsets, feature_names=batch.feature_names), values
+
+
+def baseline_column(baseline, n_features, names):
+    """Number of the column that a baseline, a number or one of the names, stands for."""
+    if isinstance(baseline, Integral):
+        if baseline >= n_features:
+            raise ValueError(
+                f"baseline={baseline} is out of range: X has {n_features} features, and columns "
+                "are numbered from 0."
+            )
+        return int(baseline)
+    found = [] if names is None else np.flatnonzero(names == baseline)
+    if len(found) == 0:
+        raise ValueError(f"baseline={baseline!r} is not among the feature names of X.")
+    return int(found[0])
 
 
 def read_baseline_score(baseline_score, offsets):
