@@ -107,6 +107,11 @@ class PartialFitMixin:
             state = self._state
             if state is None:
                 state = learner.new_state(training_set, None if first_call else self._chain())
+            if state.chain.weights.shape != (model.n_features, model.n_labels):
+                raise ValueError(
+                    f"{model.n_labels} classes do not fit the {state.chain.weights.shape[1]} that "
+                    "were learnt."
+                )
             state = state._replace(chain=forbid(state.chain, model.possible))
             state = learner.protect(state, training_set, undo)
             # Models read from files of other programs have not been learnt here.
