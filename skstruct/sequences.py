@@ -18,9 +18,9 @@ from skstruct.matrices.rows import (
 )
 from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
-from skstruct.utils.persistence import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import hstack, pack_matrix, unpack_matrix, vstack
+from skstruct.utils.stored.packing import pack_strings, unpack_strings
 
 __all__ = ["SequenceBatch"]
 
@@ -385,7 +385,7 @@ default=None
                 # Those that were not to be kept have not been stored.
                 keep_zeros=True,
             )
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:
             raise ValueError(f"This stored SequenceBatch is damaged: {error}") from error
 
     def _repr_html_(self):

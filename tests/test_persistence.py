@@ -31,8 +31,8 @@ from skstruct import (
 from skstruct.kernels.chain.scores import TransitionChain
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils import persistence
-from skstruct.utils.persistence import (
-    Persistent,
+from skstruct.utils.persistence import Persistent
+from skstruct.utils.stored.packing import (
     pack_strings,
     pack_zeros,
     unpack_strings,
@@ -264,14 +264,20 @@ def damaged(estimator, **changes):
     [
         ({"coef_": lambda a: a[:, :-1]}, "coef_ has the shape"),
         ({"coef_": lambda a: a[:1]}, "coef_ has the shape"),
-        ({"coef_": lambda a: a * np.nan}, "a weight of coef_ is NaN"),
+        ({"coef_": lambda a: a * np.nan}, "a number of coef_ is NaN"),
         ({"coef_": lambda a: "text"}, "coef_ is not an array of numbers"),
         ({"transition_": lambda a: a[:1]}, "transition_ has the shape"),
         ({"intercept_": lambda a: a[:0]}, "intercept_ has the shape"),
         ({"classes_": lambda a: a[:1]}, "has the shape"),
-        ({"n_features_in_": lambda n: n + 1}, "has the shape"),
+        (
+            {"n_features_in_": lambda n: n + 1},
+            "feature_names_ of vectorizer_ has the length 4, not 5",
+        ),
         ({"vectorizer_": lambda v: "text"}, "This stored CRFTagger is damaged"),
-        ({"vectorizer_": lambda v: SequenceVectorizer().fit(X[:1])}, "does not belong"),
+        (
+            {"vectorizer_": lambda v: SequenceVectorizer().fit(X[:1])},
+            "feature_names_ of vectorizer_ has the length 2, not 4",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_together(cases, changes, message):
@@ -336,11 +342,12 @@ def test_states_of_learners_are_checked(name, record, average, made):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"_codes": lambda a: a + 1000}, "a value or to a template line that does not exist"),
-        ({"_codes": lambda a: a[:, :1]}, "the codes of the features has the shape"),
-        ({"_groups": lambda a: a - 1}, "a value or to a template line that does not exist"),
-        ({"_hashes": lambda a: a[:-1]}, "the hashes of the features has the shape"),
-        ({"n_features_": lambda n: n - 1}, "n_features_ is .* but there are"),
+        ({"_codes": lambda a: a + 1000}, "_codes has the number .*, but .* are the most"),
+        ({"_codes": lambda a: a[:, :1]}, "_codes has the shape"),
+        ({"_codes": lambda a: a * 0}, "more or fewer values than its template has macros"),
+        ({"_groups": lambda a: a - 1}, "_groups has the number -1, which is less than 0"),
+        ({"_hashes": lambda a: a[:-1]}, "_hashes has the shape"),
+        ({"n_features_": lambda n: n - 1}, "_groups has the shape"),
         ({"template_": lambda lines: ["Q"]}, "damaged"),
     ],
 )
@@ -538,8 +545,10 @@ def test_what_is_no_list_of_strings_stays(value):
         {"lengths": np.array([-1, 4])},
         {"lengths": np.array([0.5, 2.5])},
         {"_packed_strings": np.array(["abc"])},
+        {"_packed_strings": np.array([97, 98, 99], np.uint16)},
+        {"lengths": np.array([2**62] * 4 + [3])},
     ],
 )
 def test_packed_strings_that_do_not_add_up(change):
-    with pytest.raises(ValueError, match=r"do not add up|not an array of numbers"):
+    with pytest.raises(ValueError, match=r"do not add up|of the right type"):
         unpack_strings({**pack_strings(["a", "bc"]), **change})

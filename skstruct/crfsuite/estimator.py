@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import NotFittedError
@@ -15,6 +17,7 @@ from skstruct.utils.callbacks import CallbackSupport, FitTasks
 from skstruct.utils.files import write_whole
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.declared import Maybe, Part, Strings
 
 __all__ = ["CRF"]
 
@@ -136,6 +139,12 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
     training_log_ = None
     _estimator = None
     _labels = None
+    _stored = {
+        "_estimator": Maybe(Part("predict_proba", "classes_", "coef_")),
+        "_labels": Maybe(Strings(distinct=True)),
+        "training_log_": Maybe(Part("iterations", "training_seconds")),
+    }
+    _complete = ("_estimator", "_labels")
     # Caches, derived from the weights.
     _derived_state = ("_tagger", "_info_cached", "_modelfile")
 
@@ -378,10 +387,12 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         return super().__copy__()._forget()
 
     def _check_state(self):
-        if self._estimator is not None:
-            known = sorted(self._labels)
-            if known != sorted(set(self._estimator.classes_.tolist()) & set(known)):
-                raise ValueError("the labels differ from those of the estimator.")
+        if self._estimator is not None and set(self._labels) != set(
+            self._estimator.classes_.tolist()
+        ):
+            raise ValueError("the labels differ from those of the estimator.")
+        if not isinstance(self.model_filename, (str, os.PathLike, type(None))):
+            raise ValueError("model_filename is not a path.")
 
     def __sklearn_is_fitted__(self):
         return self._estimator is not None or self.model_filename is not None

@@ -88,16 +88,20 @@ class TrainingLog:
         return self.iterations[-1] if self.iterations else None
 
     def __getstate__(self):
-        # Fractions as pairs of integers, which every way of storing supports.
+        # Fractions as pairs of integers, which every way of storing supports, and plain tuples.
         state = self.__dict__.copy()
-        state["iterations"] = [_change(entry, _as_pair) for entry in self.iterations]
+        state["iterations"] = [_change(entry, _as_pair, tuple) for entry in self.iterations]
         return state
 
     def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.iterations = [
-            _change(entry, lambda pair: Fraction(*pair)) for entry in self.iterations
-        ]
+        try:
+            self.__dict__.update(state)
+            self.iterations = [
+                _change(entry, lambda pair: Fraction(*pair), lambda score: LabelScore(*score))
+                for entry in self.iterations
+            ]
+        except Exception as error:
+            raise ValueError(f"This stored TrainingLog is damaged: {error}") from error
 
 
 class HeldOut:
@@ -176,10 +180,12 @@ def _iterations(history, n_features, scores):
         yield entry | (scores[k] if scores else {})
 
 
-def _change(entry, function):
-    """Entry with a function applied to the accuracies that are fractions."""
+def _change(entry, as_fraction, as_score):
+    """Entry with functions applied to the accuracies that are fractions and to the scores."""
     exact = ("item_accuracy", "instance_accuracy")
-    return {**entry, **{name: function(entry[name]) for name in exact if name in entry}}
+    scores = {label: as_score(score) for label, score in entry["scores"].items()}
+    changed = {name: as_fraction(entry[name]) for name in exact if name in entry}
+    return {**entry, **changed, "scores": scores}
 
 
 def _as_pair(fraction):

@@ -12,7 +12,9 @@ from skstruct import kernels
 from skstruct.solvers.layout import transition_frequency
 from skstruct.taggers.arow import workspace
 from skstruct.taggers.online import OnlineTagger
+from skstruct.taggers.stored import LearnerState
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.declared import Maybe
 
 __all__ = ["OnlineCRF"]
 
@@ -91,6 +93,7 @@ class OnlineCRF(OnlineTagger):
         "epsilon": [Interval(Real, None, None, closed="neither")],
     }
 
+    _stored = {"_state": Maybe(LearnerState(confident=True))}
     # The variances.
     _n_more = 1
 

@@ -21,6 +21,7 @@ from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import pieces
+from skstruct.utils.stored.declared import Counts, Strings
 
 __all__ = ["SequenceVectorizer"]
 
@@ -368,12 +369,12 @@ class SequenceVectorizer(
 
     # Lengths of array-valued features. Models stored by the first versions do not have it.
     _array_lengths: ClassVar[dict] = {}
+    _stored = {
+        "feature_names_": Strings(np.ndarray, distinct=True),
+        "_array_lengths": Counts(),
+    }
     # Made of the names.
     _derived_state = ("vocabulary_", "_last_lookup")
-
-    def _check_state(self):
-        if hasattr(self, "feature_names_") and len(self.vocabulary_) < len(self.feature_names_):
-            raise ValueError("two features have the same name.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from numbers import Integral
 from typing import ClassVar
 
@@ -18,8 +19,11 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.declared import Count
 
 __all__ = ["EmbeddingVectorizer"]
+
+_FARTHEST = 1000
 
 
 @set_module("skstruct")
@@ -78,6 +82,8 @@ class EmbeddingVectorizer(
         "offsets": ["array-like"],
         "dtype": "no_validation",
     }
+
+    _stored: ClassVar[dict] = {"n_dimensions_": Count(1)}
 
     def __init__(self, vectors, *, column=0, normalize=None, offsets=(0,), dtype=np.float64):
         self.vectors = vectors
@@ -238,11 +244,20 @@ class EmbeddingVectorizer(
 
     def _checked_offsets(self):
         offsets = list(self.offsets)
-        if not offsets or not all(isinstance(offset, Integral) for offset in offsets):
+        if not offsets or not all(
+            isinstance(offset, Integral) and abs(offset) <= _FARTHEST for offset in offsets
+        ):
             raise ValueError(
-                f"offsets must be one or more integers, got {short_repr(self.offsets)}."
+                f"offsets must be one or more integers from -{_FARTHEST} to {_FARTHEST}, got "
+                f"{short_repr(self.offsets)}."
             )
         return offsets
+
+    def _check_state(self):
+        if "n_dimensions_" in vars(self) and isinstance(self.vectors, Mapping):
+            lengths = {len(self.vectors[word]) for word in islice(self.vectors, 1)}
+            if not lengths <= {self.n_dimensions_}:
+                raise ValueError(f"vectors do not have {self.n_dimensions_} numbers.")
 
     def __sklearn_clone__(self):
         # Clones share the vectors, which may take gigabytes and are never changed.

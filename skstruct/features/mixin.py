@@ -6,6 +6,8 @@ import numpy as np
 
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.stored.arrays import Objects
+from skstruct.utils.stored.declared import Count, Part
 
 __all__ = ["FeatureInput"]
 
@@ -18,6 +20,11 @@ class FeatureInput:
     ValueError names the difference.
     """
 
+    _stored = {
+        "n_features_in_": Count(),
+        "vectorizer_": Part("pack", feature_names_="n_features_in_"),
+        "feature_names_in_": Objects("n_features_in_"),
+    }
     # True if `_fit` learns weights of transition features.
     _learns_transition_features = False
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import isfinite
+from numbers import Real
+
 from sklearn.pipeline import FeatureUnion
 
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["SequenceUnion"]
@@ -13,7 +17,7 @@ __all__ = ["SequenceUnion"]
 
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
-class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
+class SequenceUnion(Persistent, FeatureUnion, auto_wrap_output_keys=None):
     """Combine the outputs of several transformers of sequences, as `FeatureUnion` does.
 
     Every transformer gets the same sequences, and their columns are stacked horizontally: for
@@ -63,6 +67,17 @@ class SequenceUnion(FeatureUnion, auto_wrap_output_keys=None):
     >>> union.get_feature_names_out().tolist()
     ['words__U0:cat', 'words__U0:the', 'embeddings__vector:0', 'embeddings__vector:1']
     """
+
+    def _check_state(self):
+        for name, transformer in self.transformer_list:
+            drops = isinstance(transformer, str) and transformer in ("drop", "passthrough")
+            if not isinstance(name, str) or not (drops or hasattr(transformer, "transform")):
+                raise ValueError(f"{name!r} in transformer_list is no transformer.")
+        for name, weight in (self.transformer_weights or {}).items():
+            if not isinstance(weight, Real) or not isfinite(weight):
+                raise ValueError(f"the weight of {name!r} is not a finite number.")
+        if not isinstance(self.n_jobs, (int, type(None))):
+            raise ValueError("n_jobs is not an integer.")
 
     @property
     def set_output(self):

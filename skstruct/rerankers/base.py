@@ -18,6 +18,7 @@ from skstruct.input.formats import Format, read_format
 from skstruct.input.sample_weight import read_sample_weight, require_weight
 from skstruct.input.training_set import as_rows
 from skstruct.rerankers.groups import (
+    baseline_column,
     errors_name_groups,
     read_baseline_score,
     read_costs,
@@ -28,9 +29,11 @@ from skstruct.rerankers.groups import (
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
-from skstruct.utils.persistence import Persistent, check_array_shape
+from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
+from skstruct.utils.stored.arrays import REAL, Array, Columns
+from skstruct.utils.stored.declared import Count, Flag
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["LOSS_OPTIONS", "BaseReranker"]
@@ -104,6 +107,14 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    _stored = {
+        "coef_": Array(REAL, ("n_features_in_",)),
+        "n_iter_": Count(),
+        "history_": Columns(),
+        "_needs_baseline_score": Flag(),
+    }
+    _complete = ("n_features_in_", "coef_", "_needs_baseline_score")
 
     def __init__(
         self,
@@ -269,10 +280,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         mean_cost = np.average(costs[batch.offsets[:-1] + chosen], weights=sample_weight)
         return float(-mean_cost if by_cost else 1.0 - mean_cost)
 
-    def _check_state(self):
-        if hasattr(self, "coef_"):
-            check_array_shape(self.coef_, (self.n_features_in_,), "coef_")
-
     def _fit(self, groups, by_cost, progress):
         random_state = check_random_state(self.random_state)
         history = History()
@@ -372,23 +379,11 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _add_baseline(self, batch, base):
         """Batch without the feature of the baseline, and all scores of the baseline, weighted."""
         if self.baseline is not None:
-            batch, values = take_out(batch, self._baseline_column())
+            names = getattr(self, "feature_names_in_", None)
+            column = baseline_column(self.baseline, self.n_features_in_, names)
+            batch, values = take_out(batch, column)
             base += values
         return batch, self.baseline_weight * base
-
-    def _baseline_column(self):
-        if isinstance(self.baseline, Integral):
-            if self.baseline >= self.n_features_in_:
-                raise ValueError(
-                    f"baseline={self.baseline} is out of range: X has {self.n_features_in_} "
-                    "features, and columns are numbered from 0."
-                )
-            return int(self.baseline)
-        names = getattr(self, "feature_names_in_", None)
-        found = [] if names is None else np.flatnonzero(names == self.baseline)
-        if len(found) == 0:
-            raise ValueError(f"baseline={self.baseline!r} is not among the feature names of X.")
-        return int(found[0])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

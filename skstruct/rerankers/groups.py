@@ -16,6 +16,7 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import portions
 
 __all__ = [
+    "baseline_column",
     "errors_name_groups",
     "learn_in_portions",
     "read_baseline_score",
@@ -105,6 +106,21 @@ def refuse_lone(n_candidates, weight):
             f"Remove such groups from the training set ({lone.size} of {len(n_candidates)}), or "
             "give them the weight 0."
         )
+
+
+def baseline_column(baseline, n_features, names):
+    """Number of the column that a baseline, a number or one of the names, stands for."""
+    if isinstance(baseline, Integral):
+        if baseline >= n_features:
+            raise ValueError(
+                f"baseline={baseline} is out of range: X has {n_features} features, and columns "
+                "are numbered from 0."
+            )
+        return int(baseline)
+    found = [] if names is None else np.flatnonzero(names == baseline)
+    if len(found) == 0:
+        raise ValueError(f"baseline={baseline!r} is not among the feature names of X.")
+    return int(found[0])
 
 
 def read_baseline_score(baseline_score, offsets):

@@ -24,6 +24,8 @@ from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.callbacks import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.arrays import Labels
+from skstruct.utils.stored.declared import Count, Part
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["NBestReranker"]
@@ -99,6 +101,14 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
     }
+
+    _stored = {
+        "classes_": Labels(),
+        "tagger_": Part("predict_nbest", "classes_"),
+        "reranker_": Part("predict"),
+        "n_groups_": Count(),
+    }
+    _complete = ("classes_", "tagger_", "reranker_")
 
     def __init__(
         self,

@@ -7,8 +7,38 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.training_set import as_rows
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.stored.arrays import Array
+from skstruct.utils.stored.declared import Declaration, Record
 
-__all__ = ["count_all_votes", "feature_histories"]
+__all__ = ["VoteHistories", "count_all_votes", "feature_histories"]
+
+
+class VoteHistories(Declaration):
+    """`Histories` of a reranker, whose mistakes ascend for every feature."""
+
+    def write(self, value):
+        """Dict of the fields."""
+        return self._record().write(value)
+
+    def read(self, value, what, size):
+        """Histories that voting can replay."""
+        found = self._record().read(value, "the history of votes", size)
+        indptr, mistake = found.indptr, found.mistake
+        if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] != len(mistake):
+            raise ValueError("the history of votes does not belong to the features.")
+        later = np.ones(len(mistake), bool)
+        later[indptr[:-1][np.diff(indptr) > 0]] = False
+        if len(found.gradient_sum) != len(mistake) or np.any(np.diff(mistake)[later[1:]] <= 0):
+            raise ValueError("the mistakes in the history of votes are not in order.")
+        return found
+
+    def _record(self):
+        return Record(
+            kernels.Histories,
+            indptr=Array(np.int64, (("n_features_in_", 1),), least=0),
+            mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
+            gradient_sum=Array(np.float64, (None,)),
+        )
 
 
 def feature_histories(rows, epochs, n_features):
@@ -26,12 +56,13 @@ def feature_histories(rows, epochs, n_features):
 
     Returns
     -------
-    histories : tuple of ndarray
-        Fields of `Histories`; plain arrays, because they are stored with the estimator.
+    histories : Histories
     """
     counts, candidates, factors = (np.concatenate(parts) for parts in zip(*epochs, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return kernels.build_histories(rows, indptr, candidates, factors, n_features)
+    return kernels.Histories(
+        *kernels.build_histories(rows, indptr, candidates, factors, n_features)
+    )
 
 
 def count_all_votes(batch, base, electorate, n_jobs):

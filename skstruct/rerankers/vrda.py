@@ -11,8 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct import kernels
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
-from skstruct.rerankers.voting import count_all_votes, feature_histories
+from skstruct.rerankers.voting import VoteHistories, count_all_votes, feature_histories
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.arrays import Array
+from skstruct.utils.stored.declared import Count
 
 __all__ = ["VRDAReranker"]
 
@@ -129,6 +131,14 @@ class VRDAReranker(BaseReranker):
         "n_jobs": [Integral, None],
     }
 
+    _stored = {
+        "n_mistakes_": Count(),
+        # Their sum is an integer of 64 bits as well.
+        "votes_": Array(np.int64, (("n_mistakes_", 1),), least=0, below=2**31),
+        "_histories": VoteHistories(),
+    }
+    _complete = (*BaseReranker._complete, "n_mistakes_", "votes_")
+
     def __init__(
         self,
         *,
@@ -215,8 +225,16 @@ class VRDAReranker(BaseReranker):
     def _decide(self, batch, base):
         if self.prediction != "vote":
             return self._linear(batch, base)
-        histories = kernels.Histories(*self._histories)
-        electorate = kernels.Electorate(histories, self.votes_, float(self.l1), float(self.eta))
+        if "_histories" not in vars(self):
+            raise ValueError(
+                "prediction='vote' needs the changes of all weights, which fit keeps only if it is "
+                "set before: call fit again."
+            )
+        # Kernels read two parameters, which may have changed since.
+        self._validate_params()
+        electorate = kernels.Electorate(
+            self._histories, self.votes_, float(self.l1), float(self.eta)
+        )
         votes = count_all_votes(batch, base, electorate, self.n_jobs)
         return votes / max(self.votes_.sum(), 1)
 

@@ -7,7 +7,9 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct import kernels
 from skstruct.taggers.online import OnlineTagger
+from skstruct.taggers.stored import LearnerState
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.declared import Maybe
 
 __all__ = ["AROWTagger", "equal_variances", "workspace"]
 
@@ -146,6 +148,7 @@ class AROWTagger(OnlineTagger):
         "gamma": [Interval(Real, 0, None, closed="neither")],
     }
 
+    _stored = {"_state": Maybe(LearnerState(confident=True))}
     # The variances.
     _n_more = 1
 

@@ -31,12 +31,13 @@ from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
-from skstruct.taggers.stored import check_weights
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
+from skstruct.utils.stored.arrays import REAL, Array, Columns, Labels
+from skstruct.utils.stored.declared import Count
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["BaseTagger"]
@@ -89,6 +90,21 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "constraint": [StrOptions(set(SCHEMES)), "array-like", None],
         "n_jobs": [Integral, None],
     }
+
+    _stored = {
+        "classes_": Labels(),
+        "n_transition_features_in_": Count(),
+        "coef_": Array(REAL, ("classes_", "n_features_in_"), sparse=True),
+        "transition_": Array(REAL, ("classes_", "classes_"), forbids=True),
+        "intercept_": Array(REAL, ("classes_",)),
+        "start_": Array(REAL, ("classes_",), forbids=True),
+        "end_": Array(REAL, ("classes_",), forbids=True),
+        "transition_coef_": Array(REAL, ("classes_", "classes_", "n_transition_features_in_")),
+        "n_iter_": Count(),
+        "history_": Columns(),
+    }
+    # The last of them is there if transitions have features.
+    _complete = ("classes_", "n_features_in_", *LEARNT[:-1])
 
     def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the weights.
@@ -304,7 +320,11 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return format, X
 
     def _check_state(self):
-        check_weights(self)
+        learnt = vars(self)
+        if "coef_" in learnt and ("transition_coef_" in learnt) != (
+            "n_transition_features_in_" in learnt
+        ):
+            raise ValueError("features of transitions do not belong to the weights.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -11,10 +11,11 @@ from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.constraints import forbid
 from skstruct.online.state import averaged, check_finite
 from skstruct.taggers.prediction import LEARNT
-from skstruct.taggers.stored import check_learner
+from skstruct.taggers.stored import LearnerState
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import Progress
+from skstruct.utils.stored.declared import Maybe
 from skstruct.utils.transaction import unchanged_on_error
 
 __all__ = ["PartialFitMixin"]
@@ -49,6 +50,7 @@ class PartialFitMixin:
     """
 
     _state = None
+    _stored = {"_state": Maybe(LearnerState())}
     # Attributes that no longer hold after `partial_fit`.
     _learnt = LEARNT
     coef_ = _Deferred()
@@ -58,14 +60,14 @@ class PartialFitMixin:
     end_ = _Deferred()
     transition_coef_ = _Deferred()
 
+    # Sizes of the arrays of the state.
+    _n_edges = property(lambda tagger: vars(tagger).get("n_transition_features_in_"))
+    _n_pairs = property(lambda tagger: len(tagger.classes_) ** 2)
+
     @property
-    def _records(self):
-        return (
-            kernels.OnlineState,
-            kernels.ConfidentState,
-            kernels.Chain,
-            kernels.TransitionChain,
-        )
+    def _complete(self):
+        learnt = ("classes_", "n_features_in_")
+        return (*learnt, "n_iter_") if self._state is not None else (*learnt, *LEARNT[:-1])
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -106,9 +108,15 @@ class PartialFitMixin:
             state = self._state
             if state is None:
                 state = learner.new_state(training_set, None if first_call else self._chain())
+            if state.chain.weights.shape != (model.n_features, model.n_labels):
+                raise ValueError(
+                    f"{model.n_labels} classes do not fit the {state.chain.weights.shape[1]} that "
+                    "were learnt."
+                )
             state = state._replace(chain=forbid(state.chain, model.possible))
             state = learner.protect(state, training_set, undo)
-            n_epochs = 1 if first_call else self.n_iter_ + 1
+            # Models read from files of other programs have not been learnt here.
+            n_epochs = 1 + (0 if first_call else vars(self).get("n_iter_", 0))
             history = History()
             random_state = check_random_state(learner.settings.random_state)
             learner.run_epoch(training_set, state, random_state, history, n_epochs)
@@ -132,11 +140,6 @@ class PartialFitMixin:
         known = vars(self).copy()
         self._set_chain(averaged(self._state))
         vars(self).update(known)
-
-    def _check_state(self):
-        super()._check_state()
-        if self._state is not None:
-            check_learner(self, self._state, kernels.N_PROGRESS)
 
     def _restore_state(self):
         # A tagger that this one is a copy of may change the arrays in place.

@@ -257,17 +257,29 @@ class LinearChainMixin:
             kernel_array(self.start_),
             kernel_array(self.end_),
         )
+        k, n_features = len(self.classes_), self.n_features_in_
+        _check_shapes(self, LEARNT, chain, ((n_features, k), (k, k), (k,), (k,), (k,)))
         if not hasattr(self, "transition_coef_"):
             return chain
-        weights = self.transition_coef_.transpose(2, 0, 1)
-        return kernels.TransitionChain(
-            *chain, kernel_array(weights).reshape(len(weights), chain.transition.size)
-        )
+        weights = kernel_array(self.transition_coef_.transpose(2, 0, 1))
+        shape = self.n_transition_features_in_, k, k
+        _check_shapes(self, LEARNT[-1:], (weights,), (shape,))
+        return kernels.TransitionChain(*chain, weights.reshape(len(weights), k * k))
 
     def _forget(self, *names):
         """Remove attributes of an earlier fit."""
         for name in names:
             vars(self).pop(name, None)
+
+
+def _check_shapes(tagger, names, parts, shapes):
+    """Refuse weights that were assigned in a wrong shape: kernels would read beyond them."""
+    for name, part, shape in zip(names, parts, shapes, strict=False):
+        if part.shape != shape:
+            raise ValueError(
+                f"{name} has the shape {getattr(tagger, name).shape}, which does not fit "
+                f"{len(tagger.classes_)} classes and {tagger.n_features_in_} features."
+            )
 
 
 def weights_of(chain):

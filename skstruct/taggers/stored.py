@@ -1,82 +1,70 @@
-"""Checks of what a stored tagger has learnt, before compiled code reads it."""
+"""Declaration of the state that a stored tagger goes on learning from."""
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
-from skstruct.utils.persistence import check_array_shape
+from skstruct import kernels
+from skstruct.utils.stored.arrays import Array
+from skstruct.utils.stored.declared import Declaration, Either, Record
 
-__all__ = ["check_learner", "check_weights"]
-
-# Minus infinity forbids a pair of labels, or a label at one end.
-_MAY_FORBID = ("transition_", "start_", "end_")
+__all__ = ["LearnerState"]
 
 
-def check_weights(tagger):
-    """Check that the weights of a tagger fit together, and with its classes and features."""
-    if "coef_" in vars(tagger):
-        _check_chain(tagger, tagger.n_features_in_, len(tagger.classes_))
-    vectorizer = getattr(tagger, "vectorizer_", None)
-    if vectorizer is not None and len(vectorizer.feature_names_) != tagger.n_features_in_:
-        raise ValueError("the vectoriser does not belong to the weights.")
-
-
-def _check_chain(tagger, n_features, n_classes):
-    coef = tagger.coef_.toarray() if sp.issparse(tagger.coef_) else tagger.coef_
-    shapes = {
-        "coef_": (coef, (n_classes, n_features)),
-        "transition_": (tagger.transition_, (n_classes, n_classes)),
-        **{
-            name: (getattr(tagger, name), (n_classes,)) for name in ("intercept_", "start_", "end_")
-        },
-    }
-    if hasattr(tagger, "transition_coef_"):
-        shape = (n_classes, n_classes, tagger.n_transition_features_in_)
-        shapes["transition_coef_"] = tagger.transition_coef_, shape
-    for name, (array, shape) in shapes.items():
-        check_array_shape(array, shape, name)
-        if np.isnan(array).any():
-            raise ValueError(f"a weight of {name} is NaN.")
-        wrong = np.isposinf if name in _MAY_FORBID else np.isinf
-        if wrong(array).any():
-            raise ValueError(f"a weight of {name} is infinite.")
-
-
-def check_learner(tagger, state, n_progress):
-    """Check the `OnlineState` from which `partial_fit` continues.
+class LearnerState(Declaration):
+    """State from which `partial_fit` goes on.
 
     Parameters
     ----------
-    tagger : OnlineTagger
-        With the classes and the number of features that the state must fit.
-    state : OnlineState
-    n_progress : int
-        Length of ``state.progress``.
-
-    Raises
-    ------
-    ValueError
-        If a shape is wrong, or a weight is NaN or infinite.
+    confident : bool, default=False
+        A `ConfidentState`, with variances, and not an `OnlineState`.
     """
-    what = "the state of the learner"
-    n_features, n_classes = tagger.n_features_in_, len(tagger.classes_)
-    n_transition_features = getattr(tagger, "n_transition_features_in_", None)
-    averages = len(state.lag.weights) > 0
-    for chain, counts in ((state.chain, True), (state.lag, averages)):
-        shapes = {
-            "weights": (n_features * counts, n_classes),
-            "transition": (n_classes, n_classes),
-            **dict.fromkeys(("intercept", "start", "end"), (n_classes,)),
-        }
-        if hasattr(chain, "transition_weights") != (n_transition_features is not None):
-            raise ValueError(f"{what} does not belong to the weights.")
-        if n_transition_features is not None:
-            shapes["transition_weights"] = (n_transition_features * counts, n_classes**2)
-        for name, shape in shapes.items():
-            check_array_shape(getattr(chain, name), shape, what)
-            array = getattr(chain, name)
-            wrong = np.isposinf if f"{name}_" in _MAY_FORBID else np.isinf
-            if np.isnan(array).any() or wrong(array).any():
-                raise ValueError(f"a weight in {what} is NaN or infinite.")
-    check_array_shape(state.progress, (n_progress,), what)
+
+    def __init__(self, *, confident=False):
+        self._confident = confident
+
+    def write(self, value):
+        """Dict of the fields."""
+        return _state(0, None, confident=self._confident).write(value)
+
+    def read(self, value, what, size):
+        """State with arrays that fit the tagger."""
+        what = "the state of the learner"
+        n_features, n_edges = size("n_features_in_"), size("_n_edges")
+        state = _state(n_features, n_edges, confident=self._confident).read(value, what, size)
+        if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
+            raise ValueError(f"{what} has averages without those of features.")
+        progress = state.progress[[kernels.SEEN, kernels.TOTAL, kernels.RATE]]
+        if progress.min() < 0 or state.progress[kernels.SCALE] <= 0:
+            raise ValueError(f"{what} has a negative count, scale or rate.")
+        return state
+
+
+def _state(n_features, n_edges, *, confident):
+    weights = _weights(n_features, n_edges)
+    # Without an average, no feature has one.
+    lags = (0, None if n_edges is None else 0), (n_features, n_edges)
+    lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
+    parts = {"chain": weights, "lag": lag}
+    parts["progress"] = Array(np.float64, (kernels.N_PROGRESS,))
+    if not confident:
+        return Record(kernels.OnlineState, **parts)
+    return Record(kernels.ConfidentState, **parts, variance=_weights(n_features, n_edges, least=0))
+
+
+def _weights(n_features, n_edges, least=None, *, forbids=True):
+    """Weights of a chain, or as many other numbers."""
+    biases = Array(np.float64, ("classes_",), least=least)
+    pairs = Array(np.float64, ("classes_", "classes_"), least=least, forbids=forbids)
+    ends = Array(np.float64, ("classes_",), least=least, forbids=forbids)
+    parts = {
+        "weights": Array(np.float64, (n_features, "classes_"), least=least),
+        "transition": pairs,
+        "intercept": biases,
+        "start": ends,
+        "end": ends,
+    }
+    if n_edges is None:
+        return Record(kernels.Chain, **parts)
+    of_pairs = Array(np.float64, (n_edges, "_n_pairs"), least=least)
+    return Record(kernels.TransitionChain, **parts, transition_weights=of_pairs)

@@ -23,6 +23,7 @@ from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.memory import collector_paused
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.stored.declared import Count, Strings
 
 __all__ = ["BaseTemplateVectorizer", "LearningTemplateVectorizer"]
 
@@ -79,6 +80,13 @@ class LearningTemplateVectorizer(
         **BaseTemplateVectorizer._parameter_constraints,
         "min_freq": [Interval(Integral, 1, None, closed="left")],
     }
+
+    _stored: ClassVar[dict] = {
+        "template_": Strings(),
+        "n_columns_": Count(1),
+        "n_features_": Count(),
+    }
+    _complete = ("template_", "n_columns_", "n_features_", "_features")
 
     def fit(self, X, y=None):
         """Learn the features.
@@ -295,21 +303,16 @@ class LearningTemplateVectorizer(
         state = vars(self)
         if "_codes" not in state:
             return
-        arrays = [state.pop(name) for name in ("_values", "_codes", "_groups", "_hashes")]
+        names = ("_values", "_groups", "_codes", "_hashes")
+        arrays = {name: state.pop(name, None) for name in names}
         state.pop("_of_transitions", None)
-        self._features = LearntFeatures(self.template_, *arrays)
+        lines = {"template_": self.template_, "n_features_": self.n_features_}
+        self._features = LearntFeatures.__new__(LearntFeatures)
+        self._features._read_state(lines | arrays)
         # Models stored by the first versions do not have it.
         transitions = state.setdefault("_transitions", None)
-        if isinstance(transitions, dict):
+        if transitions is not None and not isinstance(transitions, LearntFeatures):
             self._transitions = LearntFeatures.__new__(LearntFeatures)
             self._transitions.__setstate__(transitions)
-
-    def _check_state(self):
-        if not hasattr(self, "_features"):
-            return
-        self._features.check()
-        if self.n_features_ != self._features.n_features_:
-            raise ValueError(
-                f"n_features_ is {self.n_features_}, but there are "
-                f"{self._features.n_features_} features."
-            )
+            if not self._transitions._of_transitions:
+                raise ValueError("features of transitions are those of tokens.")

@@ -21,7 +21,9 @@ from skstruct.templates.numbering import (
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.values import Memory, Vocabulary, hash_pieces, renumber
-from skstruct.utils.persistence import Persistent, check_array_shape
+from skstruct.utils.persistence import Persistent
+from skstruct.utils.stored.arrays import Array
+from skstruct.utils.stored.declared import Count, Flag, Strings
 
 __all__ = ["LearntFeatures", "learn_features", "select", "split_name"]
 
@@ -116,6 +118,16 @@ class LearntFeatures(Persistent):
         Results of functions of the training data's columns. By default, none.
     """
 
+    _stored = {
+        "template_": Strings(),
+        "n_features_": Count(),
+        "_of_transitions": Flag(),
+        "_values": Strings(distinct=True),
+        "_groups": Array(np.int32, ("n_features_",), least=0, below="_n_groups"),
+        "_codes": Array(np.int32, ("n_features_", "_width"), least=-1, below="_values"),
+        "_hashes": Array(np.uint64, ("n_features_",)),
+    }
+    _complete = ("template_", "n_features_", "_values", "_groups", "_codes", "_hashes")
     # Look-up tables, built at the first use, and the memory that only serves to build them.
     _derived_state = ("_lookup", "_memory")
     # Models stored by the first versions do not have it.
@@ -249,23 +261,15 @@ class LearntFeatures(Persistent):
         found = np.array([columns.get(name, -1) for name in names], np.int32)
         row[rows] = found[which.ravel()]
 
-    def check(self):
-        """Raise a ValueError if the arrays, read from a file, are inconsistent."""
-        literals = self._literals()
-        width, n = max(map(len, literals)) - 1, self.n_features_
-        check_array_shape(self._codes, (n, width), "the codes of the features", kinds="i")
-        check_array_shape(self._groups, (n,), "the groups of the features", kinds="i")
-        check_array_shape(self._hashes, (n,), "the hashes of the features", kinds="u")
-        known = n == 0 or (
-            (width == 0 or -1 <= self._codes.min() <= self._codes.max() < len(self._values))
-            and 0 <= self._groups.min() <= self._groups.max() < len(literals)
-        )
-        if not known:
-            raise ValueError(
-                "a feature refers to a value or to a template line that does not exist."
-            )
+    # Sizes of the arrays.
+    _n_groups = property(lambda learnt: len(learnt._literals()))
+    _width = property(lambda learnt: max(map(len, learnt._literals())) - 1)
 
-    _check_state = check
+    def _check_state(self):
+        n_macros = np.array([len(literals) - 1 for literals in self._literals()])
+        has_value = np.arange(self._width) < n_macros[self._groups][:, None]
+        if np.any((self._codes >= 0) != has_value):
+            raise ValueError("a feature has more or fewer values than its template has macros.")
 
 
 def split_name(name, literals):

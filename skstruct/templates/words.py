@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from numbers import Integral
 from typing import ClassVar
 
@@ -11,8 +12,9 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.gazetteers import Gazetteer
-from skstruct.utils.persistence import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.declared import Strings
+from skstruct.utils.stored.packing import pack_strings, unpack_strings
 
 __all__ = ["WordVectorizer"]
 
@@ -219,6 +221,15 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
             words, paths = (unpack_strings(self.clusters[key]) for key in (_WORDS, _PATHS))
             self.clusters = dict(zip(words, paths, strict=True))
         super()._restore_state()
+
+    def _check_state(self):
+        super()._check_state()
+        if self._is_learnt():
+            self._check_lists()
+            for entries in (self.gazetteers or {}).values():
+                Strings().read(entries, "the entries of a gazetteer", None)
+            words_and_paths = chain.from_iterable((self.clusters or {}).items())
+            Strings().read(list(words_and_paths), "words and their classes", None)
 
 
 _WORDS, _PATHS = "words", "paths"

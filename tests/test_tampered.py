@@ -1,0 +1,51 @@
+"""Stored models and checkpoints that were tampered with: a ValueError, or right answers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skstruct import PerceptronTagger, SequenceBatch
+from skstruct.taggers.prediction import LEARNT
+
+pytest.importorskip("skops.io")
+
+PROGRAM = Path(__file__).parent / "helpers" / "tampering.py"
+
+
+def test_whatever_is_changed_is_refused_or_harmless():
+    """In a process of its own, which a crash would end."""
+    run = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, check=False)
+    lines = run.stdout.splitlines()
+    assert run.returncode == 0, [*lines, run.stderr[-2000:]]
+    n_changes, what = lines[-1].split(" changes, ")
+    assert what == "0 with a wrong result"
+    assert int(n_changes) > 4000
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_nbest"])
+@pytest.mark.parametrize("name", LEARNT)
+def test_assigned_weights_of_a_wrong_shape_are_refused(name, method):
+    edges = np.arange(8.0).reshape(4, 2)
+    batch = SequenceBatch(np.eye(4, 3), [0, 2, 4], transition_X=edges)
+    tagger = PerceptronTagger(random_state=0).fit(batch, [["A", "B"], ["B", "A"]])
+    expected = str(getattr(tagger, method)(batch))
+    weights = getattr(tagger, name)
+    # Other types and orders are fine.
+    for same in (weights.copy("F"), weights.copy("C"), weights.astype("longdouble")):
+        setattr(tagger, name, same)
+        assert str(getattr(tagger, method)(batch)) == expected
+    for other in (weights[:1], weights[..., :1], np.concatenate([weights, weights])):
+        setattr(tagger, name, other)
+        with pytest.raises(ValueError, match=f"{name} has the shape"):
+            getattr(tagger, method)(batch)
+
+
+def test_other_classes_do_not_fit_what_was_learnt():
+    batch = SequenceBatch(np.eye(4, 3), [0, 2, 4])
+    tagger = PerceptronTagger(random_state=0).partial_fit(batch, [["A", "B"], ["B", "A"]])
+    tagger.classes_ = np.array(["A", "B", "C"])
+    with pytest.raises(ValueError, match="3 classes do not fit"):
+        tagger.partial_fit(batch, [["A", "C"], ["B", "A"]])
