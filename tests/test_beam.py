@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import MIRATagger, SAPOTagger, SequenceBatch
-from skstruct.kernels.chain.beam import beam_nbest
+from skstruct.chain.beam import beam_nbest
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 

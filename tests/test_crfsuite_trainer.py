@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.crfsuite.solver import train_with_crfsuite
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.scores import TransitionRows
+from skstruct.chain.scores import TransitionRows
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 

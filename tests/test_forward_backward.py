@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
-from skstruct.kernels.chain.forward_backward import (
+from skstruct.chain.forward_backward import (
     finish_transition_marginals,
     forward_backward,
     log_sum_exp,
 )
-from skstruct.kernels.chain.transitions import MAX_SPREAD, prepare_transitions
+from skstruct.chain.transitions import MAX_SPREAD, prepare_transitions
 from skstruct.kernels.vector.vectormath import exp_all
 
 

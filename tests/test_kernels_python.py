@@ -31,11 +31,11 @@ from skstruct import (
     kernels,
 )
 from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
-from skstruct.kernels.chain import astar, beam, forward_backward, nbest, scores, viterbi
-from skstruct.kernels.chain.scores import Chain
-from skstruct.kernels.chain.search import search_nbest
-from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
-from skstruct.kernels.chain.transitions import prepare_transitions
+from skstruct.chain import astar, beam, forward_backward, nbest, scores, viterbi
+from skstruct.chain.scores import Chain
+from skstruct.chain.search import search_nbest
+from skstruct.chain.sparse_viterbi import sparse_viterbi
+from skstruct.chain.transitions import prepare_transitions
 from skstruct.kernels.likelihood import lbfgs
 from skstruct.kernels.online import products
 from skstruct.kernels.vector import rows

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
-from skstruct.kernels.chain.astar import astar_nbest
-from skstruct.kernels.chain.nbest import nbest
-from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.chain.astar import astar_nbest
+from skstruct.chain.nbest import nbest
+from skstruct.chain.viterbi import viterbi
 
 both = pytest.mark.parametrize("search", [astar_nbest, nbest])
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.scores import Chain
+from skstruct.chain.scores import Chain
 from skstruct.utils.parallel import range_runner
 
 

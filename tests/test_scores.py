@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.scores import (
+from skstruct.chain.scores import (
     Chain,
     add_boundary,
     emission_scores,

@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.scores import Chain
+from skstruct.chain.scores import Chain
 from skstruct.kernels.dual import divergence, sampling
 from skstruct.kernels.vector import sums
 from skstruct.solvers.dual import CRFDual

@@ -27,10 +27,10 @@ from skstruct import (
 )
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.listed import list_transitions
-from skstruct.kernels.chain.sparse_forward_backward import sparse_forward_backward
-from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
-from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.chain.listed import list_transitions
+from skstruct.chain.sparse_forward_backward import sparse_forward_backward
+from skstruct.chain.sparse_viterbi import sparse_viterbi
+from skstruct.chain.viterbi import viterbi
 from skstruct.kernels.online.listed import list_transition
 from skstruct.online import learner
 from skstruct.online.listed import with_list

@@ -20,7 +20,7 @@ from skstruct import (
     SequenceVectorizer,
 )
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.scores import Rows
+from skstruct.chain.scores import Rows
 from skstruct.utils.transaction import unchanged_on_error
 
 TAGGERS = {

@@ -33,13 +33,13 @@ from skstruct import (
     kernels,
 )
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.kernels.chain.astar import astar_nbest
-from skstruct.kernels.chain.beam import beam_nbest
-from skstruct.kernels.chain.forward_backward import forward_backward
-from skstruct.kernels.chain.nbest import nbest
-from skstruct.kernels.chain.scores import TransitionChain
-from skstruct.kernels.chain.transitions import prepare_transitions
-from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.chain.astar import astar_nbest
+from skstruct.chain.beam import beam_nbest
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.nbest import nbest
+from skstruct.chain.scores import TransitionChain
+from skstruct.chain.transitions import prepare_transitions
+from skstruct.chain.viterbi import viterbi
 from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.likelihood.ascent import draw_order
 from skstruct.solvers.objective import CRFObjective

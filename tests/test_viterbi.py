@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.scores import Chain, copy_transitions
-from skstruct.kernels.chain.viterbi import argmax, viterbi
+from skstruct.chain.decode import decode_best
+from skstruct.chain.scores import Chain, copy_transitions
+from skstruct.chain.viterbi import argmax, viterbi
 from skstruct.kernels.vector.sums import largest
 
 

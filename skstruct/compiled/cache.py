@@ -15,7 +15,7 @@ from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry,
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
 from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
-from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
+from skstruct.compiled.keys import file_name, folder_name, kernel_name, sources_unchanged
 from skstruct.compiled.library import KernelCompiler
 from skstruct.utils.messages import tell_compiling, tell_once
 
@@ -90,7 +90,7 @@ class KernelCache(NullCache):
     for_kernel = False
 
     def __init__(self, function):
-        self.kernel = f"{function.__module__}.{function.__qualname__}".rpartition(".kernels.")[2]
+        self.kernel = kernel_name(function)
 
     @property
     def cache_path(self):

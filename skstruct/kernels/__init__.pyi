@@ -1,19 +1,11 @@
-from .chain.decode import decode_best, decode_best_sparse
-from .chain.listed import IntoLabels, SparseTransitions, list_transitions, read_scores
-from .chain.marginals import decode_marginals, decode_marginals_sparse
-from .chain.nbest import n_possible
-from .chain.scores import (
-    Chain,
-    Rows,
-    TransitionChain,
-    TransitionRows,
-    longest,
-    path_score,
-    sequence_scores,
-)
-from .chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
-from .chain.sparse_forward_backward import SparseFactors, sparse_factors
-from .chain.transitions import transition_tables
+from ..chain.beam import n_possible
+from ..chain.dense import Chain
+from ..chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
+from ..chain.per_token import TransitionChain
+from ..chain.protocol import chain_factors
+from ..chain.ranges import decode_best, decode_marginals, search_range
+from ..chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
+from ..chain.search import SEARCHES, AStarSearch, BeamSearch
 from .dicts.objects import WHERE
 from .dicts.pairs import (
     BLOCK,
@@ -54,24 +46,11 @@ from .likelihood.parameters import (
     point_to_rows,
 )
 from .likelihood.proximal import descend_coordinates, model_rows, remember_step
-from .likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from .online.appearance import by_appearance, reorder
 from .online.arow import HAMMING, ONE, ROOT, SHARE, Adaptive, ConfidentState, arow_epoch
+from .online.changes import N_PROGRESS, NORM, RATE, SCALE, SEEN, TOTAL
 from .online.cut import cut, cut_evenly
-from .online.listed import ListedConfidentState, ListedState
-from .online.loop import (
-    N_PROGRESS,
-    NORM,
-    RATE,
-    SCALE,
-    SEEN,
-    SMALLEST_SCALE,
-    TOTAL,
-    EpochResult,
-    OnlineState,
-    Schedule,
-    subtract_lag,
-)
+from .online.loop import SMALLEST_SCALE, EpochResult, OnlineState, Schedule, subtract_lag
 from .online.mira import MAX_PASSES, Margin, mira_epoch
 from .online.mixing import mix
 from .online.partial import partial_crf_epoch
@@ -150,6 +129,7 @@ __all__ = [
     "AStarSearch",
     "Adaptive",
     "AverageGradient",
+    "BeamSearch",
     "Chain",
     "ConfidentState",
     "DescentRule",
@@ -163,9 +143,8 @@ __all__ = [
     "FoundNumbers",
     "Groups",
     "Histories",
-    "IntoLabels",
-    "ListedConfidentState",
-    "ListedState",
+    "Leaving",
+    "Listed",
     "Margin",
     "Mean",
     "Memory",
@@ -173,15 +152,12 @@ __all__ = [
     "PairTable",
     "Pattern",
     "Pieces",
-    "PrefixSearch",
     "Problem",
     "Record",
     "Rows",
     "Sampling",
     "Schedule",
     "Sources",
-    "SparseFactors",
-    "SparseTransitions",
     "StateFeatures",
     "Tally",
     "Tokens",
@@ -194,6 +170,7 @@ __all__ = [
     "build_histories",
     "build_tree",
     "by_appearance",
+    "chain_factors",
     "conjugate_sum",
     "conjugate_to",
     "copy_rows",
@@ -204,9 +181,7 @@ __all__ = [
     "cut",
     "cut_evenly",
     "decode_best",
-    "decode_best_sparse",
     "decode_marginals",
-    "decode_marginals_sparse",
     "descend_coordinates",
     "descent_direction",
     "descent_epoch",
@@ -220,10 +195,12 @@ __all__ = [
     "gather_rows",
     "group_by_feature",
     "group_softmax",
+    "grow_list",
     "hash_strings",
     "hash_template",
     "keep_columns",
     "lay_out",
+    "list_chain",
     "list_transitions",
     "longest",
     "mark_used",
@@ -243,7 +220,6 @@ __all__ = [
     "pay_all",
     "perceptron_epoch",
     "point_to_rows",
-    "read_scores",
     "remember",
     "remember_step",
     "renumber_features",
@@ -256,14 +232,10 @@ __all__ = [
     "set_marginals",
     "settle",
     "sort_rows",
-    "sparse_dual_free_epoch",
-    "sparse_factors",
-    "sparse_nll_gradient",
     "squared_radii",
     "start_dual",
     "start_slope",
     "subtract_lag",
-    "transition_tables",
     "true_gaps",
     "vrda_epoch",
     "without_shared",

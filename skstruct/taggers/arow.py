@@ -190,6 +190,8 @@ class AROWTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _lists = True
+
     @property
     def _epoch(self):
         return kernels.arow_epoch
@@ -198,9 +200,6 @@ class AROWTagger(OnlineTagger):
         return kernels.Adaptive(
             kernels.HAMMING, float(self.gamma), np.inf, True, *workspace(self._model())
         )
-
-    def _list(self, settings, into):
-        return settings
 
     def _start(self, state, training_set):
         return kernels.ConfidentState(*state, equal_variances(state.chain, float(self.variance)))

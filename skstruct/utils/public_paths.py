@@ -11,7 +11,7 @@ import ast
 import os
 import sys
 from importlib import import_module
-from importlib.util import spec_from_loader
+from importlib.util import resolve_name, spec_from_loader
 
 __all__ = ["MOVED", "MovedClasses", "export_stub", "set_module"]
 
@@ -26,8 +26,8 @@ MOVED = {
     "skstruct.crf": {"CRFTagger": "skstruct:CRFTagger"},
     "skstruct.embeddings": {"EmbeddingVectorizer": "skstruct:EmbeddingVectorizer"},
     "skstruct.kernels.scores": {
-        "Chain": "skstruct.kernels.chain.scores:Chain",
-        "EdgeChain": "skstruct.kernels.chain.scores:TransitionChain",
+        "Chain": "skstruct.chain.dense:Chain",
+        "EdgeChain": "skstruct.chain.per_token:TransitionChain",
     },
     "skstruct.mira": {"MIRATagger": "skstruct:MIRATagger"},
     "skstruct.perceptron": {"PerceptronTagger": "skstruct:PerceptronTagger"},
@@ -66,7 +66,7 @@ def export_stub(package):
     path = os.path.join(os.path.dirname(module.__file__), "__init__.pyi")
     stub = ast.parse(module.__spec__.loader.get_data(path))
     sources = {
-        alias.name: f"{package}.{node.module}" if node.module else package
+        alias.name: resolve_name("." * node.level + (node.module or ""), package)
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

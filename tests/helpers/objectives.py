@@ -9,7 +9,7 @@ from strategies import lengths
 
 from skstruct import SequenceBatch
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.kernels.chain.scores import Chain
+from skstruct.chain.scores import Chain
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 

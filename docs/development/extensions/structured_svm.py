@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import path_score
-from skstruct.kernels.chain.viterbi import viterbi
+from skstruct.chain.scores import path_score
+from skstruct.chain.viterbi import viterbi
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import online_epoch
 from skstruct.taggers.online import OnlineTagger

@@ -1,8 +1,161 @@
 """Biases and transitions of `arow`: differences of a sample, their variance, and the change."""
 
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.chain.dense import Chain
+from skstruct.chain.family import family
+from skstruct.chain.listed import GrowingChain
+from skstruct.chain.per_token import TransitionChain
+from skstruct.chain.protocol import creating
 from skstruct.kernels._jit import lean_jit
-from skstruct.kernels.online.listed import find_changed_transitions, score_changed
-from skstruct.kernels.online.loop import TOTAL
+from skstruct.kernels.online.changes import TOTAL
+from skstruct.kernels.online.sums import (
+    Sums,
+    add_up,
+    change_sums,
+    room_for_sums,
+    spread_of_sums,
+)
+from skstruct.kernels.online.transitions import find_changed_transitions, score_changed
+
+
+class Room(NamedTuple):
+    """Workspace for the differences of one sample."""
+
+    total: Chain  # of transitions and biases; its features are empty
+    features: Sums
+    transitions: Sums  # of the features of transitions
+    codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
+
+
+# -------------------------------------------------------- transitions, for each kind of weights
+
+
+@creating
+def room_for_transitions(chain, rows, samples):
+    """Workspace for the sums of transition features; empty where there are none."""
+    return room_for_sums(rows, samples[:0], 0)
+
+
+@room_for_transitions.of(TransitionChain)
+def room_for_token_transitions(chain, rows, samples):
+    """Do the same where there are some."""
+    return room_for_sums(rows.transitions, samples, chain.transition.size)
+
+
+@family
+def add_up_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+    """Move the differences of a sample's transitions to the room, and leave zeros.
+
+    Returns
+    -------
+    n_codes : int
+        Number of transitions that change, where they are listed in ``room.codes``.
+    """
+    for i in range(counts.shape[0]):
+        for j in range(counts.shape[1]):
+            room.total.transition[i, j] = counts[i, j]
+            counts[i, j] = 0.0
+    return 0
+
+
+@add_up_transitions.of(TransitionChain)
+def add_up_token_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+    """Add up the differences of all tokens, and those of their features."""
+    length, k = sample[1] - sample[0], counts.shape[1]
+    flat, total = counts.reshape(counts.shape[0], k * k), room.total.transition
+    for i in range(k):
+        for j in range(k):
+            total[i, j] = 0.0
+            for t in range(1, length):
+                total[i, j] += counts[t, i, j]
+    add_up(rows.transitions, sample, flat, settings, room.transitions)
+    for t in range(1, length):
+        for p in range(k * k):
+            flat[t, p] = 0.0
+    return 0
+
+
+@add_up_transitions.of(GrowingChain)
+def add_up_listed_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+    """Move those that change."""
+    n_labels = counts.shape[0]
+    n = find_changed_transitions(difference, counts, gold, room.codes)
+    for code in room.codes[:n]:
+        i, j = code % n_labels, code // n_labels
+        room.total.transition[i, j] = counts[i, j]
+        counts[i, j] = 0.0
+    return n
+
+
+@family
+def add_spread(chain, spread, variance, room, n_codes):
+    """Add the variance of the score of the differences of transitions and biases to a sum."""
+    return spread + spread_of_biases(room.total, variance)
+
+
+@add_spread.of(TransitionChain)
+def add_token_spread(chain, spread, variance, room, n_codes):
+    """Add that of the features of transitions, too."""
+    spread += spread_of_sums(room.transitions, variance.transition_weights)
+    return spread + spread_of_biases(room.total, variance)
+
+
+@add_spread.of(GrowingChain)
+def add_listed_spread(chain, spread, variance, room, n_codes):
+    """Add that of transitions that change."""
+    return spread + spread_of_listed(room.total, variance, room.codes[:n_codes])
+
+
+@family
+def change_transitions(chain, state, step, room, n_codes):
+    """Change the weights of transitions by a step, and their variances."""
+    change_matrix(state, step, room.total.transition)
+
+
+@change_transitions.of(TransitionChain)
+def change_token_transitions(chain, state, step, room, n_codes):
+    """Change those of their features, too."""
+    change_sums(
+        room.transitions,
+        step,
+        chain.transition_weights,
+        state.lag.transition_weights,
+        state.variance.transition_weights,
+        state.progress,
+    )
+    change_matrix(state, step, room.total.transition)
+
+
+@change_transitions.of(GrowingChain)
+def change_listed_transitions(chain, state, step, room, n_codes):
+    """Change those that have a difference, list them, and reset the differences.
+
+    Elsewhere the differences are overwritten by those of the next sample.
+    """
+    lag, variance, total = state.lag.transition, state.variance.transition, room.total.transition
+    when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
+    n_labels = total.shape[0]
+    for code in room.codes[:n_codes]:
+        i, j = code % n_labels, code // n_labels
+        row, one = total[i, j : j + 1], slice(j, j + 1)
+        change_vector(row, step, chain.transition[i, one], lag[i, one], variance[i, one], when)
+        total[i, j] = 0.0
+        score_changed(chain, i, j)
+
+
+@lean_jit
+def change_matrix(state, step, total):
+    """Change the weights of all transitions, and their variances."""
+    weights, lag, variance = state.chain.transition, state.lag.transition, state.variance.transition
+    when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
+    for i in range(total.shape[0]):
+        change_vector(total[i], step, weights[i], lag[i], variance[i], when)
+
+
+# ------------------------------------------------------------------------------------------- biases
 
 
 @lean_jit
@@ -19,30 +172,6 @@ def add_up_biases(sample, difference, fit_intercept, total):
             total.start[j] = difference[0, j]
         if sample[3]:
             total.end[j] = difference[length - 1, j]
-
-
-@lean_jit
-def take_transitions(difference, out):
-    """Move the differences of transitions to ``out``, and leave zeros."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = difference[i, j]
-            difference[i, j] = 0.0
-
-
-@lean_jit
-def take_listed(difference, transition_difference, gold, codes, out):
-    """Move the differences of transitions that change to ``out``; return their number.
-
-    Their codes (see `find_changed_transitions`) are written into ``codes``.
-    """
-    n_labels = out.shape[0]
-    n = find_changed_transitions(difference, transition_difference, gold, codes)
-    for code in codes[:n]:
-        i, j = code % n_labels, code // n_labels
-        out[i, j] = transition_difference[i, j]
-        transition_difference[i, j] = 0.0
-    return n
 
 
 @lean_jit
@@ -82,32 +211,6 @@ def change_biases(total, step, state):
     change_vector(total.intercept, step, chain.intercept, lag.intercept, variance.intercept, when)
     change_vector(total.start, step, chain.start, lag.start, variance.start, when)
     change_vector(total.end, step, chain.end, lag.end, variance.end, when)
-
-
-@lean_jit
-def change_all_transitions(total, step, state):
-    """Change the weights of transitions, and their variances."""
-    weights, lag, variance = state.chain.transition, state.lag.transition, state.variance.transition
-    when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
-    for i in range(total.shape[0]):
-        change_vector(total[i], step, weights[i], lag[i], variance[i], when)
-
-
-@lean_jit
-def change_listed_transitions(total, step, state, codes):
-    """Change the weights of transitions with these codes, list them, and reset their differences.
-
-    Elsewhere the differences are overwritten by those of the next sample.
-    """
-    weights, lag, variance = state.chain.transition, state.lag.transition, state.variance.transition
-    when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
-    n_labels = total.shape[0]
-    for code in codes:
-        i, j = code % n_labels, code // n_labels
-        row, one = total[i, j : j + 1], slice(j, j + 1)
-        change_vector(row, step, weights[i, one], lag[i, one], variance[i, one], when)
-        total[i, j] = 0.0
-        score_changed(state, i, j)
 
 
 @lean_jit

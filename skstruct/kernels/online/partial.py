@@ -7,37 +7,29 @@ of two means.
 
 import numpy as np
 
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.partial import subtract_agreeing
+from skstruct.chain.protocol import factors_of, finish
+from skstruct.chain.ties import first_largest
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import (
-    as_slabs,
-    finish_transition_marginals,
-    forward_backward,
-)
-from skstruct.kernels.chain.partial import subtract_agreeing
-from skstruct.kernels.chain.transitions import prepare_transitions
-from skstruct.kernels.chain.viterbi import argmax
 from skstruct.kernels.online.loop import online_epoch
 
 
 @jit
-def partial_crf_rule(
-    rows, sample, scores, transition, labels, settings, difference, transition_difference
-):
+def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, counts):
     """Expectation over the labellings that agree with the known labels, less that over all.
 
     This is minus the gradient of the loss.
     """
-    length = labels.shape[0]
+    length, n_labels = labels.shape[0], scores.shape[1]
     kept, scale = scores[:length].copy(), np.empty(length)
-    transitions = prepare_transitions(transition)
-    expected = as_slabs(transition_difference)
-    loss = forward_backward(scores, length, transitions, difference, scale, -1.0, expected)
+    factors = factors_of(edges, length)
+    loss = forward_backward(scores, length, factors, difference, scale, -1.0, counts)
     wrong = 0
     for t in range(length):
-        wrong += labels[t] >= 0 and argmax(difference[t]) != labels[t]
-    loss -= subtract_agreeing(kept, labels, transitions, -1.0, difference, expected)
-    if transition.ndim == 2:
-        finish_transition_marginals(expected, transitions)
+        wrong += labels[t] >= 0 and first_largest(difference[t], n_labels) != labels[t]
+    loss -= subtract_agreeing(kept, labels, factors, -1.0, difference, counts)
+    finish(factors, counts)
     return wrong, 0.0 if loss < 0.0 else loss
 
 
