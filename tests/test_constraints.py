@@ -34,10 +34,10 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.input.constraints import SCHEMES, read_constraint
-from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.chain.search import SEARCHES, search_nbest
+from skstruct.input.constraints import SCHEMES, read_constraint
+from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.metrics import extract_chunks
 from skstruct.solvers.likelihood.ascent import draw_order
 from skstruct.solvers.objective import CRFObjective

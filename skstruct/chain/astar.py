@@ -37,7 +37,7 @@ class Workspace(NamedTuple):
     # zeros for the end of the sequence.
     step_back: np.ndarray
     ready: np.ndarray
-    alternatives: np.ndarray  # (most sources,)
+    alternatives: np.ndarray  # (n_states,)
     smallest: np.ndarray  # (n_best,)
 
 
@@ -76,7 +76,7 @@ def astar_nbest(scores, length, edges, n_best, labels, path_scores):
         np.empty((n_best, length)),
         np.empty((n_rows, most)),
         np.zeros(n_rows, np.bool_),
-        np.empty(most),
+        np.empty(rows.shape[1]),
         np.empty(n_best),
     )
     n_found = deviate(rows, edges, labels, path_scores, workspace)
@@ -161,9 +161,9 @@ def add_sources(rows, t, first, step_back, step, out):
     if n == rows.shape[1] and n == step_back.shape[1]:
         return add_rows(rows, t, step_back, step, out)
     top = second = -np.inf
-    where = 0
+    where, end = 0, step_back.shape[0] - 1
     for r in range(n):
-        x = out[r] = rows[t, first + r] + step_back[step, r]
+        x = out[r] = rows[t, first + r] + (step_back[step, r] if step < end else 0.0)
         if x > top:
             top, second, where = x, top, r
         elif x > second:

@@ -29,11 +29,11 @@ from skstruct.chain.protocol import (
     width,
     zero_counts,
 )
-from skstruct.chain.tables import tabulate
 from skstruct.chain.ties import first_largest_sum
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.vector.rows import add_outer, max_plus, vector_matrix
 from skstruct.kernels.vector.sums import largest
+from skstruct.kernels.vector.tables import tabulate
 
 # With at most so many labels, comparing all of them is faster than selecting some.
 FEW_LABELS = 32

@@ -12,6 +12,8 @@ differ by more than `MAX_SPREAD`. Beyond that, the sums are computed in the log 
 A score of minus infinity makes labellings impossible and its factor exactly zero. An item that
 underflows may then be the only one that can be continued. If a forward vector of such a sequence
 has a tiny item, the sequence is computed again in the log domain.
+
+Where some labels are known, scores of minus infinity rule out all labellings that do not agree.
 """
 
 import numpy as np
@@ -22,6 +24,7 @@ from skstruct.chain.protocol import (
     alpha_rows,
     collect,
     fold,
+    forbidding,
     pending,
     prepare,
     reached,
@@ -278,3 +281,42 @@ def back_in_logs(t, edges, below, z, high, beta):
                 beta[i] += np.exp(z[i - first] + below[s] - high[i])
     for i in range(n):
         beta[i] = high[i] + np.log(beta[i]) if high[i] > -np.inf else -np.inf
+
+
+@jit
+def subtract_agreeing(scores, labels, factors, weight, node, counts):
+    """Subtract the marginals of agreeing labellings from those of all; return their log-partition.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (length, n_labels)
+        Emission scores; overwritten.
+    labels : ndarray of shape (length,)
+        Labels, negative where unknown.
+    factors : NamedTuple
+        As of `forward_backward`.
+    weight : float
+        Factor of the result.
+    node : ndarray of shape (>= length, n_labels)
+        Node marginals of all labellings; becomes the difference, times the weight.
+    counts : ndarray or NamedTuple
+        Transition marginals of all labellings, already times the weight, as `forward_backward`
+        leaves them; becomes the difference.
+
+    Returns
+    -------
+    log_z : float
+        Logarithm of the partition function of the agreeing labellings.
+    """
+    length, n_labels = scores.shape
+    for t in range(length):
+        for j in range(n_labels):
+            if labels[t] >= 0 and j != labels[t]:
+                scores[t, j] = -np.inf
+    agreeing, scale = np.empty((length, n_labels)), np.empty(length)
+    impossible = forbidding(factors)
+    log_z = forward_backward(scores, length, impossible, agreeing, scale, -weight, counts)
+    for t in range(length):
+        for j in range(n_labels):
+            node[t, j] = weight * (node[t, j] - agreeing[t, j])
+    return log_z

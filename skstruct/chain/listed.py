@@ -48,10 +48,10 @@ from skstruct.chain.protocol import (
     width,
     zero_counts,
 )
-from skstruct.chain.tables import MAX_SPREAD
 from skstruct.chain.ties import first_largest, next_largest
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.vector.sums import sum_in_lanes
+from skstruct.kernels.vector.tables import MAX_SPREAD
 from skstruct.kernels.vector.vectormath import exp_nonpositive
 
 # So many of the best labels are tried before all are compared.

@@ -28,9 +28,9 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.scores import linear_scores
-from skstruct.chain.tables import tabulate
 from skstruct.chain.ties import first_largest_sum
 from skstruct.kernels.vector.rows import max_plus, vector_matrix
+from skstruct.kernels.vector.tables import tabulate
 
 
 class TransitionChain(NamedTuple):

@@ -5,8 +5,7 @@ Where some labels are unknown, the likelihood is that of all labellings that agr
 
 import numpy as np
 
-from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.partial import subtract_agreeing
+from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.protocol import edges_of, factors_of, finish, zero_counts
 from skstruct.chain.scores import add_boundary, longest, path_score
 from skstruct.kernels._jit import jit, lean_jit

@@ -7,8 +7,7 @@ of two means.
 
 import numpy as np
 
-from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.partial import subtract_agreeing
+from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.protocol import factors_of, finish
 from skstruct.chain.ties import first_largest
 from skstruct.kernels._jit import jit
