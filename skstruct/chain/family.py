@@ -17,6 +17,7 @@ from numba.core import types
 from numba.core.imputils import lower_constant
 from numba.extending import models, register_model
 
+from skstruct.compiled.cache import untracked
 from skstruct.kernels._jit import lean_jit
 
 __all__ = ["Family", "family", "needed"]
@@ -89,6 +90,8 @@ class Family:
 
         def register(function):
             member = self._compiler(function)
+            if not function.__module__.startswith("skstruct."):
+                untracked.update(classes)
             self.members.update(dict.fromkeys(classes, member))
             return member
 

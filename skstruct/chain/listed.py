@@ -26,7 +26,6 @@ from skstruct.chain.protocol import (
     chain_factors,
     collect,
     edges_of,
-    factor,
     factors_of,
     finish,
     forbidding,
@@ -437,16 +436,6 @@ def listed_forbidding(factors):
     """The same factors."""
     edges, shift, default, linear, linear_t = factors[:5]
     return ListedFactors(edges, shift, default, linear, linear_t, factors.safe, True)
-
-
-@factor.of(ListedFactors)
-def listed_factor(factors, t, i, s):
-    """Factor of a listed transition, or the default."""
-    edges = factors.edges
-    place = first_at_least(i, edges.origin, edges.indptr[s], edges.indptr[s + 1])
-    if place < edges.indptr[s + 1] and edges.origin[place] == i:
-        return factors.linear_t[place]
-    return factors.default[s]
 
 
 @add_shift.of(ListedFactors)
