@@ -53,10 +53,9 @@ from .online.cut import cut, cut_evenly
 from .online.loop import SMALLEST_SCALE, EpochResult, OnlineState, Schedule, subtract_lag
 from .online.mira import MAX_PASSES, Margin, mira_epoch
 from .online.mixing import mix
-from .online.partial import partial_crf_epoch
 from .online.perceptron import perceptron_epoch
 from .online.sapo import sapo_epoch
-from .online.sgd import crf_epoch
+from .online.sgd import crf_epoch, partial_crf_epoch
 from .rerank.learn import (
     DescentRule,
     DescentState,

@@ -19,19 +19,22 @@ from skstruct.chain.protocol import edges_of, zero_counts
 from skstruct.chain.scores import path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.online.biases import (
+from skstruct.kernels.online.adaptive import (
     Room,
     add_spread,
+    add_up,
     add_up_biases,
     add_up_transitions,
     change_biases,
+    change_sums,
     change_transitions,
+    room_for_sums,
     room_for_transitions,
+    spread_of_sums,
 )
 from skstruct.kernels.online.changes import SCALE
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import finish_sample, longest_sample, sample_scores
-from skstruct.kernels.online.sums import add_up, change_sums, room_for_sums, spread_of_sums
 from skstruct.kernels.online.transitions import most_changed, scaled_edges
 
 # Loss of a wrong labelling (`Adaptive.cost`): the excess of its score over that of the gold one,

@@ -1,8 +1,13 @@
-"""The rule of stochastic gradient descent on the likelihood of a conditional random field."""
+"""The rules of stochastic gradient descent on the likelihood of a conditional random field.
+
+Where some tokens have no label, the loss is the negative logarithm of the marginal likelihood, the
+probability of all labellings that agree with the known labels. It is the difference of two
+log-partitions, and its gradient that of two means.
+"""
 
 import numpy as np
 
-from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
 from skstruct.chain.scores import path_score
 from skstruct.chain.ties import first_largest
@@ -39,3 +44,29 @@ def crf_rule(rows, sample, scores, edges, gold, settings, difference, counts):
 def crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     """One pass of stochastic gradient descent (see `online_epoch`)."""
     return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, settings, state)
+
+
+@jit
+def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, counts):
+    """Expectation over the labellings that agree with the known labels, less that over all.
+
+    This is minus the gradient of the loss.
+    """
+    length, n_labels = labels.shape[0], scores.shape[1]
+    kept, scale = scores[:length].copy(), np.empty(length)
+    factors = factors_of(edges, length)
+    loss = forward_backward(scores, length, factors, difference, scale, -1.0, counts)
+    wrong = 0
+    for t in range(length):
+        wrong += labels[t] >= 0 and first_largest(difference[t], n_labels) != labels[t]
+    loss -= subtract_agreeing(kept, labels, factors, -1.0, difference, counts)
+    finish(factors, counts)
+    return wrong, 0.0 if loss < 0.0 else loss
+
+
+@jit
+def partial_crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
+    """One pass of stochastic gradient descent (see `online_epoch`)."""
+    return online_epoch(
+        partial_crf_rule, rows, labels, samples, sample_weight, schedule, settings, state
+    )
