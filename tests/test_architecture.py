@@ -171,7 +171,7 @@ def is_kernel(module):
 
 
 def test_kernels_are_exported_and_used():
-    """Outside of `kernels` and `chain`, they go by the name of the package, so that they are loaded late."""
+    """Outside of `kernels` and `chain`, they go by the name of the package, loaded late."""
     used = set()
     for module, (_, tree) in MODULES.items():
         if not is_kernel(module):
