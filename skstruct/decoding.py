@@ -7,7 +7,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["best_labels", "into_labels", "list_transitions", "marginals", "tabulate"]
+__all__ = ["best_labels", "list_transitions", "marginals", "with_list"]
 
 # With fewer labels, vector instructions run through all transitions faster.
 _FEWEST_LABELS = 64
@@ -27,7 +27,7 @@ def list_transitions(transition, wanted=None):
 
     Returns
     -------
-    sparse : SparseTransitions or None
+    listed : Listed or None
         None if there are few labels, or too many transitions for a list to pay.
     """
     n_labels = len(transition)
@@ -35,20 +35,17 @@ def list_transitions(transition, wanted=None):
         return None
     wanted = np.empty((0, 0), bool) if wanted is None else wanted
     most = int(_MOST_LISTED * n_labels**2)
-    sparse = kernels.SparseTransitions(*kernels.list_transitions(transition, wanted, most))
-    return sparse if len(sparse.indptr) else None
+    *into, leaving = kernels.list_transitions(transition, wanted, most)
+    listed = kernels.Listed(*into, kernels.Leaving(*leaving))
+    return listed if len(listed.indptr) else None
 
 
-def into_labels(sparse):
-    """Listed transitions as the search for the best labels reads them."""
-    score = sparse.score[sparse.order]
-    return kernels.IntoLabels(sparse.default, sparse.indptr_t, sparse.origin, score)
-
-
-def tabulate(sparse):
-    """Exponentials of the listed scores, `SparseFactors`; None if sums could underflow."""
-    *tables, safe = kernels.sparse_factors(sparse)
-    return kernels.SparseFactors(*tables) if safe else None
+def with_list(chain):
+    """Weights of a chain with listed transitions if all tokens share them and that pays."""
+    if not isinstance(chain, kernels.Chain):
+        return chain
+    listed = list_transitions(chain.transition)
+    return chain if listed is None else kernels.list_chain(chain, listed)
 
 
 def best_labels(rows, offsets, chain, n_jobs):
@@ -69,19 +66,12 @@ def best_labels(rows, offsets, chain, n_jobs):
     -------
     codes : ndarray of shape (n_rows,), dtype int32
     """
-    codes = np.empty(offsets[-1], np.int32)
-    n_labels = len(chain.transition)
-    shared = len(chain) == len(kernels.Chain._fields)
-    sparse = list_transitions(chain.transition) if shared else None
-    into = None if sparse is None else into_labels(sparse)
+    codes, chain = np.empty(offsets[-1], np.int32), with_list(chain)
 
     def decode(_, first, last):
-        if into is None:
-            kernels.decode_best(rows, offsets, first, last, chain, codes)
-        else:
-            kernels.decode_best_sparse(rows, offsets, first, last, chain, into, codes)
+        kernels.decode_best(rows, offsets, first, last, chain, codes)
 
-    with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
+    with range_runner(offsets, n_jobs, chain_work(len(chain.transition))) as run:
         run(decode)
     return codes
 
@@ -101,23 +91,13 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     marginals : ndarray of shape (n_rows, n_labels)
     log_partition : ndarray of shape (n_sequences,)
     """
-    n_labels = len(chain.transition)
+    n_labels, chain = len(chain.transition), with_list(chain)
+    factors = kernels.chain_factors(chain)
+    factors = factors._replace(forbids=factors.forbids or forbids)
     proba, log_partition = np.empty((offsets[-1], n_labels)), np.empty(len(offsets) - 1)
-    shared = len(chain) == len(kernels.Chain._fields)
-    sparse = list_transitions(chain.transition) if shared else None
-    tables = None if sparse is None else tabulate(sparse)
-    if tables is None:
-        transitions = kernels.transition_tables(chain.transition)
-        transitions = transitions._replace(forbids=transitions.forbids or forbids)
-    else:
-        tables = tables._replace(forbids=tables.forbids or forbids)
 
     def decode(_, first, last):
-        where = rows, offsets, first, last, chain
-        if tables is None:
-            kernels.decode_marginals(*where, transitions, proba, log_partition)
-        else:
-            kernels.decode_marginals_sparse(*where, sparse, tables, proba, log_partition)
+        kernels.decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
 
     with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
         run(decode)

@@ -6,8 +6,8 @@ import pytest
 import scipy.sparse as sp
 
 from skstruct import PerceptronTagger, SequenceBatch
+from skstruct.chain.scores import Rows
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.kernels.chain.scores import Rows
 from skstruct.utils.sparse import read_only
 
 

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import MIRATagger, SAPOTagger, SequenceBatch
-from skstruct.kernels.chain.beam import beam_nbest
+from skstruct.chain.beam import beam_nbest
+from skstruct.chain.dense import Dense
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 
@@ -18,7 +19,7 @@ def run(scores, transition, width, n):
     length = len(scores)
     labels, path_scores = np.full((n, length), -1, np.int32), np.full(n, np.nan)
     before = scores.copy()
-    n_found = beam_nbest(scores, length, transition, width, n, labels, path_scores)
+    n_found = beam_nbest(scores, length, Dense(transition), width, n, labels, path_scores)
     assert_array_equal(scores, before)
     assert_array_equal(labels[n_found:], -1)
     return [tuple(row) for row in labels[:n_found].tolist()], path_scores[:n_found]

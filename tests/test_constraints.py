@@ -35,11 +35,11 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
+from skstruct.chain.beam import beam_nbest, forbid_dead_ends
+from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import spans_to_labels
 from skstruct.input.constraints import SCHEMES, check_labelling, read_constraint
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.beam import beam_nbest, forbid_dead_ends
-from skstruct.kernels.chain.search import SEARCHES, search_nbest
 from skstruct.metrics import extract_chunks
 from skstruct.solvers.likelihood.ascent import draw_order
 from skstruct.solvers.objective import CRFObjective

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger, SequenceVectorizer
+from skstruct.chain.scores import TransitionRows
 from skstruct.crfsuite.solver import train_with_crfsuite
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.scores import TransitionRows
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 

@@ -12,6 +12,11 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import CRFTagger, SequenceBatch
+from skstruct.chain.astar import astar_nbest
+from skstruct.chain.dense import Dense
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.protocol import factors_of, finish, zero_counts
+from skstruct.chain.viterbi import viterbi
 
 FOLDER = Path(__file__).parent.parent / "docs" / "development" / "extensions"
 if not FOLDER.is_dir():
@@ -129,3 +134,28 @@ def test_the_reranker_takes_the_steps_of_a_twin():
             loss = cost[predicted] - cost[oracle] + scores[predicted] - scores[oracle]
             weights += min(0.5, loss / (change @ change)) * change
     assert_allclose(reranker.coef_, weights)
+
+
+def test_a_ladder_is_a_matrix_that_forbids_all_other_steps():
+    module = extension("ladder")
+    rng = np.random.default_rng(0)
+    for length, k in ((1, 3), (5, 3), (6, 4)):
+        edges = module.Ladder(rng.normal(size=k), rng.normal(size=k))
+        matrix = np.full((k, k), -np.inf)
+        np.fill_diagonal(matrix, edges.stay)
+        np.fill_diagonal(matrix[:, 1:], edges.up[1:])
+        scores, found = rng.normal(size=(length, k)), []
+        for chain in (edges, Dense(matrix)):
+            labels, paths = np.empty(length, np.int32), np.empty((4, length), np.int32)
+            path_scores, node = np.empty(4), np.empty((length, k))
+            factors, counts = factors_of(chain, length), zero_counts(chain, length)
+            best = viterbi(scores.copy(), length, chain, labels)
+            n = astar_nbest(scores.copy(), length, chain, 4, paths, path_scores)
+            log_z = forward_backward(
+                scores.copy(), length, factors, node, np.empty(length), 1.0, counts
+            )
+            finish(factors, counts)
+            of_pairs = counts if counts.ndim == 2 else counts.sum(axis=0)
+            found.append([labels, best, n, paths[:n], path_scores[:n], node, log_z, of_pairs])
+        for a, b in zip(*found, strict=True):
+            assert_allclose(a, b, atol=1e-12)

@@ -9,30 +9,39 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
-from skstruct.kernels.chain.forward_backward import (
-    finish_transition_marginals,
-    forward_backward,
-    log_sum_exp,
-)
-from skstruct.kernels.chain.transitions import MAX_SPREAD, prepare_transitions
+from skstruct.chain.dense import prepare_transitions, separate
+from skstruct.chain.forward_backward import forward_backward, log_sum_exp
+from skstruct.chain.protocol import finish
+from skstruct.kernels.vector.tables import MAX_SPREAD
 from skstruct.kernels.vector.vectormath import exp_all
 
 
 def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None, forbids=False):
-    """Log-partition, node marginals, and slabs of pair marginals."""
+    """Log-partition, node marginals, and pair marginals: summed in one slab, each in its own."""
     transitions = prepare_transitions(transition)
     if forbids:
         transitions = transitions._replace(forbids=True)
     if linear is not None:
-        assert transitions.scaled or not linear
-        transitions = transitions._replace(scaled=linear)
+        assert transitions.safe or not linear
+        transitions = transitions._replace(safe=linear)
     length, n_labels = scores.shape
     node = np.full((length, n_labels), np.nan)
     pairs = np.zeros((n_slabs, n_labels, n_labels))
+    counts = np.zeros((n_labels, n_labels))
+    if n_slabs > 1:
+        transitions, counts = separate(transitions), pairs
     log_z = forward_backward(
-        scores.copy(), length, transitions, node, np.empty(length), weight, pairs
+        scores.copy(),
+        length,
+        transitions,
+        node,
+        np.empty(length),
+        weight if n_slabs else 0.0,
+        counts,
     )
-    finish_transition_marginals(pairs, transitions)
+    finish(transitions, counts)
+    if n_slabs == 1:
+        pairs[0] = counts
     return log_z, node, pairs
 
 
@@ -96,20 +105,20 @@ def test_linear_domain_holds_up_to_the_largest_spread(seed):
 def test_domain_is_chosen_by_the_spread_into_a_label():
     far = 10 * MAX_SPREAD
     # The same for all that may precede a label: only differences within a column count.
-    assert prepare_transitions(np.array([[0.0, far], [0.0, far]])).scaled
-    assert prepare_transitions(np.array([[0.0, 0.0], [MAX_SPREAD, 0.0]])).scaled
-    assert not prepare_transitions(np.array([[0.0, 0.0], [1.01 * MAX_SPREAD, 0.0]])).scaled
-    assert not prepare_transitions(np.array([[0.0, np.nan], [0.0, 0.0]])).scaled
+    assert prepare_transitions(np.array([[0.0, far], [0.0, far]])).safe
+    assert prepare_transitions(np.array([[0.0, 0.0], [MAX_SPREAD, 0.0]])).safe
+    assert not prepare_transitions(np.array([[0.0, 0.0], [1.01 * MAX_SPREAD, 0.0]])).safe
+    assert not prepare_transitions(np.array([[0.0, np.nan], [0.0, 0.0]])).safe
 
 
 @pytest.mark.parametrize("first", [-np.inf, 1.0])
 def test_impossible_pairs_leave_the_domain_to_the_others(first):
     scaled = prepare_transitions(np.array([[first, -np.inf], [0.0, -np.inf]]))
-    assert scaled.scaled
+    assert scaled.safe
     assert scaled.forbids
     assert_array_equal(scaled.linear[:, 1], 0)
     far = np.array([[-np.inf, 0.0], [0.0, 1.01 * MAX_SPREAD]])
-    assert not prepare_transitions(far).scaled
+    assert not prepare_transitions(far).safe
     assert not prepare_transitions(np.zeros((2, 2))).forbids
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceBatch
-from skstruct.kernels.chain.search import SEARCHES
+from skstruct.chain.search import SEARCHES
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

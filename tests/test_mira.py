@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from strategies import online_problems
 
 from skstruct import MIRATagger, SequenceBatch
+from skstruct.chain.dense import Dense
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.online.mira import MAX_PASSES, hildreth
 from skstruct.kernels.online.products import FEW, inner_products
@@ -124,8 +125,8 @@ def test_inner_products_are_those_of_the_differences(
     # The sample lies in the middle of others, whose features must not matter.
     rows = as_rows(np.concatenate([np.ones((2, 6)), X, np.ones((1, 6))]))
     sample = np.array([2, 2 + length, ends % 2, ends // 2])
-    pairs = np.zeros((n_labels, n_labels))
-    found = inner_products(rows, sample, gold, labels.astype(np.int32), pairs, intercept, slots)
+    edges = Dense(np.zeros((n_labels, n_labels)))
+    found = inner_products(edges, rows, sample, gold, labels.astype(np.int32), intercept, slots)
 
     def features(labels):
         parts = np.split(flat_features(X, labels, n_labels, intercept), [-2 * n_labels, -n_labels])

@@ -9,37 +9,33 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import PerceptronTagger, SequenceBatch
-from skstruct.kernels.chain.astar import astar_nbest
-from skstruct.kernels.chain.nbest import nbest
-from skstruct.kernels.chain.viterbi import viterbi
-
-both = pytest.mark.parametrize("search", [astar_nbest, nbest])
+from skstruct.chain.astar import astar_nbest
+from skstruct.chain.dense import Dense
+from skstruct.chain.viterbi import viterbi
 
 
-def run(search, scores, transition, n_best):
+def run(scores, transition, n_best):
     length = len(scores)
     labels = np.full((n_best, length), -1, np.int32)
     path_scores = np.full(n_best, np.nan)
-    n_found = search(scores.copy(), length, transition, n_best, labels, path_scores)
+    n_found = astar_nbest(scores.copy(), length, Dense(transition), n_best, labels, path_scores)
     assert_array_equal(labels[n_found:], -1)
     assert not np.any(path_scores[n_found:] > -np.inf)
     return [tuple(row) for row in labels[:n_found].tolist()], path_scores[:n_found]
 
 
-@both
 @given(case=score_arrays(kinds=("ties", "large")), n=st.integers(1, 30))
-def test_order_is_that_of_all_sequences_sorted(search, case, n):
-    labels, scores = run(search, *case, n)
+def test_order_is_that_of_all_sequences_sorted(case, n):
+    labels, scores = run(*case, n)
     expected = naive.n_best(*case, n)
     assert labels == [labels for labels, _ in expected]
     assert_array_equal(scores, [score for _, score in expected])
 
 
-@both
 @given(case=score_arrays(), n=st.integers(1, 1100))
-def test_scores_descend_and_labels_differ(search, case, n):
+def test_scores_descend_and_labels_differ(case, n):
     scores, transition = case
-    labels, path_scores = run(search, scores, transition, n)
+    labels, path_scores = run(scores, transition, n)
     best = naive.n_best(scores, transition, n)
     assert len(labels) == len(set(labels)) == len(best)
     assert np.all(path_scores[:-1] >= path_scores[1:] - 1e-12)
@@ -51,30 +47,27 @@ def test_scores_descend_and_labels_differ(search, case, n):
 @pytest.mark.parametrize("n", [1, 10])
 def test_where_nothing_is_possible_one_is_listed(n):
     impossible = np.full((2, 2), -np.inf)
-    for search in (astar_nbest, nbest):
-        labels, scores = run(search, np.zeros((3, 2)), impossible, n)
-        assert len(labels) == 1
-        assert_array_equal(scores, -np.inf)
+    labels, scores = run(np.zeros((3, 2)), impossible, n)
+    assert len(labels) == 1
+    assert_array_equal(scores, -np.inf)
 
 
-@both
 @given(case=score_arrays(), n=st.integers(1, 5))
-def test_first_is_viterbis(search, case, n):
+def test_first_is_viterbis(case, n):
     scores, transition = case
     labels = np.empty(len(scores), np.int32)
-    score = viterbi(scores.copy(), len(scores), transition, labels)
-    found, path_scores = run(search, scores, transition, n)
+    score = viterbi(scores.copy(), len(scores), Dense(transition), labels)
+    found, path_scores = run(scores, transition, n)
     assert found[0] == tuple(labels.tolist())
     assert path_scores[0] == score
 
 
-@both
 @pytest.mark.parametrize(("length", "n_labels"), [(20_000, 4), (6, 200)])
-def test_larger_n_only_adds(search, length, n_labels):
+def test_larger_n_only_adds(length, n_labels):
     rng = np.random.default_rng(length)
     scores, transition = rng.normal(size=(length, n_labels)), rng.normal(size=(n_labels, n_labels))
-    few, few_scores = run(search, scores, transition, 3)
-    many, many_scores = run(search, scores, transition, 8)
+    few, few_scores = run(scores, transition, 3)
+    many, many_scores = run(scores, transition, 8)
     assert few == many[:3]
     assert_array_equal(few_scores, many_scores[:3])
     for labels, score in zip(many, many_scores, strict=True):
@@ -82,9 +75,8 @@ def test_larger_n_only_adds(search, length, n_labels):
     assert len(set(many)) == 8
 
 
-@both
-def test_ties_of_a_long_sequence_count_up_from_its_first_token(search):
-    labels, scores = run(search, np.zeros((20_000, 3)), np.zeros((3, 3)), 10)
+def test_ties_of_a_long_sequence_count_up_from_its_first_token():
+    labels, scores = run(np.zeros((20_000, 3)), np.zeros((3, 3)), 10)
     expected = [(m % 3, m // 3 % 3, m // 9) for m in range(10)]
     assert [found[:3] for found in labels] == expected
     assert not any(any(found[3:]) for found in labels)
@@ -143,14 +135,12 @@ def test_predict_nbest_finds_the_same_with_every_exact_search(tagger, n, n_jobs)
     tagger, batch = tagger
     tagger.set_params(n_jobs=n_jobs)
     expected = tagger.predict_nbest(batch, n)
-    for params in ({"search": "kbest"}, {"search": "beam", "beam_width": 3**4}):
-        for found, labellings in zip(
-            tagger.predict_nbest(batch, n, **params), expected, strict=True
-        ):
-            assert [x.labels for x in found] == [x.labels for x in labellings]
-            for part in ("score", "probability"):
-                values = [[getattr(x, part) for x in list_] for list_ in (found, labellings)]
-                assert_allclose(*values, rtol=1e-10)
+    wide = tagger.predict_nbest(batch, n, search="beam", beam_width=3**4)
+    for found, labellings in zip(wide, expected, strict=True):
+        assert [x.labels for x in found] == [x.labels for x in labellings]
+        for part in ("score", "probability"):
+            values = [[getattr(x, part) for x in list_] for list_ in (found, labellings)]
+            assert_allclose(*values, rtol=1e-10)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -166,7 +156,7 @@ def test_predict_nbest_with_a_narrow_beam(tagger, width):
         assert [x.labels for x in labellings] == expected
 
 
-@pytest.mark.parametrize("search", ["astar", "kbest", "beam"])
+@pytest.mark.parametrize("search", ["astar", "beam"])
 @pytest.mark.parametrize("n", [1, 3, 100])
 def test_predict_nbest_can_normalise_over_what_it_found(tagger, n, search):
     tagger, batch = tagger
@@ -180,7 +170,7 @@ def test_predict_nbest_does_not_pay_for_more_than_there_are(tagger):
     tagger, batch = tagger
     expected = [len(list_) for list_ in tagger.predict_nbest(batch, 100)]
     assert expected == [27, 1, 3, 81]
-    for search in ("astar", "kbest", "beam"):
+    for search in ("astar", "beam"):
         found = tagger.predict_nbest(batch, 10**12, search=search, beam_width=10**12)
         assert [len(list_) for list_ in found] == expected
 
@@ -190,7 +180,7 @@ def test_predict_nbest_does_not_pay_for_more_than_there_are(tagger):
     [
         ({"beam_width": 0}, "beam_width must be a positive integer"),
         ({"beam_width": 2.0}, "beam_width must be a positive integer"),
-        ({"search": "viterbi"}, "search must be one of 'astar', 'kbest', 'beam', got 'viterbi'"),
+        ({"search": "viterbi"}, "search must be one of 'astar', 'beam', got 'viterbi'"),
         ({"search": None}, "search must be one of"),
         ({"normalize": True}, "normalize must be 'all' or 'n_best', got True"),
     ],

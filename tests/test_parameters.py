@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from skstruct.chain.dense import Chain
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.scores import Chain
 from skstruct.utils.parallel import range_runner
 
 

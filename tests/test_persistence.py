@@ -28,7 +28,7 @@ from skstruct import (
     WordVectorizer,
     crfsuite,
 )
-from skstruct.kernels.chain.scores import TransitionChain
+from skstruct.chain.per_token import TransitionChain
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils import persistence
 from skstruct.utils.persistence import Persistent

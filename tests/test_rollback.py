@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
-from skstruct.kernels.chain.scores import Chain
+from skstruct.chain.dense import Chain
 from skstruct.kernels.online.loop import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
 from skstruct.online.rollback import may_rescale
 from skstruct.taggers.prediction import LEARNT

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
-from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.scores import (
+from skstruct.chain.scores import (
     Chain,
     add_boundary,
     emission_scores,
@@ -18,6 +17,7 @@ from skstruct.kernels.chain.scores import (
     path_score,
     sequence_scores,
 )
+from skstruct.input.training_set import as_rows
 
 
 def random_weights(rng, n_labels, n_features):

@@ -23,8 +23,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
+from skstruct.chain.dense import Chain
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.scores import Chain
 from skstruct.kernels.dual import divergence, sampling
 from skstruct.kernels.vector import sums
 from skstruct.solvers.dual import CRFDual

@@ -23,17 +23,15 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
     decoding,
-    kernels,
 )
+from skstruct.chain.dense import Dense
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.listed import Growing, Leaving, Listed, list_transition, list_transitions
+from skstruct.chain.protocol import factors_of, finish, forbidding
+from skstruct.chain.viterbi import viterbi
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.listed import list_transitions
-from skstruct.kernels.chain.sparse_forward_backward import sparse_forward_backward
-from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
-from skstruct.kernels.chain.viterbi import viterbi
-from skstruct.kernels.online.listed import list_transition
 from skstruct.online import learner
-from skstruct.online.listed import with_list
 
 
 @pytest.fixture
@@ -56,27 +54,25 @@ def sparse_cases(draw):
 
 
 def listed(transition, wanted):
-    return kernels.SparseTransitions(*list_transitions(transition, wanted, transition.size))
-
-
-def into(transition, wanted):
-    return decoding.into_labels(listed(transition, wanted))
+    *into, leaving = list_transitions(transition, wanted, transition.size)
+    return Listed(*into, Leaving(*leaving))
 
 
 @given(sparse_cases())
 def test_a_list_and_the_defaults_are_the_matrix(case):
     _, transition, wanted = case
-    sparse = listed(transition, wanted)
-    matrix = np.tile(sparse.default, (len(transition), 1))
-    first = np.repeat(np.arange(len(transition)), np.diff(sparse.indptr))
-    matrix[first, sparse.into] = sparse.score
+    edges = listed(transition, wanted)
+    matrix = np.tile(edges.default, (len(transition), 1))
+    second = np.repeat(np.arange(len(transition)), np.diff(edges.indptr))
+    matrix[edges.origin, second] = edges.score
     assert_array_equal(matrix, transition)
-    second = np.repeat(np.arange(len(transition)), np.diff(sparse.indptr_t))
-    assert_array_equal(sparse.into[sparse.order], second)
-    assert_array_equal(first[sparse.order], sparse.origin)
+    leaving = edges.leaving
+    first = np.repeat(np.arange(len(transition)), np.diff(leaving.indptr))
+    assert_array_equal(leaving.into[leaving.order], second)
+    assert_array_equal(first[leaving.order], edges.origin)
     if wanted.size:
         found = np.zeros(transition.shape, bool)
-        found[first, sparse.into] = True
+        found[edges.origin, second] = True
         assert found[wanted].all()
 
 
@@ -84,40 +80,31 @@ def test_a_list_and_the_defaults_are_the_matrix(case):
 def test_best_labels_are_the_same(case):
     scores, transition, wanted = case
     expected, labels = np.empty((2, len(scores)), np.int32)
-    score = sparse_viterbi(scores.copy(), len(scores), into(transition, wanted), labels)
-    assert score == viterbi(scores.copy(), len(scores), transition, expected)
+    score = viterbi(scores.copy(), len(scores), listed(transition, wanted), labels)
+    assert score == viterbi(scores.copy(), len(scores), Dense(transition), expected)
     assert_array_equal(labels, expected)
 
 
 @given(sparse_cases())
 def test_marginals_are_those_of_all_sequences(case):
     scores, transition, wanted = case
-    assume(viterbi(scores.copy(), len(scores), transition, np.empty(len(scores), int)) > -np.inf)
+    labels = np.empty(len(scores), int)
+    assume(viterbi(scores.copy(), len(scores), Dense(transition), labels) > -np.inf)
     expected_log_z, expected_node, expected_pairs = naive.listed_marginals(scores, transition)
-    sparse = listed(transition, wanted)
-    *tables, safe = kernels.sparse_factors(sparse)
-    assume(safe)
-    tables = kernels.SparseFactors(*tables)
-    tables = tables._replace(forbids=tables.forbids or bool(np.isneginf(scores).any()))
-    node, pairs = np.empty(scores.shape), np.zeros(len(sparse.score))
-    log_z = sparse_forward_backward(
-        scores.copy(),
-        len(scores),
-        transition,
-        sparse,
-        tables,
-        node,
-        np.empty(len(scores)),
-        2.5,
-        pairs,
+    edges = listed(transition, wanted)
+    factors = factors_of(edges, len(scores))
+    if np.isneginf(scores).any():
+        factors = forbidding(factors)
+    node, counts = np.empty(scores.shape), np.zeros(len(edges.score))
+    log_z = forward_backward(
+        scores.copy(), len(scores), factors, node, np.empty(len(scores)), 2.5, counts
     )
+    finish(factors, counts)
     assert_allclose(log_z, expected_log_z, rtol=1e-13, atol=1e-12)
     assert_allclose(node, expected_node, atol=1e-11)
-    total = np.zeros(transition.shape)
-    first = np.repeat(np.arange(len(transition)), np.diff(sparse.indptr))
-    total[first, sparse.into] = tables.linear * pairs
+    first = np.repeat(np.arange(len(transition)), np.diff(edges.leaving.indptr))
     expected = 2.5 * expected_pairs.sum(axis=0)
-    assert_allclose(total[first, sparse.into], expected[first, sparse.into], atol=1e-10)
+    assert_allclose(counts, expected[first, edges.leaving.into], atol=1e-10)
 
 
 def chunks(n_labels, *, seed=0, n_sequences=30):
@@ -138,8 +125,8 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     sparse = make_objective(data, 6, 9, options)
     monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
     dense = make_objective(data, 6, 9, options)
-    assert sparse.likelihood.sparse is not None
-    assert dense.likelihood.sparse is None
+    assert sparse.likelihood.listed is not None
+    assert dense.likelihood.listed is None
     theta = random_theta(rng, dense)
     value, gradient = evaluate(sparse, theta, n_jobs)
     expected_value, expected_gradient = evaluate(dense, theta, n_jobs)
@@ -162,7 +149,7 @@ def test_the_ascent_is_the_same_where_all_is_listed(always_listed, monkeypatch, 
     sparse = make_objective(data, 6, 4, (0, False, True, True))
     monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
     dense = make_objective(data, 6, 4, (0, False, True, True))
-    assert len(sparse.likelihood.sparse.score) == 16
+    assert len(sparse.likelihood.listed.score) == 16
     found, expected = (ascend(objective, l1) for objective in (sparse, dense))
     assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     assert np.count_nonzero(expected) > 20
@@ -179,7 +166,7 @@ def test_the_start_is_near_the_minimum(always_listed):
     X, y, offsets, _ = chunks(9, n_sequences=200)
     data = TrainingSet(as_rows(X), offsets, y, np.ones(len(offsets) - 1))
     objective = make_objective(data, 6, 9)
-    assert 0 < len(objective.likelihood.sparse.score) < 40
+    assert 0 < len(objective.likelihood.listed.score) < 40
     zero = np.zeros(objective.size)
     minimum = minimize(lambda theta: evaluate(objective, theta), zero, jac=True).fun
     value, _ = evaluate(objective, objective.stochastic_start())
@@ -288,16 +275,17 @@ def test_online_learners_learn_the_same_bits(name, constraint, always_listed, mo
     )
     lists, n_at_first = [], []
 
-    def counted(state):
-        lists.append(with_list(state))
+    def counted(transition):
+        lists.append(decoding.list_transitions(transition))
         if lists[-1] is not None:
-            n_at_first.append(lists[-1].into.indptr[-1])
+            n_at_first.append(lists[-1].indptr[-1])
         return lists[-1]
 
-    monkeypatch.setattr(learner, "with_list", counted)
+    monkeypatch.setattr(learner, "list_transitions", counted)
     listed = clone(tagger).fit(batch, y)
-    assert all(state is not None for state in lists)
-    assert n_at_first[0] < lists[-1].into.indptr[-1] <= listed.transition_.size
+    assert all(edges is not None for edges in lists)
+    # Lists grow as the learner goes.
+    assert n_at_first[0] < lists[-1].indptr[-1] <= listed.transition_.size
     monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
     dense = clone(tagger).fit(batch, y)
     assert lists[-1] is None
@@ -322,7 +310,7 @@ def test_lists_hold_what_differs_from_the_defaults(always_listed):
     batch, y = entities(5)
     tagger = PerceptronTagger(constraint="IOB2", average=False, max_iter=3, tol=None).fit(batch, y)
     sparse = decoding.list_transitions(tagger.transition_)
-    named = tagger.classes_[sparse.origin], np.repeat(tagger.classes_, np.diff(sparse.indptr_t))
+    named = tagger.classes_[sparse.origin], np.repeat(tagger.classes_, np.diff(sparse.indptr))
     gold = {pair for row in y for pair in pairwise(row)}
     allowed = [
         (a, b)
@@ -334,9 +322,7 @@ def test_lists_hold_what_differs_from_the_defaults(always_listed):
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30))
 def test_transitions_are_inserted_in_order(transitions):
-    into = kernels.IntoLabels(
-        np.zeros(5), np.zeros(6, np.int64), np.empty(25, np.int32), np.empty(25)
-    )
+    into = Growing(np.zeros(5), np.zeros(6, np.int64), np.empty(25, np.int32), np.empty(25))
     for score, (i, j) in enumerate(transitions):
         list_transition(into, i, j, float(score))
     expected = sorted({(j, i): score for score, (i, j) in enumerate(transitions)}.items())
@@ -345,9 +331,8 @@ def test_transitions_are_inserted_in_order(transitions):
     assert list(zip(zip(second, first, strict=True), scores, strict=True)) == expected
 
 
-def test_other_searches_read_all_transitions(always_listed):
+def test_a_beam_reads_all_transitions(always_listed):
     batch, y = entities(3, 10)
-    for search in ("kbest", "beam"):
-        exact = MIRATagger(n_best=3, search=search, max_iter=2, tol=None, random_state=0)
-        assert exact._list is None
-        exact.fit(batch, y)
+    beam = MIRATagger(n_best=3, search="beam", max_iter=2, tol=None, random_state=0)
+    assert not beam._lists
+    beam.fit(batch, y)

@@ -19,8 +19,8 @@ from skstruct import (
     SequenceBatch,
     SequenceVectorizer,
 )
+from skstruct.chain.scores import Rows
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.kernels.chain.scores import Rows
 from skstruct.utils.transaction import unchanged_on_error
 
 TAGGERS = {

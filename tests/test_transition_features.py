@@ -32,14 +32,14 @@ from skstruct import (
     SequenceBatch,
     kernels,
 )
+from skstruct.chain.astar import astar_nbest
+from skstruct.chain.beam import beam_nbest
+from skstruct.chain.dense import Dense
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.per_token import PerToken, TransitionChain
+from skstruct.chain.protocol import factors_of, zero_counts
+from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.kernels.chain.astar import astar_nbest
-from skstruct.kernels.chain.beam import beam_nbest
-from skstruct.kernels.chain.forward_backward import forward_backward
-from skstruct.kernels.chain.nbest import nbest
-from skstruct.kernels.chain.scores import TransitionChain
-from skstruct.kernels.chain.transitions import prepare_transitions
-from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.online.pieces import cut_sequences
 from skstruct.solvers.likelihood.ascent import draw_order
 from skstruct.solvers.objective import CRFObjective
@@ -91,7 +91,7 @@ def listed(scores, transition):
 def test_viterbi_finds_the_best(case):
     scores, transition = case
     labels = np.empty(len(scores), np.int32)
-    score = viterbi(scores.copy(), len(scores), transition, labels)
+    score = viterbi(scores.copy(), len(scores), PerToken(transition), labels)
     found, expected = listed(scores, transition)
     assert_allclose(score, expected.max(), rtol=1e-13, atol=1e-13)
     assert_allclose(expected[found.index(tuple(labels.tolist()))], score, rtol=1e-13, atol=1e-13)
@@ -103,10 +103,11 @@ def test_searches_find_the_best_in_order(case, n, data):
     found, score_of = listed(scores, transition)
     expected = [(s, labels) for s, labels in zip(score_of, found, strict=True) if s > -np.inf]
     expected.sort(key=lambda item: (-item[0], item[1][::-1]))
-    for search in (nbest, astar_nbest, beam_nbest):
+    for search in (astar_nbest, beam_nbest):
         labels, path_scores = np.empty((n, len(scores)), np.int32), np.empty(n)
         width = (max(len(found), n),) if search is beam_nbest else ()
-        n_found = search(scores.copy(), len(scores), transition, *width, n, labels, path_scores)
+        edges = PerToken(transition)
+        n_found = search(scores.copy(), len(scores), edges, *width, n, labels, path_scores)
         assert n_found == min(n, len(expected))
         assert_array_equal(path_scores[:n_found], [s for s, _ in expected[:n]])
         assert [tuple(row) for row in labels[:n_found].tolist()] == [x for _, x in expected[:n]]
@@ -124,15 +125,16 @@ def test_marginals_are_those_of_all_labellings(case, weight):
             node[t, j] += p
             if t > 0:
                 expected_pairs[t - 1, labels[t - 1], j] += weight * p
-    marginals, pairs = np.empty((length, k)), np.zeros((length + 1, k, k))
+    marginals, pairs = np.empty((length, k)), np.zeros((length + 2, k, k))
     value = forward_backward(
-        scores.copy(), length, prepare_transitions(transition), marginals, np.empty(length),
-        weight, pairs,
+        scores.copy(), length, factors_of(PerToken(transition), length), marginals,
+        np.empty(length), weight, pairs,
     )  # fmt: skip
     assert_allclose(value, log_z, rtol=1e-13, atol=1e-12)
     assert_allclose(marginals, node, atol=1e-11)
-    assert_allclose(pairs[: length - 1], expected_pairs, atol=1e-11)
-    assert_array_equal(pairs[length - 1 :], 0)
+    assert_allclose(pairs[1:length], expected_pairs, atol=1e-11)
+    assert_array_equal(pairs[0], 0)
+    assert_array_equal(pairs[length:], 0)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([2, 5, 40]))
@@ -140,14 +142,12 @@ def test_the_same_matrix_for_all_tokens_gives_the_same_bits(seed, length, k):
     rng = np.random.default_rng(seed)
     scores, shared = rng.normal(size=(length, k)), rng.normal(size=(k, k))
     results = []
-    for transition in (shared, np.repeat(shared[None], length, axis=0)):
+    for edges in (Dense(shared), PerToken(np.repeat(shared[None], length, axis=0))):
         paths, path_scores = np.empty((4, length), np.int32), np.empty(4)
-        astar_nbest(scores.copy(), length, transition, 4, paths, path_scores)
+        astar_nbest(scores.copy(), length, edges, 4, paths, path_scores)
         node = np.empty((length, k))
-        transitions, none = prepare_transitions(transition), np.empty((0, k, k))
-        log_z = forward_backward(
-            scores.copy(), length, transitions, node, np.empty(length), 1.0, none
-        )
+        factors, none = factors_of(edges, length), zero_counts(edges, 0)
+        log_z = forward_backward(scores.copy(), length, factors, node, np.empty(length), 0.0, none)
         results.append([paths[0], path_scores[0], node, log_z])
     for a, b in zip(*results, strict=True):
         assert_array_equal(a, b)
@@ -263,7 +263,7 @@ def without_edges(batch):
 # --------------------------------------------------------------------------------------- prediction
 
 
-@given(problems(), st.sampled_from(list(TAGGERS)), st.sampled_from(["astar", "kbest", "beam"]))
+@given(problems(), st.sampled_from(list(TAGGERS)), st.sampled_from(["astar", "beam"]))
 def test_predictions_are_those_of_all_labellings(problem, name, search):
     batch, y, _, rng = problem
     tagger = clone(TAGGERS[name]).set_params(max_iter=1)

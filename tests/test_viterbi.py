@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
+from skstruct.chain.dense import Chain, Dense
+from skstruct.chain.protocol import edges_of
+from skstruct.chain.ranges import decode_best
+from skstruct.chain.ties import first_largest
+from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.chain.decode import decode_best
-from skstruct.kernels.chain.scores import Chain, copy_transitions
-from skstruct.kernels.chain.viterbi import argmax, viterbi
 from skstruct.kernels.vector.sums import largest
 
 
 def best(scores, transition):
     labels = np.full(len(scores), -1, np.int32)
-    score = viterbi(scores.copy(), len(scores), transition, labels)
+    score = viterbi(scores.copy(), len(scores), Dense(transition), labels)
     return labels.tolist(), score
 
 
@@ -61,7 +63,7 @@ def test_reads_only_the_length_it_is_given():
     scores, transition = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
     buffer = np.concatenate([scores[:4], np.full((2, 3), np.nan)])
     labels = np.full(4, -1, np.int32)
-    score = viterbi(buffer, 4, transition, labels)
+    score = viterbi(buffer, 4, Dense(transition), labels)
     assert (labels.tolist(), score) == best(scores[:4], transition)
 
 
@@ -100,7 +102,7 @@ def test_long_sequences_and_many_labels(length, n_labels):
 
 @given(st.lists(st.integers(-2, 2), min_size=1, max_size=9))
 def test_largest_values_are_numpys(values):
-    assert argmax(np.array(values, float)) == np.argmax(values)
+    assert first_largest(np.array(values, float), len(values)) == np.argmax(values)
     assert largest(np.array([*values, 3.0]), len(values)) == np.max(values)
 
 
@@ -134,6 +136,6 @@ def test_transitions_of_a_model_in_read_only_memory_are_copied():
     """Decoding is compiled once for models that learn and for those that do not."""
     transition = np.arange(9.0).reshape(3, 3)
     transition.flags.writeable = False
-    copied = copy_transitions(Chain(np.empty((0, 3)), transition, *np.zeros((3, 3))), 2)
+    copied = edges_of(Chain(np.empty((0, 3)), transition, *np.zeros((3, 3))), 2).log
     assert copied.flags.writeable
     assert_array_equal(copied, transition)

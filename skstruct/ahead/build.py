@@ -25,17 +25,17 @@ from pkgutil import walk_packages
 
 import numba
 
-import skstruct.kernels
 from skstruct.ahead.warm import number_symbols_from
 from skstruct.ahead.workload import run_step, steps
+from skstruct.chain.family import Family
 from skstruct.compiled.archive import archive_name, write_archive
 from skstruct.compiled.cache import own_folders, uses
 from skstruct.compiled.entries import read_entry
 from skstruct.compiled.folders import read_file
-from skstruct.compiled.keys import file_name
+from skstruct.compiled.keys import PACKAGES, file_name, find_kernel
 from skstruct.compiled.processors import all_baselines, host_baselines
 
-__all__ = ["build", "called_kernels"]
+__all__ = ["all_kernels", "build", "called_kernels"]
 
 # The estimators of each part share kernels; one more part is for those that are not listed.
 PARTS = (
@@ -118,9 +118,9 @@ def _record(path):
 
 
 def _compile_part(signatures, part):
+
     for name, signature in signatures[part::N_PARTS]:
-        module, _, kernel = name.rpartition(".")
-        getattr(import_module(f"skstruct.kernels.{module}"), kernel).compile(signature)
+        find_kernel(name).compile(signature)
 
 
 def _write(folder, signatures):
@@ -138,19 +138,28 @@ def _write(folder, signatures):
 
 def called_kernels():
     """Names of the kernels that other kernels call, as far as their code names them."""
-    found = walk_packages(skstruct.kernels.__path__, "skstruct.kernels.")
-    modules = [import_module(module.name) for module in found]
-    kernels = [k for module in modules for k in vars(module).values() if hasattr(k, "py_func")]
     called = set()
-    for kernel in kernels:
+    for kernel in all_kernels():
         codes = [kernel.py_func.__code__]
         for code in codes:
             codes += [constant for constant in code.co_consts if hasattr(constant, "co_names")]
             for name in code.co_names:
-                other = getattr(kernel.py_func.__globals__.get(name), "_cache", None)
-                if other is not None:
-                    called.add(other.kernel)
+                named = _kernels_of(kernel.py_func.__globals__.get(name))
+                called |= {other._cache.kernel for other in named if hasattr(other, "_cache")}
     return called
+
+
+def all_kernels():
+    """All kernels of the package, members of families among them."""
+    found = [m.name for p in PACKAGES for m in walk_packages(import_module(p).__path__, f"{p}.")]
+    values = [value for name in found for value in vars(import_module(name)).values()]
+    return [kernel for value in values for kernel in _kernels_of(value)]
+
+
+def _kernels_of(value):
+    """Kernels that a name stands for: one, the members of a family, or none."""
+    members = [*value.members.values(), value.default] if isinstance(value, Family) else [value]
+    return [kernel for kernel in members if hasattr(kernel, "py_func")]
 
 
 def main():

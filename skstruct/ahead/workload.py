@@ -48,14 +48,12 @@ ONLINE = {
     "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, *PIECES, WATCHED],
     "MIRATagger": [
         {"n_best": 3},
-        {"n_best": 3, "search": "kbest"},
         {"n_best": 3, "search": "beam"},
         {"n_best": 3, "update": "sequential"},
         {"n_jobs": 2},
         WATCHED,
     ],
     "SAPOTagger": [
-        {"search": "kbest"},
         {"search": "beam"},
         {"average": True},
         {"n_jobs": 2},
@@ -136,8 +134,7 @@ def _steps_of_predict(name):
         yield predict("predict", data=data, typical=typical)
         if hasattr(getattr(skstruct, name), "predict_proba"):
             yield predict("predict_proba", data=data, typical=typical)
-        for search in ("kbest", "beam"):
-            yield predict("predict_nbest", data=data, search=search)
+        yield predict("predict_nbest", data=data, search="beam")
 
 
 def _steps_of_others():

@@ -14,11 +14,11 @@ from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
-from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
+from skstruct.compiled.keys import file_name, folder_name, kernel_name, sources_unchanged
 from skstruct.compiled.library import KernelCompiler
 from skstruct.utils.messages import tell_compiling, tell_once
 
-__all__ = ["Use", "attach_cache", "mark_native", "own_folders", "uses"]
+__all__ = ["Use", "attach_cache", "mark_native", "own_folders", "untracked", "uses"]
 
 logger = logging.getLogger("skstruct")
 
@@ -32,6 +32,9 @@ class Use(NamedTuple):
 
 
 uses = []
+# Classes with functions in files that are no sources of the package. Kernels that call these are
+# not kept: nothing would notice an edit.
+untracked = set()
 CANNOT_KEEP = (
     "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles them again. "
     "Set NUMBA_CACHE_DIR to a folder that can be written to."
@@ -56,6 +59,12 @@ def mark_native():
 
 def _places(folders):
     return " and ".join(str(folder.parent) for folder in folders)
+
+
+def _is_untracked(kind):
+    """Return True for types of untracked classes, and for those that have such parts."""
+    parts = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
+    return getattr(kind, "instance_class", None) in untracked or any(map(_is_untracked, parts))
 
 
 def attach_cache(kernel):
@@ -89,7 +98,7 @@ class KernelCache(NullCache):
     for_kernel = False
 
     def __init__(self, function):
-        self.kernel = f"{function.__module__}.{function.__qualname__}".rpartition(".kernels.")[2]
+        self.kernel = kernel_name(function)
 
     @property
     def cache_path(self):
@@ -111,7 +120,7 @@ class KernelCache(NullCache):
 
     def _contents(self, signature, target):
         """Entries, or contents of files, that may fit, each with its origin; the best one first."""
-        if not sources_unchanged():
+        if not sources_unchanged() or _is_untracked(signature):
             return
         folders, name = own_folders(target), file_name(self.kernel, signature)
         if not is_native(folders):
@@ -135,7 +144,7 @@ class KernelCache(NullCache):
 
     def save_overload(self, signature, result):
         """Keep what numba has compiled."""
-        if not sources_unchanged():
+        if not sources_unchanged() or _is_untracked(signature):
             return
         try:
             entry = make_entry(signature, result)

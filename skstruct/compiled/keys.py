@@ -6,15 +6,26 @@ import hashlib
 import json
 import sysconfig
 from functools import lru_cache
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 
 import llvmlite
 import numba
 import numpy as np
 
-__all__ = ["environment", "file_name", "folder_name", "sources_hash", "sources_unchanged"]
+__all__ = [
+    "PACKAGES",
+    "environment",
+    "file_name",
+    "find_kernel",
+    "folder_name",
+    "kernel_name",
+    "sources_hash",
+    "sources_unchanged",
+]
 
+# Packages of kernels.
+PACKAGES = ("skstruct.chain", "skstruct.kernels")
 # Number of the layout of entries and archives.
 FORMAT = 2
 # Settings of numba that change the code it makes.
@@ -45,15 +56,17 @@ def _source_files(folder, prefix=""):
             yield prefix + entry.name, entry
 
 
-def _kernels():
-    """Folder with the sources; the package itself imports this module."""
-    return resources.files("skstruct") / "kernels"
+def _all_source_files():
+    """Path inside of skstruct and file of every module of the kernels, in order."""
+    for package in PACKAGES:
+        # The packages themselves import this module.
+        folder = resources.files("skstruct") / package.removeprefix("skstruct.")
+        yield from _source_files(folder, f"{package}/")
 
 
 def _stamps():
     """Size and time of every source file; none where sources are not in files."""
-    files = _source_files(_kernels())
-    status = [path.stat() for _, path in files if isinstance(path, Path)]
+    status = [path.stat() for _, path in _all_source_files() if isinstance(path, Path)]
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
 
@@ -61,7 +74,7 @@ def _read_sources():
     """Hash of the text of all kernels and the stamps of their files, or a pair of None."""
     try:
         stamps, found = _stamps(), hashlib.sha256()
-        for name, path in _source_files(_kernels()):
+        for name, path in _all_source_files():
             text = path.read_bytes().replace(b"\r\n", b"\n")
             found.update(f"{name}\0{len(text)}\0".encode() + text)
     except (OSError, ValueError, ModuleNotFoundError):
@@ -87,6 +100,19 @@ def sources_unchanged():
         return _SOURCES is not None and _stamps() == _STAMPS
     except OSError:
         return False
+
+
+def kernel_name(function):
+    """Name of a kernel: its module in `skstruct.kernels` or in `skstruct`, and its own."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    return name.removeprefix("skstruct.").removeprefix("kernels.")
+
+
+def find_kernel(name):
+    """Find the kernel with a name."""
+    module, _, kernel = name.rpartition(".")
+    package = "skstruct" if module.startswith("chain.") else "skstruct.kernels"
+    return getattr(import_module(f"{package}.{module}"), kernel)
 
 
 def _settings():

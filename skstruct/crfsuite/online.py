@@ -144,6 +144,8 @@ class OnlineCRF(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _lists = True
+
     @property
     def _epoch(self):
         return kernels.arow_epoch
@@ -159,9 +161,6 @@ class OnlineCRF(OnlineTagger):
         return kernels.Adaptive(
             kernels.ROOT if self.error_sensitive else kernels.ONE, slack, cap, False, *room
         )
-
-    def _list(self, settings, into):
-        return settings
 
     def _start(self, state, training_set):
         """Give the weights of the model a variance, and the others none."""

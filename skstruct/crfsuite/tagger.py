@@ -81,7 +81,7 @@ class Tagger:
         self._classes = estimator.classes_.tolist()
         self._codes = {label: code for code, label in enumerate(self._classes)}
         self._chain = read_only(estimator._chain())
-        self._transitions = kernels.transition_tables(self._chain.transition)
+        self._transitions = kernels.chain_factors(self._chain)
         self._rows = self._found = None
 
     def open(self, name):
@@ -211,7 +211,7 @@ class Tagger:
             )
         scores = np.empty(marginals.shape)
         kernels.sequence_scores(self._rows, 0, len(codes), self._chain, scores)
-        score = kernels.path_score(scores, len(codes), self._chain.transition, codes)
+        score = kernels.path_score(scores, len(codes), self._transitions.edges, codes)
         return math.exp(score - log_partition)
 
     def info(self):

@@ -10,27 +10,14 @@ and ``templates``, which do not import each other, and ``likelihood``.
 Modules outside import this package and name kernels by it, as in ``kernels.decode_best(...)``.
 """
 
-from skstruct.kernels.chain.decode import decode_best, decode_best_sparse
-from skstruct.kernels.chain.listed import (
-    IntoLabels,
-    SparseTransitions,
-    list_transitions,
-    read_scores,
-)
-from skstruct.kernels.chain.marginals import decode_marginals, decode_marginals_sparse
-from skstruct.kernels.chain.nbest import n_possible
-from skstruct.kernels.chain.scores import (
-    Chain,
-    Rows,
-    TransitionChain,
-    TransitionRows,
-    longest,
-    path_score,
-    sequence_scores,
-)
-from skstruct.kernels.chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
-from skstruct.kernels.chain.sparse_forward_backward import SparseFactors, sparse_factors
-from skstruct.kernels.chain.transitions import transition_tables
+from skstruct.chain.beam import n_possible
+from skstruct.chain.dense import Chain
+from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
+from skstruct.chain.per_token import TransitionChain
+from skstruct.chain.protocol import chain_factors
+from skstruct.chain.ranges import decode_best, decode_marginals, search_range
+from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
+from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
 from skstruct.kernels.dicts.objects import WHERE
 from skstruct.kernels.dicts.pairs import (
     BLOCK,
@@ -71,7 +58,6 @@ from skstruct.kernels.likelihood.parameters import (
     point_to_rows,
 )
 from skstruct.kernels.likelihood.proximal import descend_coordinates, model_rows, remember_step
-from skstruct.kernels.likelihood.sparse import sparse_dual_free_epoch, sparse_nll_gradient
 from skstruct.kernels.online.appearance import by_appearance, reorder
 from skstruct.kernels.online.arow import (
     HAMMING,
@@ -82,16 +68,10 @@ from skstruct.kernels.online.arow import (
     ConfidentState,
     arow_epoch,
 )
+from skstruct.kernels.online.changes import N_PROGRESS, NORM, RATE, SCALE, SEEN, TOTAL
 from skstruct.kernels.online.cut import cut, cut_evenly
-from skstruct.kernels.online.listed import ListedConfidentState, ListedState
 from skstruct.kernels.online.loop import (
-    N_PROGRESS,
-    NORM,
-    RATE,
-    SCALE,
-    SEEN,
     SMALLEST_SCALE,
-    TOTAL,
     EpochResult,
     OnlineState,
     Schedule,
@@ -99,10 +79,9 @@ from skstruct.kernels.online.loop import (
 )
 from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
 from skstruct.kernels.online.mixing import mix
-from skstruct.kernels.online.partial import partial_crf_epoch
 from skstruct.kernels.online.perceptron import perceptron_epoch
 from skstruct.kernels.online.sapo import sapo_epoch
-from skstruct.kernels.online.sgd import crf_epoch
+from skstruct.kernels.online.sgd import crf_epoch, partial_crf_epoch
 from skstruct.kernels.rerank.learn import (
     DescentRule,
     DescentState,
@@ -181,6 +160,7 @@ __all__ = [
     "AStarSearch",
     "Adaptive",
     "AverageGradient",
+    "BeamSearch",
     "Chain",
     "ConfidentState",
     "DescentRule",
@@ -194,9 +174,8 @@ __all__ = [
     "FoundNumbers",
     "Groups",
     "Histories",
-    "IntoLabels",
-    "ListedConfidentState",
-    "ListedState",
+    "Leaving",
+    "Listed",
     "Margin",
     "Mean",
     "Memory",
@@ -204,15 +183,12 @@ __all__ = [
     "PairTable",
     "Pattern",
     "Pieces",
-    "PrefixSearch",
     "Problem",
     "Record",
     "Rows",
     "Sampling",
     "Schedule",
     "Sources",
-    "SparseFactors",
-    "SparseTransitions",
     "StateFeatures",
     "Tally",
     "Tokens",
@@ -225,6 +201,7 @@ __all__ = [
     "build_histories",
     "build_tree",
     "by_appearance",
+    "chain_factors",
     "conjugate_sum",
     "conjugate_to",
     "copy_rows",
@@ -235,9 +212,7 @@ __all__ = [
     "cut",
     "cut_evenly",
     "decode_best",
-    "decode_best_sparse",
     "decode_marginals",
-    "decode_marginals_sparse",
     "descend_coordinates",
     "descent_direction",
     "descent_epoch",
@@ -251,10 +226,12 @@ __all__ = [
     "gather_rows",
     "group_by_feature",
     "group_softmax",
+    "grow_list",
     "hash_strings",
     "hash_template",
     "keep_columns",
     "lay_out",
+    "list_chain",
     "list_transitions",
     "longest",
     "mark_used",
@@ -274,7 +251,6 @@ __all__ = [
     "pay_all",
     "perceptron_epoch",
     "point_to_rows",
-    "read_scores",
     "remember",
     "remember_step",
     "renumber_features",
@@ -287,14 +263,10 @@ __all__ = [
     "set_marginals",
     "settle",
     "sort_rows",
-    "sparse_dual_free_epoch",
-    "sparse_factors",
-    "sparse_nll_gradient",
     "squared_radii",
     "start_dual",
     "start_slope",
     "subtract_lag",
-    "transition_tables",
     "true_gaps",
     "vrda_epoch",
     "without_shared",

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skstruct import kernels
-from skstruct.online.listed import with_list
+from skstruct.decoding import list_transitions
 from skstruct.online.mixing import Mixture
 from skstruct.online.pieces import cut_sequences
 from skstruct.online.rollback import Undo, may_rescale
@@ -65,9 +65,8 @@ class UpdateRule(NamedTuple):
         weights and averages only.
     n_more : int
         Numbers that this state has for each weight, beyond the weight and its average.
-    listed : callable or None
-        ``listed(settings, into)`` returns the settings of a pass with listed transitions,
-        `IntoLabels`. With None the rule reads all transitions.
+    lists : bool
+        True if the rule learns the same, and sooner, where transitions are listed.
     is_over : callable or None
         ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
         where there are no mistakes left.
@@ -81,7 +80,7 @@ class UpdateRule(NamedTuple):
     notes: Callable = lambda settings, n_visited: {}
     start: Callable = lambda state, training_set: state
     n_more: int = 0
-    listed: Callable | None = None
+    lists: bool = False
     is_over: Callable | None = None
     work: float = 1.0
 
@@ -282,7 +281,7 @@ class OnlineLearner:
             Fields of `EpochResult`.
         """
         epoch = self.rule.epoch_for(training_set)
-        settings, state, work_per_row = self._list_transitions(settings, state)
+        state, work_per_row = self._list_transitions(state)
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
         results = [
@@ -299,15 +298,16 @@ class OnlineLearner:
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
 
-    def _list_transitions(self, settings, state):
-        """Settings and state of a pass, with listed transitions if that pays, and its work."""
+    def _list_transitions(self, state):
+        """State of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
-        if self.rule.listed is not None and self._model.n_transition_features is None:
-            listed = with_list(state)
-            if listed is not None:
-                work_per_row = chain_work(n_labels) - n_labels**2 + listed.into.indptr[-1]
-                return self.rule.listed(settings, listed.into), listed, work_per_row
-        return settings, state, chain_work(n_labels)
+        listed = None
+        if self.rule.lists and self._model.n_transition_features is None:
+            listed = list_transitions(state.chain.transition)
+        if listed is None:
+            return state, chain_work(n_labels)
+        work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)
+        return state._replace(chain=kernels.grow_list(state.chain, listed)), work_per_row
 
     def draw_samples(self, offsets, random_state):
         """Draw the samples of an epoch in their order, and the sequence that each belongs to."""

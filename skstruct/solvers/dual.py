@@ -110,7 +110,7 @@ class CRFDual:
         else:
             chain = forbid(chain, self._possible)
             chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
-            transitions = kernels.transition_tables(chain.transition)
+            transitions = kernels.chain_factors(chain)
             run(
                 lambda _, a, b: kernels.set_marginals(
                     self._problem, a, b, chain, transitions, self._dual
@@ -217,7 +217,7 @@ class CRFDual:
     def certify(self, run):
         """Recompute the weights from the dual variables, and both objectives from scratch."""
         entropy = self._set_conjugate_chain(run)
-        transitions = kernels.transition_tables(self._chain.transition)
+        transitions = kernels.chain_factors(self._chain)
         nll = run(
             lambda _, first, last: kernels.true_gaps(
                 self._problem, first, last, self._dual, self._chain, transitions

@@ -193,6 +193,8 @@ class AROWTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _lists = True
+
     @property
     def _epoch(self):
         return kernels.arow_epoch
@@ -201,9 +203,6 @@ class AROWTagger(OnlineTagger):
         return kernels.Adaptive(
             kernels.HAMMING, float(self.gamma), np.inf, True, *workspace(self._model())
         )
-
-    def _list(self, settings, into):
-        return settings
 
     def _start(self, state, training_set):
         return kernels.ConfidentState(*state, equal_variances(state.chain, float(self.variance)))

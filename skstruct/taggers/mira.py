@@ -32,10 +32,9 @@ class MIRATagger(SearchTagger):
     update : {"hildreth", "sequential"}, default="hildreth"
         Update for several constraints: all at once, by Hildreth's algorithm for the quadratic
         programme, or one after the other.
-    search : {"astar", "kbest", "beam"}, default="astar"
-        Search algorithm. "astar" and "kbest" (k-best Viterbi) are exact; "astar" is the fastest.
-        "beam" keeps the `beam_width` best partial labellings from token to token, and may miss
-        some.
+    search : {"astar", "beam"}, default="astar"
+        Search algorithm. "astar" is exact. "beam" keeps the `beam_width` best partial labellings
+        from token to token, and may miss some.
     beam_width : int, default=50
         Number of partial labellings that a beam keeps, at least `n_best`.
     average : bool, default=True
@@ -209,9 +208,6 @@ class MIRATagger(SearchTagger):
             self.fit_intercept,
             np.full(n_slots, -1, np.int32),
         )
-
-    def _with_list(self, settings, into):
-        return settings._replace(search=super()._with_list(settings.search, into))
 
     def _notes(self, settings, n_visited):
         return self._search_notes([margin.search for margin in settings], n_visited)

@@ -20,7 +20,7 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
     ----------
     n_best : int
         Number of labellings.
-    search : {"astar", "kbest", "beam"}
+    search : {"astar", "beam"}
         Search algorithm.
     beam_width : int
         Number of partial labellings that a beam keeps, at least `n_best`.
@@ -30,9 +30,9 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
     # More than that does not fit into memory, and its product with the labels into an integer.
     n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
     if search == "astar":
-        return kernels.AStarSearch(n_best, None)
+        return kernels.AStarSearch(n_best)
     misses = np.zeros(1 if count_misses else 0, np.int64)
-    return kernels.PrefixSearch(n_best, search == "beam", max(n_best, beam_width), misses)
+    return kernels.BeamSearch(n_best, max(n_best, beam_width), misses)
 
 
 def check_search(n_best, search, beam_width):
@@ -56,7 +56,7 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
         Row number at which each sequence starts.
     chain : Chain
         The weights.
-    search : AStarSearch or PrefixSearch
+    search : AStarSearch or BeamSearch
         From `make_search`.
     n_jobs : int or None
         Number of threads.

@@ -32,8 +32,8 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
       The same.
     - ``_is_over(history, training_set)``: True if an epoch was the last. The learner stops where
       there are no mistakes left.
-    - ``_list(settings, into)``: the settings where transitions are listed, `IntoLabels`, for large
-      label sets. Called once for each shard and epoch. None: the rule reads all transitions.
+    - ``_lists``: True if the rule learns the same, and sooner, where the transitions of large label
+      sets are listed. False.
     - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each
       shard. Called after each epoch. None.
 
@@ -72,7 +72,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     }
 
     _epoch = None
-    _list = None
+    _lists = False
     _is_over = None
     # Numbers that the state has for each weight, beyond the weight and its average.
     _n_more = 0
@@ -92,7 +92,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
             self._notes,
             self._start,
             self._n_more,
-            self._list,
+            self._lists,
             self._is_over,
         )
         return OnlineLearner(rule, settings_of(Settings, self), model)

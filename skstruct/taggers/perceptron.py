@@ -151,12 +151,11 @@ class PerceptronTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _lists = True
+
     @property
     def _epoch(self):
         return kernels.perceptron_epoch
-
-    def _list(self, settings, into):
-        return into
 
     def _merit(self, history):
         return -history["mistakes"][-1]

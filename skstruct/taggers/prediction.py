@@ -125,10 +125,9 @@ class LinearChainMixin:
             As in `predict`.
         n_best : int, default=5
             Number of label sequences. All are returned where fewer are possible.
-        search : {"astar", "kbest", "beam"}, default="astar"
-            Search algorithm. "astar" and "kbest" (k-best Viterbi) are exact and return the same;
-            "astar" is faster. "beam" keeps the `beam_width` best partial label sequences from
-            token to token. It may miss some of the best and return worse ones.
+        search : {"astar", "beam"}, default="astar"
+            Search algorithm. "astar" is exact. "beam" keeps the `beam_width` best partial label
+            sequences from token to token. It may miss some of the best and return worse ones.
         beam_width : int, default=50
             Number of partial label sequences that a beam keeps, at least `n_best`.
         normalize : {"all", "n_best"}, default="all"

@@ -31,10 +31,9 @@ class SAPOTagger(SearchTagger):
         Step size at the first sequence.
     decay : float, default=0.9
         Factor of the step size per epoch, applied gradually; 1 keeps the step size.
-    search : {"astar", "kbest", "beam"}, default="astar"
-        Search algorithm. "astar" and "kbest" (k-best Viterbi) are exact; "astar" is the fastest.
-        "beam" keeps the `beam_width` best partial labellings from token to token, and may miss
-        some.
+    search : {"astar", "beam"}, default="astar"
+        Search algorithm. "astar" is exact. "beam" keeps the `beam_width` best partial labellings
+        from token to token, and may miss some.
     beam_width : int, default=50
         Number of partial labellings that a beam keeps, at least `n_best`.
     average : bool, default=False

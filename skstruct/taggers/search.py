@@ -18,7 +18,7 @@ class SearchTagger(OnlineTagger):
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
         "n_best": [Interval(Integral, 1, None, closed="left")],
-        "search": [StrOptions({"astar", "beam", "kbest"})],
+        "search": [StrOptions({"astar", "beam"})],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -26,12 +26,9 @@ class SearchTagger(OnlineTagger):
         return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
 
     @property
-    def _list(self):
-        return self._with_list if self.search == "astar" else None
-
-    def _with_list(self, search, into):
-        """Search through listed transitions."""
-        return search._replace(into=into)
+    def _lists(self):
+        # A beam reads scores one by one.
+        return self.search == "astar"
 
     def _search_notes(self, searches, n_visited):
         """The share of the samples whose best labelling a beam missed."""

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from strategies import lengths
 
 from skstruct import SequenceBatch
+from skstruct.chain.dense import Chain
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.kernels.chain.scores import Chain
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 

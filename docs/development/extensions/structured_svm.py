@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from skstruct.chain.scores import path_score
+from skstruct.chain.viterbi import viterbi
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import path_score
-from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import online_epoch
 from skstruct.taggers.online import OnlineTagger
@@ -28,21 +28,21 @@ class Cost(NamedTuple):
 
 
 @jit
-def svm_rule(rows, sample, scores, transition, gold, settings, difference, transition_difference):
+def svm_rule(rows, sample, scores, edges, gold, settings, difference, counts):
     """Gold labelling less the best one with costs added; the loss is the structured hinge."""
     length, n_labels = gold.shape[0], scores.shape[1]
-    gold_score = path_score(scores, length, transition, gold)
+    gold_score = path_score(scores, length, edges, gold)
     for t in range(length):
         for j in range(n_labels):
             if j != gold[t]:
                 scores[t, j] += settings.cost
     predicted = np.empty(length, np.int32)
-    loss = viterbi(scores, length, transition, predicted) - gold_score
+    loss = viterbi(scores, length, edges, predicted) - gold_score
     wrong = count_wrong(gold, predicted)
     if wrong == 0:
         return 0, 0.0
     clear_difference(length, difference)
-    add_contrast(gold, predicted, 1.0, difference, transition_difference)
+    add_contrast(edges, gold, predicted, 1.0, difference, counts)
     return wrong, loss
 
 

@@ -10,9 +10,11 @@ chain, although no stored marginal is exactly zero.
 
 import numpy as np
 
+from skstruct.chain.dense import separate
+from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
+from skstruct.chain.protocol import room_sum
+from skstruct.chain.scores import longest, path_score, sequence_scores, value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.forward_backward import log_forward_backward, scaled_forward
-from skstruct.kernels.chain.scores import longest, path_score, sequence_scores, value_of
 from skstruct.kernels.dual.divergence import entropy
 from skstruct.kernels.dual.problem import node_sign
 from skstruct.kernels.vector.prefetch import AHEAD, prefetch
@@ -165,7 +167,8 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     scale = np.empty(length)
     joint = np.empty(n_labels * n_labels)
     spare = np.empty((2, n_labels))
-    no_slabs, no_factors = np.empty((0, n_labels, n_labels)), np.empty((0, 0))
+    factors = separate(transitions)
+    room, none = room_sum(factors, n_labels), np.empty((0, n_labels, n_labels))
     possible = possible_transitions(chain)
     # Impossible transitions have probability zero, and zero times infinity would be NaN.
     finite = np.empty((n_labels, n_labels))
@@ -176,7 +179,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         sequence_scores(problem.rows, a, b, chain, scores)
-        gold_score = path_score(scores, b - a, chain.transition, problem.labels[a:b])
+        gold_score = path_score(scores, b - a, factors.edges, problem.labels[a:b])
         mean_score = 0.0
         for t in range(b - a):
             for j in range(n_labels):
@@ -188,14 +191,12 @@ def true_gaps(problem, first, last, dual, chain, transitions):
                 read_chain(dual.transition[a - i + t - 1], possible[last], spare, joint)
                 mean_score += inner(joint, finite)
         log_z, exact = 0.0, False
-        if transitions.scaled:
+        if factors.safe:
             log_z, exact = scaled_forward(
-                scores, b - a, transitions, transitions.forbids, alpha, scale
+                scores, b - a, factors, factors.forbids, room, alpha, scale
             )
         if not exact:
-            log_z = log_forward_backward(
-                scores, b - a, transitions.log, alpha, 1.0, no_slabs, no_factors
-            )
+            log_z = log_forward_backward(scores, b - a, factors, alpha, 0.0, none)
         dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
         total += problem.sample_weight[i] * (log_z - gold_score)
     return total

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.dense import Chain, prepare_transitions
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.protocol import finish
+from skstruct.chain.scores import longest, sequence_scores
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
-from skstruct.kernels.chain.scores import Chain, longest, sequence_scores
-from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.problem import add_difference, collect_features, new_difference
 
 MAX_TRIALS = 30
@@ -40,7 +41,7 @@ class Trial(NamedTuple):
     node_theta: np.ndarray  # (length, n_labels)
     transition_theta: np.ndarray  # (n_labels, n_labels)
     node: np.ndarray  # (length, n_labels)
-    transition: np.ndarray  # (1, n_labels, n_labels)
+    transition: np.ndarray  # (n_labels, n_labels)
     spare: np.ndarray  # (length, n_labels)
     scale: np.ndarray  # (length,)
 
@@ -52,7 +53,7 @@ def new_trial(length, n_labels):
         np.empty((length, n_labels)),
         np.empty((n_labels, n_labels)),
         np.empty((length, n_labels)),
-        np.empty((1, n_labels, n_labels)),
+        np.empty((n_labels, n_labels)),
         np.empty((length, n_labels)),
         np.empty(length),
     )
@@ -67,14 +68,14 @@ def infer(length, trial):
             trial.spare[t, j] = trial.node_theta[t, j]
     for y in range(n_labels):
         for j in range(n_labels):
-            trial.transition[0, y, j] = 0.0
+            trial.transition[y, j] = 0.0
     transitions = prepare_transitions(trial.transition_theta)
     log_z = forward_backward(
         trial.spare, length, transitions, trial.node, trial.scale, 1.0, trial.transition
     )
-    finish_transition_marginals(trial.transition, transitions)
+    finish(transitions, trial.transition)
     return log_z - mean_score(
-        trial.node_theta, trial.transition_theta, trial.node, trial.transition[0], length
+        trial.node_theta, trial.transition_theta, trial.node, trial.transition, length
     )
 
 
@@ -119,7 +120,7 @@ def keep(i, a, b, trial, state):
     for y in range(n_labels):
         for j in range(n_labels):
             state.transition_theta[i, y, j] = trial.transition_theta[y, j]
-            state.transition[i, y, j] = trial.transition[0, y, j]
+            state.transition[i, y, j] = trial.transition[y, j]
 
 
 @jit
@@ -202,7 +203,7 @@ def ascend(problem, distinct, i, state, difference, trial, scores):
         for y in range(n_labels):
             for j in range(n_labels):
                 difference.transition[y * n_labels + j] = (
-                    trial.transition[0, y, j] - state.transition[i, y, j]
+                    trial.transition[y, j] - state.transition[i, y, j]
                 )
         square = collect_features(problem, distinct, i, difference)
         moved = difference.transition.reshape((n_labels, n_labels))

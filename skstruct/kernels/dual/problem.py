@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.scores import Rows, longest, value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import Rows, longest, value_of
 from skstruct.kernels.vector.sums import dot
 
 

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.dense import Chain, prepare_transitions
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.protocol import finish
+from skstruct.chain.scores import add_boundary, longest, path_score, value_of
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
-from skstruct.kernels.chain.scores import Chain, add_boundary, longest, path_score, value_of
-from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.problem import (
     Difference,
     add_difference,
@@ -221,20 +222,20 @@ def sequence_gradient(problem, i, state, visit):
         for j in range(n_labels):
             trial[t, j] = scores[t, j]
     transitions = prepare_transitions(chain.transition)
-    slabs = np.zeros((1, n_labels, n_labels))
-    log_z = forward_backward(trial, b - a, transitions, node, np.empty(b - a), 1.0, slabs)
-    finish_transition_marginals(slabs, transitions)
+    expected = np.zeros((n_labels, n_labels))
+    log_z = forward_backward(trial, b - a, transitions, node, np.empty(b - a), 1.0, expected)
+    finish(transitions, expected)
     gold = problem.labels[a:b]
     for t in range(b - a):
         node[t, gold[t]] -= 1.0
         if t > 0:
-            slabs[0, gold[t - 1], gold[t]] -= 1.0
+            expected[gold[t - 1], gold[t]] -= 1.0
         for j in range(n_labels):
             node[t, j] *= weight
     for y in range(n_labels):
         for j in range(n_labels):
-            visit.gradient.transition[y * n_labels + j] = weight * slabs[0, y, j]
-    return weight * (log_z - path_score(scores, b - a, chain.transition, gold))
+            visit.gradient.transition[y * n_labels + j] = weight * expected[y, j]
+    return weight * (log_z - path_score(scores, b - a, transitions.edges, gold))
 
 
 @jit
@@ -275,11 +276,10 @@ def trial_value(problem, i, state, visit, distance):
     for t in range(b - a):
         for j in range(n_labels):
             trial[t, j] = visit.scores[t, j] - distance * visit.descent[t, j]
-    gold_score = path_score(trial, b - a, transition, problem.labels[a:b])
     transitions = prepare_transitions(transition)
-    no_slabs = np.empty((0, n_labels, n_labels))
+    gold_score = path_score(trial, b - a, transitions.edges, problem.labels[a:b])
     node, scale = np.empty((b - a, n_labels)), np.empty(b - a)
-    log_z = forward_backward(trial, b - a, transitions, node, scale, 1.0, no_slabs)
+    log_z = forward_backward(trial, b - a, transitions, node, scale, 0.0, transition)
     return problem.sample_weight[i] * (log_z - gold_score)
 
 

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.dense import prepare_transitions, separate
+from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
+from skstruct.chain.protocol import room_sum
+from skstruct.chain.scores import longest, sequence_scores
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.forward_backward import log_forward_backward, scaled_forward
-from skstruct.kernels.chain.scores import longest, sequence_scores
-from skstruct.kernels.chain.transitions import prepare_transitions
 from skstruct.kernels.dual.divergence import FLOOR, compare_clique, entropy_slopes, move
 from skstruct.kernels.dual.problem import (
     Difference,
@@ -83,17 +84,15 @@ def oracle_marginals(problem, chain, transitions, a, b, oracle):
     length = b - a
     n_labels = chain.transition.shape[0]
     sequence_scores(problem.rows, a, b, chain, oracle.scores)
-    exact = False
-    if transitions.scaled:
+    factors, exact = separate(transitions), False
+    if transitions.safe:
+        room, forbids = room_sum(factors, n_labels), transitions.forbids
         _, exact = scaled_forward(
-            oracle.scores, length, transitions, transitions.forbids, oracle.left, oracle.scale
+            oracle.scores, length, factors, forbids, room, oracle.left, oracle.scale
         )
     if not exact:
         slabs = np.zeros((max(length - 1, 1), n_labels, n_labels))
-        no_factors = np.empty((0, 0))
-        log_forward_backward(
-            oracle.scores, length, transitions.log, oracle.node, 1.0, slabs, no_factors
-        )
+        log_forward_backward(oracle.scores, length, factors, oracle.node, 1.0, slabs)
         for t in range(length):
             for j in range(n_labels):
                 oracle.left[t, j] = oracle.right[t, j] = 1.0

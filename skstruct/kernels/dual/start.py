@@ -7,9 +7,10 @@ the optimum, as the conjugate weights would be large.
 
 import numpy as np
 
+from skstruct.chain.dense import separate
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.scores import longest, sequence_scores, value_of
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import finish_transition_marginals, forward_backward
-from skstruct.kernels.chain.scores import longest, sequence_scores, value_of
 from skstruct.kernels.dual.divergence import FLOOR, entropy, fused_jit, log_positive
 from skstruct.kernels.dual.problem import node_sign
 from skstruct.kernels.vector.sums import sum_in_lanes
@@ -22,7 +23,7 @@ def set_marginals(problem, first, last, chain, transitions, dual):
     length = longest(problem.offsets, first, last)
     scores = np.empty((length, n_labels))
     scale = np.empty(length)
-    slabs = np.empty((length - 1, n_labels, n_labels))
+    factors, slabs = separate(transitions), np.empty((length - 1, n_labels, n_labels))
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         sequence_scores(problem.rows, a, b, chain, scores)
@@ -31,8 +32,7 @@ def set_marginals(problem, first, last, chain, transitions, dual):
             for y in range(n_labels):
                 for j in range(n_labels):
                     slab[y, j] = 0.0
-        forward_backward(scores, b - a, transitions, dual.node[a:b], scale, 1.0, used)
-        finish_transition_marginals(used, transitions)
+        forward_backward(scores, b - a, factors, dual.node[a:b], scale, 1.0, used)
         for t in range(1, b - a):
             for y in range(n_labels):
                 for j in range(n_labels):

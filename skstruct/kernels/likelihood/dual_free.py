@@ -22,31 +22,31 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.protocol import add_edge, edges_of, factors_of, finish, zero_counts
+from skstruct.chain.scores import longest, path_score
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.forward_backward import (
-    as_slabs,
-    finish_transition_marginals,
-    forward_backward,
+from skstruct.kernels.likelihood.objective import chain_scores
+from skstruct.kernels.likelihood.parameters import (
+    add_state_gradient,
+    shrink,
+    shrink_states,
+    squared_feature_norm,
 )
-from skstruct.kernels.chain.scores import (
-    N_PLAIN,
-    longest,
-    path_score,
-    transition_buffer,
-    zero_transitions,
+from skstruct.kernels.likelihood.transitions import (
+    add_free_transitions,
+    add_to_features,
+    count_rows,
+    current_factors,
+    gives_up,
+    remembered,
+    shrink_transitions,
+    transition_norm,
+    write_edges,
 )
-from skstruct.kernels.chain.transitions import prepare_transitions
-from skstruct.kernels.likelihood.objective import (
-    chain_scores,
-    chain_transition_scores,
-    subtract_gold,
-)
-from skstruct.kernels.likelihood.parameters import StateFeatures, add_state_gradient, last_bit
 from skstruct.kernels.vector.prefetch import LINE, prefetch
 from skstruct.kernels.vector.sums import squared_distance
 
-# Number of fields of tokens without features of transitions.
-N_STATE = len(StateFeatures._fields)
 # Factors of the share of the estimated step after a step that was too long, and after others.
 CAUTION = 0.8
 CONFIDENCE = 1.05
@@ -61,8 +61,9 @@ class Memory(NamedTuple):
     """State of the sequences at their last visit, all zero before the first."""
 
     node: np.ndarray  # (n_rows, n_labels) float32, marginals less one for the gold label
-    # The same of transitions, float32: (n_sequences, n_labels**2), summed over each sequence, or
-    # (n_rows, n_labels**2) where transitions have features.
+    # The same of transitions, float32, in the rows of `count_rows`: (n_sequences, n_labels**2) or
+    # (n_sequences, n_listed), summed over each sequence, or (n_rows, n_labels**2) where transitions
+    # have features.
     transition: np.ndarray
     divergence: np.ndarray  # (n_sequences,), of the stored marginals from those of the weights
     loss: np.ndarray  # (n_sequences,), negative log-likelihood
@@ -81,9 +82,9 @@ def dual_free_epoch(
         The tokens.
     strength : ndarray of shape (n_sequences,)
         Weights of the sequences, divided by ``l2``.
-    chain : Chain
+    chain : Chain or TransitionChain
         The conjugate vector, changed; ``chain.weights`` is the part of the state weights.
-    shrunk : Chain
+    shrunk : Chain, TransitionChain or ListedChain
         The weights, changed: `chain` itself if `threshold` is zero, otherwise its entries shrunk.
     threshold : float
         ``l1 / l2``.
@@ -92,67 +93,73 @@ def dual_free_epoch(
         ``weights`` change, including those that are no weights of the model.
     memory : Memory
         Changed.
+
+    Returns
+    -------
+    safe : bool
+        False if the weights of listed transitions got so large that sums would be slow; the pass
+        has ended then.
     """
     length, n_labels = longest(offsets, 0, offsets.shape[0] - 1), chain.transition.shape[0]
     scores = np.empty((length, n_labels))
     marginals = np.empty((length, n_labels))
     scale = np.empty(length)
-    transitions = prepare_transitions(transition_buffer(chain, length))
-    difference = zero_transitions(chain, length)
-    slabs = as_slabs(difference)
-    flat = slabs.reshape((slabs.shape[0], n_labels * n_labels))
+    factors = factors_of(edges_of(shrunk, length), length)
+    counts = zero_counts(factors.edges, length)
     for visit in range(order.shape[0]):
         i = order[visit]
         a, b = offsets[i], offsets[i + 1]
-        prefetch_visit(features, offsets, order, visit + 1, memory)
+        if visit + 1 < order.shape[0]:
+            prefetch_visit(features, offsets, order[visit + 1], factors.edges, memory)
         if a == b:
             continue
         gold = labels[a:b]
-        chain_scores(features, shrunk, 1.0, a, b, scores)
-        if len(chain) == N_PLAIN:
-            transitions = prepare_transitions(shrunk.transition)
-        else:
-            chain_transition_scores(features, shrunk, 1.0, a, b, transitions.log)
-        gold_score = path_score(scores, b - a, transitions.log, gold)
-        log_z = forward_backward(scores, b - a, transitions, marginals, scale, 1.0, slabs)
+        chain_scores(features, shrunk, a, b, scores)
+        factors = current_factors(shrunk, factors)
+        if gives_up(factors):
+            return False
+        write_edges(shrunk, features, a, b, factors.edges)
+        gold_score = path_score(scores, b - a, factors.edges, gold)
+        log_z = forward_backward(scores, b - a, factors, marginals, scale, 1.0, counts)
         memory.loss[i] = log_z - gold_score
-        if len(chain) == N_PLAIN:
-            finish_transition_marginals(slabs, transitions)
-            found, kept = flat, memory.transition[i : i + 1]
-        else:
-            found, kept = flat[: b - a - 1], memory.transition[a + 1 : b]
-        subtract_gold(marginals, gold, 1.0, difference)
-        share = step_share(features, a, b, i, gold, marginals, found, kept, strength[i], memory)
+        finish(factors, counts)
+        subtract_gold_counts(gold, factors.edges, marginals, counts)
+        found = count_rows(factors.edges, counts, b - a)
+        row, end = remembered(factors.edges, i, a, b)
+        kept = memory.transition[row:end]
+        share = step_share(
+            features, a, b, i, gold, marginals, factors.edges, found, kept, strength[i], memory
+        )
         move_towards(marginals[: b - a], memory.node[a:b], share, -strength[i])
         move_towards(found, kept, share, -strength[i])
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
-        if len(chain) > N_PLAIN:
-            add_state_gradient(
-                features.transitions, found, n_labels * n_labels, a + 1, b, chain.transition_weights
-            )
-        add_free(marginals[: b - a], found, chain, free)
+        add_to_features(chain, features, found, a, b)
+        add_free(marginals[: b - a], chain, free)
+        add_free_transitions(factors.edges, found, free.transition, chain.transition)
         if threshold > 0.0:
             shrink_states(features, n_labels, a, b, chain.weights, threshold, shrunk.weights)
-            if len(chain) > N_PLAIN:
-                where = n_labels * n_labels, a + 1, b
-                vectors = chain.transition_weights, threshold, shrunk.transition_weights
-                shrink_states(features.transitions, *where, *vectors)
             shrink_biases(chain, threshold, shrunk)
-            shrink_transitions(chain.transition, threshold, shrunk.transition)
-        clear(flat)
+            shrink_transitions(shrunk, chain, features, a, b, threshold)
+        clear(found)
+    return True
 
 
 @lean_jit
-def prefetch_visit(features, offsets, order, visit, memory):
-    """Prefetch what a visit will read: its sequence may be anywhere in memory."""
-    if visit >= order.shape[0]:
-        return
-    i = order[visit]
+def subtract_gold_counts(gold, edges, marginals, counts):
+    """Subtract the gold labels and transitions from marginals and counts that are finished."""
+    for t in range(gold.shape[0]):
+        marginals[t, gold[t]] -= 1.0
+        if t > 0:
+            add_edge(edges, counts, t, gold[t - 1], gold[t], -1.0)
+
+
+@lean_jit
+def prefetch_visit(features, offsets, i, edges, memory):
+    """Prefetch what the visit of a sequence will read: it may be anywhere in memory."""
     a, b = offsets[i], offsets[i + 1]
     prefetch_part(features.places, features.indptr[a], features.indptr[b])
     prefetch_part(memory.node, a * memory.node.shape[1], b * memory.node.shape[1])
-    # Where transitions have features, they are remembered by token.
-    first, last = (a, b) if len(features) > N_STATE else (i, i + 1)
+    first, last = remembered(edges, i, a, b)
     n_transitions = memory.transition.shape[1]
     prefetch_part(memory.transition, first * n_transitions, last * n_transitions)
 
@@ -165,29 +172,6 @@ def prefetch_part(array, first, last):
 
 
 @lean_jit
-def shrink(value, threshold):
-    """Move a number towards zero; minus infinity stays."""
-    return np.copysign(max(abs(value) - threshold, 0.0), value)
-
-
-@lean_jit
-def shrink_states(features, n_labels, first, last, vector, threshold, out):
-    """Shrink the rows of all features of some tokens."""
-    final = last_bit(features.labels)
-    for k in range(features.indptr[first], features.indptr[last]):
-        p = features.places[k]
-        if p >= features.full_from:
-            for j in range(p, p + n_labels):
-                out[j] = shrink(vector[j], threshold)
-        else:
-            code = 0
-            while code < final:
-                code = np.int64(features.labels[p])
-                out[p] = shrink(vector[p], threshold)
-                p += 1
-
-
-@lean_jit
 def shrink_biases(chain, threshold, out):
     """Shrink the biases."""
     for j in range(chain.intercept.shape[0]):
@@ -197,23 +181,15 @@ def shrink_biases(chain, threshold, out):
 
 
 @lean_jit
-def shrink_transitions(transition, threshold, out):
-    """Shrink a matrix of transitions."""
-    for y in range(transition.shape[0]):
-        for j in range(transition.shape[1]):
-            out[y, j] = shrink(transition[y, j], threshold)
+def clear(rows):
+    """Set rows to zero."""
+    for t in range(rows.shape[0]):
+        for p in range(rows.shape[1]):
+            rows[t, p] = 0.0
 
 
 @lean_jit
-def clear(slabs):
-    """Set the slabs of transitions to zero."""
-    for t in range(slabs.shape[0]):
-        for p in range(slabs.shape[1]):
-            slabs[t, p] = 0.0
-
-
-@lean_jit
-def step_share(features, a, b, i, gold, node, transition, kept, strength, memory):
+def step_share(features, a, b, i, gold, node, edges, transition, kept, strength, memory):
     """Step size from the stored marginals of sequence ``i`` to the new ones."""
     curvature, square = 0.0, 0.0
     for t in range(b - a):
@@ -222,9 +198,7 @@ def step_share(features, a, b, i, gold, node, transition, kept, strength, memory
         curvature += bent
         square += token * moved
     for t in range(transition.shape[0]):
-        token = 1.0
-        if len(features) > N_STATE:
-            token += squared_feature_norm(features.transitions, a + 1 + t)
+        token = transition_norm(edges, features, a + 1 + t)
         square += token * squared_distance(transition[t], kept[t])
     if curvature > memory.divergence[i] > 0.0:
         memory.caution[i] = min(1.0 - CAUTION * (1.0 - memory.caution[i]), 1.0 - LEAST_SHARE)
@@ -234,18 +208,6 @@ def step_share(features, a, b, i, gold, node, transition, kept, strength, memory
     if not curvature > 0.0:
         return 0.0
     return (1.0 - memory.caution[i]) * curvature / (curvature + strength * square)
-
-
-@lean_jit
-def squared_feature_norm(features, t):
-    """Squared norm of the features of a token."""
-    a, b = features.indptr[t], features.indptr[t + 1]
-    if features.data.shape[0] == 0:
-        return np.float64(b - a)
-    total = 0.0
-    for k in range(a, b):
-        total += features.data[k] * features.data[k]
-    return total
 
 
 @lean_jit
@@ -275,8 +237,8 @@ def move_towards(found, kept, share, factor):
 
 
 @lean_jit
-def add_free(node, transition, chain, free):
-    """Add changes to the free biases and transitions."""
+def add_free(node, chain, free):
+    """Add changes to the free biases."""
     n_labels = node.shape[1]
     for t in range(node.shape[0]):
         for j in range(n_labels):
@@ -284,8 +246,3 @@ def add_free(node, transition, chain, free):
     for j in range(n_labels):
         chain.start[j] += free.start[j] * node[0, j]
         chain.end[j] += free.end[j] * node[node.shape[0] - 1, j]
-    for t in range(transition.shape[0]):
-        for y in range(n_labels):
-            for j in range(n_labels):
-                change = free.transition[y, j] * transition[t, y * n_labels + j]
-                chain.transition[y, j] += change

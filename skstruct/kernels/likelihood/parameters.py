@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.scores import longest, value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import longest, value_of
 from skstruct.kernels.vector.lanes import LANES, scatter_block, scatter_unit_block
 from skstruct.kernels.vector.prefetch import AHEAD, prefetch
 from skstruct.kernels.vector.rows import sum_rows
@@ -307,3 +307,38 @@ def add_state_gradient(features, difference, n_labels, first, last, gradient):
                     code = np.int64(features.labels[p])
                     gradient[p] += x * d[code & (final - 1)]
                     p += 1
+
+
+@lean_jit
+def squared_feature_norm(features, t):
+    """Squared norm of the features of a token."""
+    a, b = features.indptr[t], features.indptr[t + 1]
+    if features.data.shape[0] == 0:
+        return np.float64(b - a)
+    total = 0.0
+    for k in range(a, b):
+        total += features.data[k] * features.data[k]
+    return total
+
+
+@lean_jit
+def shrink(value, threshold):
+    """Move a number towards zero; minus infinity stays."""
+    return np.copysign(max(abs(value) - threshold, 0.0), value)
+
+
+@lean_jit
+def shrink_states(features, n_labels, first, last, vector, threshold, out):
+    """Shrink the rows of all features of some tokens."""
+    final = last_bit(features.labels)
+    for k in range(features.indptr[first], features.indptr[last]):
+        p = features.places[k]
+        if p >= features.full_from:
+            for j in range(p, p + n_labels):
+                out[j] = shrink(vector[j], threshold)
+        else:
+            code = 0
+            while code < final:
+                code = np.int64(features.labels[p])
+                out[p] = shrink(vector[p], threshold)
+                p += 1

@@ -6,8 +6,8 @@ a third of the time spent on cache misses.
 
 import numpy as np
 
+from skstruct.chain.scores import Rows, value_of
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import Rows, value_of
 
 # Gaps of Ciura (2001), continued by a factor of 2.25.
 GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)

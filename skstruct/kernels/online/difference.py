@@ -1,7 +1,7 @@
 """Differences between labellings, as the rules of the online learners fill them in."""
 
+from skstruct.chain.protocol import add_edge, state_of
 from skstruct.kernels._jit import lean_jit
-from skstruct.kernels.chain.scores import add_transition
 
 
 @lean_jit
@@ -13,20 +13,22 @@ def clear_difference(length, difference):
 
 
 @lean_jit
-def add_contrast(gold, labels, weight, difference, transition_difference):
-    """Add ``weight`` times the gold labelling less another labelling to the differences.
+def add_contrast(edges, gold, labels, weight, difference, counts):
+    """Add ``weight`` times the gold labelling less another one to differences and counts.
 
     Where both agree nothing is added, so rounding leaves no trace: tokens with a difference of
     exactly zero are skipped later.
     """
     for t in range(gold.shape[0]):
-        wrong = labels[t] != gold[t]
-        if wrong:
+        if labels[t] != gold[t]:
             difference[t, gold[t]] += weight
             difference[t, labels[t]] -= weight
-        if t > 0 and (wrong or labels[t - 1] != gold[t - 1]):
-            add_transition(transition_difference, t, gold[t - 1], gold[t], weight)
-            add_transition(transition_difference, t, labels[t - 1], labels[t], -weight)
+    for t in range(1, gold.shape[0]):
+        before, right = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+        before_that, wrong = state_of(edges, labels, t - 1), state_of(edges, labels, t)
+        if right != wrong or before != before_that:
+            add_edge(edges, counts, t, before, right, weight)
+            add_edge(edges, counts, t, before_that, wrong, -weight)
 
 
 @lean_jit

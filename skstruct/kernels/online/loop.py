@@ -10,31 +10,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Members for the weights of each kind have to be there before the loop is compiled.
+from skstruct.chain import per_token  # noqa: F401
+from skstruct.chain.dense import Chain
+from skstruct.chain.protocol import edges_of, zero_counts
+from skstruct.chain.scores import emission_scores
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import (
-    N_PLAIN,
-    Chain,
-    emission_scores,
-    transition_scores,
-    value_of,
-    zero_transitions,
+from skstruct.kernels.online.changes import (
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
+    TOTAL,
+    Scratch,
+    add_lagged,
+    change_feature_weights,
 )
-from skstruct.kernels.online.listed import (
-    MOST_DENSE,
-    change_listed,
+from skstruct.kernels.online.transitions import (
+    change_transitions,
     most_changed,
-    read_listed_scores,
-    score_buffer,
+    scaled_edges,
+    shrink_transition_features,
 )
-from skstruct.kernels.vector.prefetch import LINE, prefetch
 
-# Places in the array `OnlineState.progress`.
-SEEN = 0  # number of samples seen
-NORM = 1  # squared norm of the feature weights, without the scale
-SCALE = 2  # factor of the stored weights
-TOTAL = 3  # sum of the scales after each sample
-RATE = 4  # learning rate of the next sample
-N_PROGRESS = 5
 # A smaller scale is multiplied into the weights.
 SMALLEST_SCALE = 1e-100
 
@@ -80,12 +78,11 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     Parameters
     ----------
     rule : function
-        ``rule(rows, sample, scores, transition, gold, settings, difference,
-        transition_difference)`` returns the number of wrong tokens and the loss, and unless both
-        are zero fills in the rows of ``difference`` that belong to the sample and adds to
-        ``transition_difference``, which is zero. It may overwrite the scores. Where tokens have
-        transitions of their own, ``transition`` and ``transition_difference`` have a matrix for
-        each token of the sample (see `into_token`).
+        ``rule(rows, sample, scores, edges, gold, settings, difference, counts)`` returns the
+        number of wrong tokens and the loss, and unless both are zero fills in the rows of
+        ``difference`` that belong to the sample and adds to ``counts``, which are zero. It may
+        overwrite the scores. ``edges`` are the scores of transitions, and ``counts`` those of
+        `zero_counts`: see `skstruct.chain.protocol`.
     rows : Rows
         The tokens.
     labels : ndarray of shape (n_rows,)
@@ -107,48 +104,26 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     mistakes, loss : int, float
         Fields of `EpochResult`.
     """
-    n_labels = state.chain.transition.shape[0]
-    length = np.int64(0)
-    for s in range(samples.shape[0]):
-        length = max(length, samples[s, 1] - samples[s, 0])
+    chain, progress = state.chain, state.progress
+    n_labels, length = chain.intercept.shape[0], longest_sample(samples)
     scores = np.empty((length, n_labels))
     difference = np.empty((length, n_labels))
-    transition_difference = zero_transitions(state.chain, length)
-    transition = score_buffer(state, transition_difference)
-    # Workspace: labels or transitions with a difference, and a sum for each.
-    changed = np.empty(most_changed(state, transition_difference), np.int64)
-    both = np.empty(changed.shape[0])
-    progress = state.progress
+    edges = edges_of(chain, length)
+    counts = zero_counts(edges, length)
+    most = most_changed(chain)
+    scratch = Scratch(np.empty(most, np.int64), np.empty(most))
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
-        a, b = samples[s, 0], samples[s, 1]
-        if a == b or sample_weight[s] == 0.0:
+        sample, gold = samples[s], labels[samples[s, 0] : samples[s, 1]]
+        if gold.shape[0] == 0 or sample_weight[s] == 0.0:
             continue
-        sample_scores(rows, samples[s], state, scores, transition)
-        wrong, sample_loss = rule(
-            rows,
-            samples[s],
-            scores,
-            transition,
-            labels[a:b],
-            settings,
-            difference,
-            transition_difference,
-        )
+        sample_scores(rows, sample, state, scores)
+        scaled_edges(chain, rows, sample, progress[SCALE], edges)
+        wrong, sample_loss = rule(rows, sample, scores, edges, gold, settings, difference, counts)
         if sample_loss > 0.0 or wrong > 0:
             step = sample_weight[s] * progress[RATE] / progress[SCALE]
-            apply_change(
-                rows,
-                samples[s],
-                difference,
-                transition_difference,
-                step,
-                schedule.fit_intercept,
-                state,
-                changed,
-                both,
-            )
-            change_transitions(difference, transition_difference, labels[a:b], step, state, changed)
+            change_labels(rows, sample, difference, step, schedule.fit_intercept, state, scratch)
+            change_transitions(chain, state, rows, sample, difference, gold, counts, step, scratch)
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
@@ -156,10 +131,19 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
 
 
 @lean_jit
-def sample_scores(rows, sample, state, scores, transition):
-    """Write the scores of a sample's labels and transitions under the current weights."""
+def longest_sample(samples):
+    """Length of the longest of some samples."""
+    length = np.int64(0)
+    for s in range(samples.shape[0]):
+        length = max(length, samples[s, 1] - samples[s, 0])
+    return length
+
+
+@lean_jit
+def sample_scores(rows, sample, state, scores):
+    """Write the scores of a sample's labels under the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
-    length, n_labels = sample[1] - sample[0], chain.transition.shape[0]
+    length, n_labels = sample[1] - sample[0], chain.intercept.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
     for j in range(n_labels):
         if sample[2]:
@@ -170,24 +154,6 @@ def sample_scores(rows, sample, state, scores, transition):
         for t in range(length):
             for j in range(n_labels):
                 scores[t, j] *= scale
-    if transition.ndim == 3:
-        scaled_transition_scores(rows, sample, chain, scale, transition)
-    elif len(state) > MOST_DENSE:
-        read_listed_scores(state, scale)
-    else:
-        for i in range(n_labels):
-            for j in range(n_labels):
-                transition[i, j] = scale * chain.transition[i, j]
-
-
-@lean_jit
-def scaled_transition_scores(rows, sample, chain, scale, out):
-    """Write the scores of the transition into each token, with scaled weights."""
-    transition_scores(rows, sample[0], sample[1], chain, out)
-    for t in range(1, sample[1] - sample[0]):
-        for i in range(out.shape[1]):
-            for j in range(out.shape[2]):
-                out[t, i, j] *= scale
 
 
 @lean_jit
@@ -217,36 +183,27 @@ def shrink(chain, scale):
         chain.intercept[j] *= scale
         chain.start[j] *= scale
         chain.end[j] *= scale
-    if len(chain) > N_PLAIN:
-        for row in chain.transition_weights:
-            for p in range(row.shape[0]):
-                row[p] *= scale
+    shrink_transition_features(chain, scale)
 
 
 @lean_jit
-def apply_change(
-    rows, sample, difference, transition_difference, step, fit_intercept, state, changed, both
-):
-    """Add ``step`` times the differences to the weights of features and biases.
-
-    With transitions of their own, also to these, and reset their differences to zero.
-    """
+def change_labels(rows, sample, difference, step, fit_intercept, state, scratch):
+    """Add ``step`` times the differences of labels to the weights of features and biases."""
     chain, lag = state.chain, state.lag
-    n_labels = chain.transition.shape[0]
     first, last = sample[0], sample[1]
-    average = lag.weights.shape[0] > 0
-    total = state.progress[TOTAL]
+    average, total = lag.weights.shape[0] > 0, state.progress[TOTAL]
     for t in range(first, last):
         d = difference[t - first]
         n_changed = 0
-        for j in range(n_labels):
+        for j in range(d.shape[0]):
             if d[j] != 0.0:
-                changed[n_changed] = j
+                scratch.changed[n_changed] = j
                 n_changed += 1
         if n_changed == 0:
             continue
+        which = scratch.changed[:n_changed]
         state.progress[NORM] += change_feature_weights(
-            rows, t, d, changed[:n_changed], step, chain.weights, total, lag.weights, both
+            rows, t, d, which, step, chain.weights, total, lag.weights, scratch.both
         )
         if fit_intercept:
             add_lagged(d, step, total, chain.intercept, average, lag.intercept)
@@ -254,130 +211,6 @@ def apply_change(
         add_lagged(difference[0], step, total, chain.start, average, lag.start)
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
-    if transition_difference.ndim == 3:
-        change_transition_weights(rows, sample, transition_difference, step, state, changed, both)
-
-
-@lean_jit
-def change_transitions(difference, transition_difference, gold, step, state, changed):
-    """Add ``step`` times the differences of transitions that all tokens share; reset them to zero.
-
-    ``difference`` are those of the labels of the sample. Elsewhere `apply_change` does it.
-    """
-    total = state.progress[TOTAL]
-    if transition_difference.ndim == 2 and len(state) > MOST_DENSE:
-        change_listed(difference, transition_difference, gold, step, total, state, changed)
-    elif transition_difference.ndim == 2:
-        weights, lag = state.chain.transition, state.lag.transition
-        average = state.lag.weights.shape[0] > 0
-        for i in range(weights.shape[0]):
-            add_lagged(transition_difference[i], step, total, weights[i], average, lag[i])
-            for j in range(weights.shape[0]):
-                transition_difference[i, j] = 0.0
-
-
-@lean_jit
-def change_transition_weights(rows, sample, transition_difference, step, state, changed, both):
-    """Add ``step`` times the differences of each token's transitions; reset them to zero.
-
-    They change the transition matrix and the weights of the features of transitions.
-    """
-    chain, lag, total = state.chain, state.lag, state.progress[TOTAL]
-    average = lag.weights.shape[0] > 0
-    n_transitions = chain.transition.size
-    weights, behind = chain.transition.reshape(n_transitions), lag.transition.reshape(n_transitions)
-    for t in range(1, sample[1] - sample[0]):
-        d = transition_difference[t].reshape(n_transitions)
-        n_changed = 0
-        for p in range(n_transitions):
-            if d[p] != 0.0:
-                changed[n_changed] = p
-                n_changed += 1
-        if n_changed == 0:
-            continue
-        row, which = sample[0] + t, changed[:n_changed]
-        state.progress[NORM] += change_feature_weights(
-            rows.transitions,
-            row,
-            d,
-            which,
-            step,
-            chain.transition_weights,
-            total,
-            lag.transition_weights,
-            both,
-        )
-        add_lagged(d, step, total, weights, average, behind)
-        for p in range(n_transitions):
-            d[p] = 0.0
-
-
-@lean_jit
-def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both):
-    """Change the weights of the features of a token; return the growth of their squared norm."""
-    n_labels = d.shape[0]
-    average = lag.shape[0] > 0
-    first, last = rows.indptr[t], rows.indptr[t + 1]
-    if 8 * changed.shape[0] >= n_labels:
-        growth = change_rows(rows, first, last, d, step, weights, lag, both)
-        if average:
-            lag_rows(rows, first, last, d, step, total, lag)
-        return growth
-    # For a few labels of many, scalar code is faster than whole rows.
-    growth = 0.0
-    for j in changed:
-        total_of_both = 0.0
-        for k in range(first, last):
-            x = value_of(rows.data, k) * step
-            if average:
-                prefetch(lag, rows.indices[k] * n_labels + j)
-            before = weights[rows.indices[k], j]
-            weights[rows.indices[k], j] = before + x * d[j]
-            total_of_both += x * (before + weights[rows.indices[k], j])
-        growth += d[j] * total_of_both
-    if average:
-        for j in changed:
-            for k in range(first, last):
-                lag[rows.indices[k], j] += total * (value_of(rows.data, k) * step * d[j])
-    return growth
-
-
-@lean_jit
-def change_rows(rows, first, last, d, step, weights, lag, both):
-    """Change some features' weights of all labels; return the growth of their squared norm."""
-    n_labels = d.shape[0]
-    for j in range(n_labels):
-        both[j] = 0.0
-    for k in range(first, last):
-        x, w = value_of(rows.data, k) * step, weights[rows.indices[k]]
-        for j in range(0, n_labels if lag.shape[0] > 0 else 0, LINE):
-            prefetch(lag, rows.indices[k] * n_labels + j)
-        for j in range(n_labels):
-            before = w[j]
-            w[j] = before + x * d[j]
-            both[j] += x * (before + w[j])
-    growth = 0.0
-    for j in range(n_labels):
-        growth += d[j] * both[j]
-    return growth
-
-
-@lean_jit
-def lag_rows(rows, first, last, d, step, total, lag):
-    """Add the same change, times the sum of the scales, to the lag of the average."""
-    for k in range(first, last):
-        x, u = value_of(rows.data, k) * step, lag[rows.indices[k]]
-        for j in range(d.shape[0]):
-            u[j] += total * (x * d[j])
-
-
-@lean_jit
-def add_lagged(d, step, total, weights, average, lag):
-    """Change a vector of weights and the lag of its average."""
-    for j in range(d.shape[0]):
-        weights[j] += step * d[j]
-        if average:
-            lag[j] += total * (step * d[j])
 
 
 @lean_jit

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.beam import n_possible
+from skstruct.chain.scores import path_score
+from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.nbest import n_possible
-from skstruct.kernels.chain.scores import path_score
-from skstruct.kernels.chain.search import AStarSearch, search_nbest
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import online_epoch
 from skstruct.kernels.online.products import inner_products
@@ -20,7 +20,7 @@ PRECISION = 1e-9
 class Margin(NamedTuple):
     """Parameters and workspace of MIRA."""
 
-    search: AStarSearch  # or PrefixSearch
+    search: AStarSearch  # or BeamSearch
     hamming: bool  # the margin is the number of wrong tokens, else one
     cap: float  # largest multiplier of a labelling
     n_passes: int  # largest number of passes over the constraints
@@ -30,7 +30,7 @@ class Margin(NamedTuple):
 
 
 @jit
-def mira_rule(rows, sample, scores, transition, gold, margin, difference, transition_difference):
+def mira_rule(rows, sample, scores, edges, gold, margin, difference, counts):
     """Smallest change of the weights that gives every labelling found its margin.
 
     The loss is the largest violation of a margin.
@@ -39,8 +39,8 @@ def mira_rule(rows, sample, scores, transition, gold, margin, difference, transi
     n_best = n_possible(length, scores.shape[1], margin.search.n_best)
     labels = np.empty((n_best, length), np.int32)
     path_scores = np.empty(n_best)
-    gold_score = path_score(scores, length, transition, gold)
-    n_found = search_nbest(scores, length, transition, margin.search, labels, path_scores)
+    gold_score = path_score(scores, length, edges, gold)
+    n_found = search_nbest(margin.search, scores, length, edges, labels, path_scores)
     missing = np.empty(n_found)
     loss = 0.0
     for k in range(n_found):
@@ -53,19 +53,13 @@ def mira_rule(rows, sample, scores, transition, gold, margin, difference, transi
             break
     if loss > 0.0:
         products = inner_products(
-            rows,
-            sample,
-            gold,
-            labels[:n_found],
-            transition_difference,
-            margin.fit_intercept,
-            margin.slots,
+            edges, rows, sample, gold, labels[:n_found], margin.fit_intercept, margin.slots
         )
         multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
         clear_difference(length, difference)
         for k in range(n_found):
             if multipliers[k] != 0.0:
-                add_contrast(gold, labels[k], multipliers[k], difference, transition_difference)
+                add_contrast(edges, gold, labels[k], multipliers[k], difference, counts)
     return count_wrong(gold, labels[0]), loss
 
 

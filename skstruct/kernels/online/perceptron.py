@@ -2,34 +2,25 @@
 
 import numpy as np
 
+from skstruct.chain.scores import path_score
+from skstruct.chain.viterbi import viterbi
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import path_score
-from skstruct.kernels.chain.sparse_viterbi import sparse_viterbi
-from skstruct.kernels.chain.viterbi import viterbi
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
 from skstruct.kernels.online.loop import online_epoch
 
 
 @jit
-def perceptron_rule(
-    rows, sample, scores, transition, gold, settings, difference, transition_difference
-):
-    """Gold labelling less the predicted one; the loss is the difference of their scores.
-
-    The settings are the listed transitions, `IntoLabels`, or empty where they are not listed.
-    """
+def perceptron_rule(rows, sample, scores, edges, gold, settings, difference, counts):
+    """Gold labelling less the predicted one; the loss is the difference of their scores."""
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
-    gold_score = path_score(scores, length, transition, gold)
-    if len(settings) == 0:
-        best_score = viterbi(scores, length, transition, predicted)
-    else:
-        best_score = sparse_viterbi(scores, length, settings, predicted)
+    gold_score = path_score(scores, length, edges, gold)
+    best_score = viterbi(scores, length, edges, predicted)
     wrong = count_wrong(gold, predicted)
     if wrong == 0:
         return 0, 0.0
     clear_difference(length, difference)
-    add_contrast(gold, predicted, 1.0, difference, transition_difference)
+    add_contrast(edges, gold, predicted, 1.0, difference, counts)
     loss = best_score - gold_score
     # Unlike max, this keeps NaN.
     return wrong, 0.0 if loss < 0.0 else loss

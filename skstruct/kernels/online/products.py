@@ -8,20 +8,22 @@ labelling.
 
 import numpy as np
 
+from skstruct.chain.per_token import PerToken
+from skstruct.chain.protocol import creating, width
+from skstruct.chain.scores import value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import value_of
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
 FEW = 64
 
 
 @jit
-def inner_products(rows, sample, gold, labels, transition_difference, fit_intercept, slots):
+def inner_products(edges, rows, sample, gold, labels, fit_intercept, slots):
     """Inner products of the differences between the gold and each other labelling.
 
     Parameters
     ----------
-    rows, sample, transition_difference
+    edges, rows, sample
         As passed to a rule (see `online_epoch`).
     gold : ndarray of shape (length,)
         Gold labels.
@@ -40,7 +42,8 @@ def inner_products(rows, sample, gold, labels, transition_difference, fit_interc
     products = np.zeros((n_found, n_found))
     places = np.empty(2 * length, np.int64)
     codes = np.empty((2 * length, 1 + n_found), np.int64)
-    n_codes = min(2 * length * (1 + n_found), transition_difference.shape[-1] ** 2)
+    n_labels = width(edges, 0)
+    n_codes = min(2 * length * (1 + n_found), n_labels * n_labels)
     gathered = np.empty((n_codes, n_found))
     n = differing_tokens(gold, labels, places)
     label_codes(gold, labels, places[:n], codes)
@@ -53,11 +56,22 @@ def inner_products(rows, sample, gold, labels, transition_difference, fit_interc
         if sample[3] and places[n - 1] == length - 1:
             add_shared(codes[n - 1 : n], ones, slots, gathered, products)
     n = differing_transitions(gold, labels, places)
-    transition_codes(gold, labels, places[:n], transition_difference.shape[-1], codes)
+    transition_codes(gold, labels, places[:n], n_labels, codes)
     add_shared(codes[:n], ones, slots, gathered, products)
-    if transition_difference.ndim == 3:
-        add_products(rows.transitions, sample[0], places[:n], codes[:n], slots, gathered, products)
+    of_transitions = places[:n], codes[:n], slots, gathered, products
+    add_transition_products(edges, rows, sample[0], *of_transitions)
     return products
+
+
+@creating
+def add_transition_products(edges, rows, offset, places, codes, slots, gathered, products):
+    """Add the products of features of transitions, if there are any."""
+
+
+@add_transition_products.of(PerToken)
+def add_token_products(edges, rows, offset, places, codes, slots, gathered, products):
+    """Add those of the transitions at some places."""
+    add_products(rows.transitions, offset, places, codes, slots, gathered, products)
 
 
 @lean_jit

@@ -1,42 +1,41 @@
-"""The rule of stochastic gradient descent on the likelihood of a conditional random field."""
+"""The rules of stochastic gradient descent on the likelihood of a conditional random field.
+
+Where some tokens have no label, the loss is the negative logarithm of the marginal likelihood, the
+probability of all labellings that agree with the known labels. It is the difference of two
+log-partitions, and its gradient that of two means.
+"""
 
 import numpy as np
 
+from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
+from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
+from skstruct.chain.scores import path_score
+from skstruct.chain.ties import first_largest
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.forward_backward import (
-    as_slabs,
-    finish_transition_marginals,
-    forward_backward,
-)
-from skstruct.kernels.chain.scores import add_transition, path_score
-from skstruct.kernels.chain.transitions import prepare_transitions
-from skstruct.kernels.chain.viterbi import argmax
 from skstruct.kernels.online.loop import online_epoch
 
 
 @jit
-def crf_rule(rows, sample, scores, transition, gold, settings, difference, transition_difference):
+def crf_rule(rows, sample, scores, edges, gold, settings, difference, counts):
     """Gold labelling less the expectation over all labellings.
 
     This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
     another label than the gold label has the largest marginal.
     """
     length, n_labels = gold.shape[0], scores.shape[1]
-    gold_score = path_score(scores, length, transition, gold)
-    transitions = prepare_transitions(transition)
-    expected = as_slabs(transition_difference)
-    scale = np.empty(length)
-    log_z = forward_backward(scores, length, transitions, difference, scale, -1.0, expected)
-    if transition.ndim == 2:
-        finish_transition_marginals(expected, transitions)
+    gold_score = path_score(scores, length, edges, gold)
+    factors, scale = factors_of(edges, length), np.empty(length)
+    log_z = forward_backward(scores, length, factors, difference, scale, -1.0, counts)
+    finish(factors, counts)
     wrong = 0
     for t in range(length):
-        wrong += argmax(difference[t]) != gold[t]
+        wrong += first_largest(difference[t], n_labels) != gold[t]
         for j in range(n_labels):
             difference[t, j] = -difference[t, j]
         difference[t, gold[t]] += 1.0
         if t > 0:
-            add_transition(transition_difference, t, gold[t - 1], gold[t], 1.0)
+            before, after = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+            add_edge(edges, counts, t, before, after, 1.0)
     loss = log_z - gold_score
     return wrong, 0.0 if loss < 0.0 else loss
 
@@ -45,3 +44,29 @@ def crf_rule(rows, sample, scores, transition, gold, settings, difference, trans
 def crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     """One pass of stochastic gradient descent (see `online_epoch`)."""
     return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, settings, state)
+
+
+@jit
+def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, counts):
+    """Expectation over the labellings that agree with the known labels, less that over all.
+
+    This is minus the gradient of the loss.
+    """
+    length, n_labels = labels.shape[0], scores.shape[1]
+    kept, scale = scores[:length].copy(), np.empty(length)
+    factors = factors_of(edges, length)
+    loss = forward_backward(scores, length, factors, difference, scale, -1.0, counts)
+    wrong = 0
+    for t in range(length):
+        wrong += labels[t] >= 0 and first_largest(difference[t], n_labels) != labels[t]
+    loss -= subtract_agreeing(kept, labels, factors, -1.0, difference, counts)
+    finish(factors, counts)
+    return wrong, 0.0 if loss < 0.0 else loss
+
+
+@jit
+def partial_crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
+    """One pass of stochastic gradient descent (see `online_epoch`)."""
+    return online_epoch(
+        partial_crf_rule, rows, labels, samples, sample_weight, schedule, settings, state
+    )

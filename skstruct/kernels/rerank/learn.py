@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.scores import Rows, value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.chain.scores import Rows, value_of
 from skstruct.kernels.rerank.losses import judge, loss_gradient
 
 

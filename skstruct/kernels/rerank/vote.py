@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.scores import value_of
 from skstruct.kernels._jit import jit
-from skstruct.kernels.chain.scores import value_of
 from skstruct.kernels.rerank.learn import vanishes
 
 # Generous bound of the relative error of a product and a sum.

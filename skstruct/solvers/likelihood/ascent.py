@@ -78,14 +78,13 @@ class DualFreeAscent:
         for weights in (vector, theta):
             likelihood.shape.set_impossible(weights, -np.inf)
         chain, shrunk = map(likelihood.shape.split, (vector, theta))
+        shrunk = likelihood.with_list(shrunk)
         strength = likelihood.sample_weight * n_parts / self._l2
         work = chain_work(likelihood.shape.n_labels)
         for part in portions(np.diff(likelihood.offsets)[order], work):
             where = likelihood.features, likelihood.offsets, order[part], likelihood.labels
             changed = strength, chain, shrunk, self._l1 / self._l2, self._free, memory
-            if likelihood.sparse is None:
-                kernels.dual_free_epoch(*where, *changed)
-            elif not kernels.sparse_dual_free_epoch(*where, *changed, likelihood.sparse):
+            if not kernels.dual_free_epoch(*where, *changed):
                 return False
         self.loss = likelihood.sample_weight @ memory.loss
         self.distance = self._priority().sum()
@@ -103,9 +102,9 @@ class DualFreeAscent:
 def new_memory(likelihood):
     """Memory of the sequences before the first epoch; None if it would be too large."""
     n_rows, n_sequences = likelihood.n_tokens, len(likelihood.sample_weight)
-    k, sparse = likelihood.shape.n_labels, likelihood.sparse
-    n_slabs = n_sequences if len(likelihood.shape.cuts) == 2 else n_rows
-    n_transitions = k * k if sparse is None else len(sparse.score)
+    k, listed = likelihood.shape.n_labels, likelihood.listed
+    n_slabs = n_rows if likelihood.shape.has_transition_features else n_sequences
+    n_transitions = k * k if listed is None else len(listed.score)
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
         return None
     return kernels.Memory(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct import kernels
-from skstruct.decoding import list_transitions, tabulate
+from skstruct.decoding import list_transitions
 from skstruct.solvers.layout import squared, sum_of_squares
 from skstruct.utils.sparse import count_bytes, read_only, writable
 
@@ -45,11 +45,15 @@ class Likelihood:
         self.sample_weight = training_set.sample_weight
         self.shape, self.partial = shape, partial
         self._vectors = []
-        self.sparse = None
-        if len(shape.cuts) == 2 and not partial:
+        self.listed = None
+        if not (shape.has_transition_features or partial):
             size = shape.cuts[-1] + 3 * shape.n_labels
             zero = shape.constrained(np.zeros(size)).transition
-            self.sparse = list_transitions(zero, transition)
+            self.listed = list_transitions(zero, transition)
+
+    def with_list(self, chain):
+        """Weights of a chain with listed transitions if that pays, else the same."""
+        return chain if self.listed is None else kernels.list_chain(chain, self.listed)
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.
@@ -76,20 +80,14 @@ class Likelihood:
 
     def _nll(self, theta, counted, curved):
         """Function that adds the gradient, or the curvature, of a range of sequences."""
-        chain, features = self.shape.constrained(theta), self.features
+        chain, features = self.with_list(self.shape.constrained(theta)), self.features
         labels, weight = self.labels, self.sample_weight
         # The curvature does not depend on labels.
         partial = True if self.partial and not curved else None
-        sparse, tables = self.sparse, None
-        if sparse is not None:
-            kernels.read_scores(chain.transition, sparse)
-            tables = tabulate(sparse)
 
         def nll(first, last, out):
             tokens = features, counted, self.offsets, first, last, labels
-            if tables is None:
-                return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
-            return kernels.sparse_nll_gradient(*tokens, weight, chain, sparse, tables, curved, out)
+            return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
 
         return nll
 
@@ -112,23 +110,23 @@ class Likelihood:
 
     def __getstate__(self):
         # Without what the last call has left.
-        sparse = self.sparse
-        if sparse is not None:
-            sparse = sparse._replace(score=np.zeros_like(sparse.score))
-        return {**vars(self), "sparse": sparse, "_vectors": []}
+        listed = self.listed
+        if listed is not None:
+            listed = listed._replace(score=np.zeros_like(listed.score))
+        return {**vars(self), "listed": listed, "_vectors": []}
 
     def __setstate__(self, state):
         vars(self).update(state)
         # Arrays that come from another process may be read-only, for which other kernels would be
         # compiled.
-        self.features, self.sparse = writable(self.features), writable(self.sparse)
+        self.features, self.listed = writable(self.features), writable(self.listed)
         self.labels = writable(self.labels)
         self.offsets = read_only(self.offsets)
         self.sample_weight = read_only(self.sample_weight)
 
     def __sizeof__(self):
         # Schedulers weigh whether to move it to another machine.
-        arrays = self.features, self.sparse, self.labels, self.offsets, self.sample_weight
+        arrays = self.features, self.listed, self.labels, self.offsets, self.sample_weight
         return object.__sizeof__(self) + count_bytes(arrays)
 
     @property

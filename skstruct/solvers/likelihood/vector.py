@@ -36,6 +36,11 @@ class VectorShape(NamedTuple):
     n_labels: int
     possible: Constraint | None = None
 
+    @property
+    def has_transition_features(self):
+        """True if there are features of transitions."""
+        return len(self.cuts) > 2
+
     def split(self, theta):
         """Views of the parts of a vector, as a chain."""
         k = self.n_labels

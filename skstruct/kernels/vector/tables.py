@@ -4,8 +4,6 @@
 ``j``: the largest factor into each label is one.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
@@ -13,58 +11,6 @@ from skstruct.kernels.vector.vectormath import exp_all, exp_nonpositive
 
 # The factors into one label may differ by up to exp(MAX_SPREAD); beyond that they could underflow.
 MAX_SPREAD = 300.0
-
-
-class Transitions(NamedTuple):
-    """Transition scores that all tokens share, in the forms that the recursions read."""
-
-    log: np.ndarray  # (n_labels, n_labels)
-    shift: np.ndarray  # (n_labels,), largest score into each label
-    linear: np.ndarray  # exp(log - shift)
-    linear_t: np.ndarray  # its transpose
-    scaled: bool  # the linear domain is safe
-    forbids: bool  # some labellings are impossible
-
-
-class TokenTransitions(NamedTuple):
-    """Transition scores of each token; the other arrays are filled for one sequence at a time."""
-
-    log: np.ndarray  # (length, n_labels, n_labels)
-    shift: np.ndarray  # (length, n_labels), unused for the first token
-    linear: np.ndarray
-    linear_t: np.ndarray
-    forbids: bool  # some labellings are impossible for other reasons than transitions
-
-
-N_SHARED = len(Transitions._fields)
-
-
-def transition_tables(transition):
-    """Tabulate the exponentials of the transition scores of a model, for calls of kernels.
-
-    Of a copy, which is writable as those of a fit are: kernels are compiled once for both.
-    """
-    return lay_out_tables(transition.copy())
-
-
-def lay_out_tables(transition):
-    """Tabulate the exponentials of transition scores, once for a whole batch.
-
-    Kernels call it as `prepare_transitions`.
-
-    Where every token has its own transitions, only allocate; `forward_backward` then tabulates
-    those of each sequence.
-    """
-    shift = np.zeros(transition.shape[:-1])
-    linear = np.zeros(transition.shape)
-    linear_t = np.zeros(transition.shape)
-    if transition.ndim == 3:
-        return TokenTransitions(transition, shift, linear, linear_t, False)
-    scaled, forbids = tabulate(transition, shift, linear, linear_t)
-    return Transitions(transition, shift, linear, linear_t, scaled, forbids)
-
-
-prepare_transitions = jit(lay_out_tables)
 
 
 @jit(inline="always")
@@ -126,19 +72,3 @@ def tabulate_possible(transition, shift, linear):
             x = transition[i, j]
             linear[i, j] = exp_nonpositive(x - shift[j]) if x > -np.inf else 0.0
     return forbids
-
-
-@jit
-def tabulate_sequence(length, transitions):
-    """Tabulate the transitions of one sequence; return `scaled` and `forbids` of all tokens."""
-    scaled, forbids = True, transitions.forbids
-    for t in range(1, length):
-        safe, forbidding = tabulate(
-            transitions.log[t],
-            transitions.shift[t],
-            transitions.linear[t],
-            transitions.linear_t[t],
-        )
-        scaled &= safe
-        forbids |= forbidding
-    return scaled, forbids

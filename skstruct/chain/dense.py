@@ -1,0 +1,324 @@
+"""Chains whose tokens share one matrix of transition scores."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.chain.protocol import (
+    add_edge,
+    add_shift,
+    best_source,
+    chain_factors,
+    collect,
+    edges_of,
+    factor,
+    factors_of,
+    finish,
+    forbidding,
+    n_states,
+    n_steps,
+    pending,
+    prepare,
+    room_max,
+    score,
+    sources,
+    step_back,
+    step_max,
+    step_number,
+    step_sum,
+    width,
+    zero_counts,
+)
+from skstruct.chain.ties import first_largest_sum
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.vector.rows import add_outer, max_plus, vector_matrix
+from skstruct.kernels.vector.sums import largest
+from skstruct.kernels.vector.tables import tabulate
+
+# With at most so many labels, comparing all of them is faster than selecting some.
+FEW_LABELS = 32
+
+
+class Chain(NamedTuple):
+    """Weights of a linear chain."""
+
+    weights: np.ndarray  # (n_features, n_labels)
+    transition: np.ndarray  # (n_labels, n_labels), from row to column
+    intercept: np.ndarray  # (n_labels,)
+    start: np.ndarray  # (n_labels,), added at the first token
+    end: np.ndarray  # (n_labels,), added at the last token
+
+
+class Dense(NamedTuple):
+    """Scores of transitions that all tokens share."""
+
+    log: np.ndarray  # (n_labels, n_labels), from row to column
+
+
+class DenseFactors(NamedTuple):
+    """Their exponentials; counts of shape (n_labels, n_labels) are sums over all tokens."""
+
+    edges: Dense
+    shift: np.ndarray  # (n_labels,), largest score into each label
+    linear: np.ndarray  # exp(log - shift)
+    linear_t: np.ndarray  # its transpose
+    safe: bool  # the linear domain is safe
+    forbids: bool  # some labellings are impossible
+
+
+class Separate(NamedTuple):
+    """Scores of transitions that all tokens share, each of which is counted by itself."""
+
+    log: np.ndarray
+
+
+class SeparateFactors(NamedTuple):
+    """Their exponentials; ``counts[t - 1, i, j]`` is for token ``t``."""
+
+    edges: Separate
+    shift: np.ndarray
+    linear: np.ndarray
+    linear_t: np.ndarray
+    safe: bool
+    forbids: bool
+
+
+# ----------------------------------------------------------------------------------- scores, maxima
+
+
+@edges_of.of(Chain)
+def dense_edges(chain, length):
+    """Edges of a model."""
+    return Dense(chain.transition.copy())
+
+
+@width.of(Dense, Separate)
+def dense_width(edges, t):
+    """Number of labels."""
+    return edges.log.shape[0]
+
+
+@n_states.of(Dense, Separate)
+def dense_n_states(edges, length):
+    """Number of labels."""
+    return edges.log.shape[0]
+
+
+@sources.of(Dense, Separate)
+def dense_sources(edges, t, s):
+    """All labels."""
+    return 0, edges.log.shape[0]
+
+
+@score.of(Dense, Separate)
+def dense_score(edges, t, i, s):
+    """Item of the matrix."""
+    return edges.log[i, s]
+
+
+@room_max.of(Dense)
+def dense_room_max(edges, length):
+    """Handicap of each label, and room for a list of labels."""
+    k = edges.log.shape[0]
+    handicap = np.empty(k)
+    if k > FEW_LABELS and length > 1:
+        handicaps(edges.log, handicap)
+    return handicap, np.empty(k + 1, np.int64)
+
+
+@step_max.of(Dense)
+def dense_step_max(edges, room, t, previous, out):
+    """Maxima over all labels, or with many labels over those that can be on a best path."""
+    if edges.log.shape[0] <= FEW_LABELS:
+        max_plus(previous, edges.log, out)
+    else:
+        extend_contenders(previous, edges.log, room[0], room[1], out)
+
+
+@best_source.of(Dense)
+def dense_best_source(edges, t, prefix, s, row):
+    """First of the best labels."""
+    return first_largest_sum(prefix, edges.log[:, s])
+
+
+@n_steps.of(Dense)
+def dense_n_steps(edges, length):
+    """One for each label."""
+    return edges.log.shape[0]
+
+
+@step_number.of(Dense)
+def dense_step_number(edges, length, t, s):
+    """The label."""
+    return s
+
+
+@lean_jit
+def handicaps(transition, out):
+    """Largest lag of each label behind the best one with which it can still win at the next token.
+
+    ``out[i]`` is the most that label ``i`` can gain on another label by a transition: the maximum
+    over ``j`` of ``transition[i, j] - min_k transition[k, j]``. It is infinite if a transition is
+    minus infinity, which keeps every label.
+    """
+    n_labels = transition.shape[0]
+    for i in range(n_labels):
+        out[i] = -np.inf
+    for j in range(n_labels):
+        worst = transition[0, j]
+        for i in range(1, n_labels):
+            worst = min(worst, transition[i, j])
+        for i in range(n_labels):
+            if transition[i, j] > -np.inf:
+                out[i] = max(out[i], transition[i, j] - worst)
+
+
+@lean_jit
+def extend_contenders(previous, transition, handicap, contenders, out):
+    """``out[j] = max_i previous[i] + transition[i, j]`` over labels that can be on a best path."""
+    n = keep_contenders(previous, handicap, contenders)
+    best_contenders(previous, transition, contenders[:n], out)
+
+
+@lean_jit
+def keep_contenders(scores, handicap, out):
+    """Write the labels that may precede a best one into ``out``; return their number."""
+    n_labels = handicap.shape[0]
+    top = largest(scores, n_labels)
+    # The margin covers the rounding of sums.
+    limit = top - 1e-9 * (1.0 + abs(top))
+    n = 0
+    for i in range(n_labels):
+        out[n] = i
+        n += not scores[i] + handicap[i] < limit
+    return n
+
+
+@lean_jit
+def best_contenders(previous, transition, contenders, out):
+    """``out[j] = max_i previous[i] + transition[i, j]`` over the contenders ``i``."""
+    for j in range(transition.shape[0]):
+        out[j] = -np.inf
+    for i in contenders:
+        x = previous[i]
+        for j in range(transition.shape[0]):
+            a = x + transition[i, j]
+            out[j] = a if a > out[j] else out[j]
+
+
+# ------------------------------------------------------------------------------------- sums, counts
+
+
+def lay_out_factors(transition):
+    """Factors of a matrix of transition scores."""
+    k = transition.shape[0]
+    shift, linear, linear_t = np.empty(k), np.empty((k, k)), np.empty((k, k))
+    safe, forbids = tabulate(transition, shift, linear, linear_t)
+    return DenseFactors(Dense(transition), shift, linear, linear_t, safe, forbids)
+
+
+prepare_transitions = jit(lay_out_factors)
+
+
+@chain_factors.register(Chain)
+def dense_chain_factors(chain):
+    """Factors of a model, of a copy that is writable as the arrays of a fit are."""
+    return lay_out_factors(chain.transition.copy())
+
+
+@factors_of.of(Dense)
+def dense_factors(edges, length):
+    """Factors, tabulated once for all sequences."""
+    return prepare_transitions(edges.log)
+
+
+@prepare.of(DenseFactors, SeparateFactors)
+def dense_prepare(factors, length):
+    """What was found when they were tabulated."""
+    return factors.safe, factors.forbids
+
+
+@forbidding.of(DenseFactors)
+def dense_forbidding(factors):
+    """The same factors."""
+    edges, shift, linear, linear_t = factors[:4]
+    return DenseFactors(edges, shift, linear, linear_t, factors.safe, True)
+
+
+@factor.of(DenseFactors, SeparateFactors)
+def dense_factor(factors, t, i, s):
+    """Item of the table."""
+    return factors.linear[i, s]
+
+
+@add_shift.of(DenseFactors, SeparateFactors)
+def dense_add_shift(factors, t, row):
+    """Add the largest score into each label."""
+    for j in range(factors.shift.shape[0]):
+        row[j] += factors.shift[j]
+
+
+@step_sum.of(DenseFactors, SeparateFactors)
+def dense_step_sum(factors, room, t, previous, out):
+    """Product with the table."""
+    vector_matrix(previous, factors.linear, out)
+
+
+@step_back.of(DenseFactors, SeparateFactors)
+def dense_step_back(factors, room, t, q, out):
+    """Product with its transpose."""
+    vector_matrix(q, factors.linear_t, out)
+
+
+@zero_counts.of(Dense)
+def dense_zero_counts(edges, length):
+    """A matrix."""
+    return np.zeros(edges.log.shape)
+
+
+@add_edge.of(Dense)
+def dense_add_edge(edges, counts, t, i, s, weight):
+    """Add to an item of the matrix."""
+    counts[i, s] += weight
+
+
+@add_edge.of(Separate)
+def separate_add_edge(edges, counts, t, i, s, weight):
+    """Add to an item of the matrix of a token."""
+    counts[t - 1, i, s] += weight
+
+
+@collect.of(DenseFactors)
+def dense_collect(factors, room, t, weight, alpha, q, counts):
+    """Add an outer product, without the factor."""
+    add_outer(weight, alpha, q, counts)
+
+
+@collect.of(SeparateFactors)
+def separate_collect(factors, room, t, weight, alpha, q, counts):
+    """Write the marginals of the transitions into one token."""
+    for i in range(alpha.shape[0]):
+        for j in range(q.shape[0]):
+            counts[t - 1, i, j] += weight * alpha[i] * q[j] * factors.linear[i, j]
+
+
+@pending.of(DenseFactors)
+def dense_pending(factors, t, i, s):
+    """The factor, where sums were safe."""
+    return factors.linear[i, s] if factors.safe else 1.0
+
+
+@finish.of(DenseFactors)
+def dense_finish(factors, counts):
+    """Multiply by the factors, where sums were safe."""
+    if factors.safe:
+        for i in range(counts.shape[0]):
+            for j in range(counts.shape[1]):
+                counts[i, j] *= factors.linear[i, j]
+
+
+@jit
+def separate(factors):
+    """The same factors, for counts of each transition."""
+    edges, shift, linear, linear_t, safe, forbids = factors
+    return SeparateFactors(Separate(edges.log), shift, linear, linear_t, safe, forbids)

@@ -1,0 +1,110 @@
+"""Scores of every label at every token, from the weights of a model."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.chain.protocol import score, state_of
+from skstruct.kernels._jit import lean_jit
+from skstruct.kernels.vector.lanes import LANES
+from skstruct.kernels.vector.prefetch import AHEAD, LINE, prefetch
+from skstruct.kernels.vector.rows import sum_rows
+
+
+class Rows(NamedTuple):
+    """The tokens of a batch as the three arrays of a CSR matrix."""
+
+    indptr: np.ndarray  # (n_rows + 1,) int64
+    indices: np.ndarray  # (nnz,) int32
+    data: np.ndarray  # (nnz,) values, or (0,) when all are one
+
+
+class TransitionRows(NamedTuple):
+    """Rows with features of the transition into each token."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    transitions: Rows  # rows of first tokens are never read
+
+
+@lean_jit
+def longest(offsets, first, last):
+    """Length of the longest of the sequences ``first:last``."""
+    length = 0
+    for i in range(first, last):
+        length = max(length, offsets[i + 1] - offsets[i])
+    return length
+
+
+@lean_jit
+def value_of(data, k):
+    """Value of the ``k``-th occurrence of a feature; all are one where ``data`` is empty."""
+    return 1.0 if data.shape[0] == 0 else data[k]
+
+
+@lean_jit
+def emission_scores(rows, first, last, chain, out):
+    """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
+    linear_scores(rows, first, last, chain.weights, chain.intercept, out)
+
+
+@lean_jit
+def linear_scores(rows, first, last, weights, bias, out):
+    """Write ``rows[first:last] @ weights + bias`` into ``out``."""
+    n_labels = weights.shape[1]
+    end = rows.indptr[last]
+    for t in range(first, last):
+        row = out[t - first]
+        a, b = rows.indptr[t], rows.indptr[t + 1]
+        for k in range(a + AHEAD, min(b + AHEAD, end)):
+            coming = rows.indices[k]
+            for j in range(0, min(n_labels, 4 * LINE), LINE):
+                prefetch(weights, coming * n_labels + j)
+            # A row of weights that is not aligned to a cache line ends in one more.
+            prefetch(weights, coming * n_labels + n_labels - 1)
+        if n_labels < LANES:
+            narrow_scores(rows, a, b, weights, bias, row)
+        elif rows.data.shape[0] == 0:
+            sum_rows(bias, weights, rows.indices, None, a, b, row)
+        else:
+            sum_rows(bias, weights, rows.indices, rows.data, a, b, row)
+
+
+@lean_jit
+def narrow_scores(rows, first, last, weights, bias, out):
+    """Write the scores of one token with fewer than `LANES` labels."""
+    for j in range(out.shape[0]):
+        out[j] = bias[j]
+    for k in range(first, last):
+        x = value_of(rows.data, k)
+        weight = weights[rows.indices[k]]
+        for j in range(out.shape[0]):
+            out[j] += x * weight[j]
+
+
+@lean_jit
+def sequence_scores(rows, first, last, chain, out):
+    """Write the scores of the rows ``first:last``, one sequence, into ``out``."""
+    emission_scores(rows, first, last, chain, out)
+    add_boundary(chain.start, chain.end, out, last - first)
+
+
+@lean_jit
+def add_boundary(start, end, out, length):
+    """Add the biases of the first and the last token to the scores of one sequence."""
+    if length > 0:
+        for j in range(start.shape[0]):
+            out[0, j] += start[j]
+            out[length - 1, j] += end[j]
+
+
+@lean_jit
+def path_score(scores, length, edges, labels):
+    """Score of one label sequence."""
+    total = 0.0
+    for t in range(length):
+        total += scores[t, labels[t]]
+        if t > 0:
+            total += score(edges, t, state_of(edges, labels, t - 1), state_of(edges, labels, t))
+    return total

@@ -1,1 +1,0 @@
-"""Dynamic programmes on one chain: scores, Viterbi, n best, marginals."""
