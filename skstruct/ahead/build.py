@@ -118,7 +118,6 @@ def _record(path):
 
 
 def _compile_part(signatures, part):
-
     for name, signature in signatures[part::N_PARTS]:
         find_kernel(name).compile(signature)
 
