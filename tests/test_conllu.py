@@ -191,6 +191,7 @@ def test_written_files_are_read_back(tmp_path_factory, corpus, separator, encodi
         ([["a"], ["¥"]], {"encoding": "shift_jis"}, "Sequence 1, token 0: .* could not be read"),
         ([["a", "b\r"]], {}, "Sequence 0, token 1: .* could not be read back"),
         ([["a", ""]], {}, "Sequence 0, token 1: .* could not be read back"),
+        ([[()]], {}, r"Sequence 0, token 0: \[\] could not be read back"),
         ([], {}, "There is no sequence"),
         (["He", "is"], {}, r"tokens\[0\] is 'He', but a list of sequences is expected"),
         ([["a"], None], {}, r"tokens\[1\] is None, but a list of sequences is expected"),

@@ -205,7 +205,7 @@ def test_what_the_message_advises():
     assert converted == [["O", "B-p", "I-p"], ["B-q", "O", "O"], ["B-q", "I-q", "O"]]
     CRFTagger(constraint="IOB2").fit(X, converted)
     with pytest.raises(ValueError, match="Correct the labels, change the array, or leave const"):
-        CRFTagger(constraint=np.eye(5, dtype=bool)).fit(X, y)
+        CRFTagger(constraint=np.eye(4, dtype=bool)).fit(X, y)
     tagger = CRFTagger(constraint="IOB2").fit(X, converted)
     with pytest.raises(ValueError, match=r"1 of 2, in 1 of 3 .* pass None in their place"):
         tagger.predict(X, known=[[None] * 3, ["O", "I-q", None], [None] * 3])

@@ -247,6 +247,12 @@ def test_invalid_predictions():
             display.from_predictions([["O"], ["O", "O"]], [["O"], ["O"]])
     with pytest.raises(ValueError, match="There are no chunks"):
         ChunkConfusionDisplay.from_predictions([["O"]], [["O"]])
+    with pytest.raises(
+        ValueError, match=r"y_true\[0\] is the label 'B-A', but a list of sequences"
+    ):
+        ChunkConfusionDisplay.from_predictions(["B-A", "I-A"], ["B-A", "B-A"])
+    with pytest.raises(ValueError, match="'B-A' is a label: pass the type 'A'"):
+        ChunkConfusionDisplay.from_predictions([["B-A"]], [["B-A"]], labels=["B-A"])
 
 
 # ------------------------------------------------------------------------------------ calibration

@@ -67,8 +67,7 @@ def write_model(model, path, *, encoding="utf-8"):
     >>> crfpp.write_model(tagger, "model.txt")  # doctest: +SKIP
     """
     lines = [f"{line}\n" for line in format_model(_as_text_model(model)).split("\n")[:-1]]
-    places = [f"Line {number} of the model" for number in range(1, len(lines) + 1)]
-    write_whole(path, encoded(lines, places, encoding))
+    write_whole(path, encoded(lines, lambda n: f"Line {n + 1} of the model", encoding))
 
 
 def _as_text_model(model):

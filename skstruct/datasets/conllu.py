@@ -150,7 +150,7 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
             line = _relabelled(line, column, value, place)
         lines.append(line)
         places.append(place)
-    write_lines(path_or_file, [*lines, ""], [*places, "The end"], "utf-8")
+    write_lines(path_or_file, [*lines, ""], places.__getitem__, "utf-8")
 
 
 def _relabelled(line, column, value, where):

@@ -93,12 +93,14 @@ def write_conll(
             raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} labels.")
         if not sequence:
             raise ValueError(f"Sequence {i} is empty, which a column file cannot express.")
-        for t, (token, label) in enumerate(zip(sequence, given, strict=True)):
-            places.append(f"Sequence {i}, token {t}")
-            lines.append(write(token, label, places[-1]))
-        places.append(f"The end of sequence {i}")
+        lines += [write(*pair, i, t) for t, pair in enumerate(zip(sequence, given, strict=True))]
         lines.append("")
-    write_lines(path_or_file, lines, places, encoding)
+        places += [(i, t) for t in range(len(sequence) + 1)]
+    write_lines(path_or_file, lines, lambda number: _place(*places[number]), encoding)
+
+
+def _place(i, t):
+    return f"Sequence {i}, token {t}"
 
 
 class _Line:
@@ -111,25 +113,28 @@ class _Line:
         self._comment = comment
         self._skip_docstart = skip_docstart
 
-    def __call__(self, token, label, where):
-        fields = [*_columns(token, where), *label]
+    def __call__(self, token, label, i, t):
+        fields = [*_columns(token, i, t), *label]
         is_first = self.width is None
         if is_first:
             self.width = len(fields)
         if len(fields) != self.width:
-            raise ValueError(f"{where}: {len(fields)} columns, but {self.width} before.")
+            raise ValueError(f"{_place(i, t)}: {len(fields)} columns, but {self.width} before.")
         wrong = [field for field in fields if not isinstance(field, str)]
         if wrong:
-            raise ValueError(f"{where}: {short_repr(wrong[0])} is not a string, as columns are.")
+            raise ValueError(
+                f"{_place(i, t)}: {short_repr(wrong[0])} is not a string, as columns are."
+            )
         line = self._separator.join(fields)
         fault = self._fault(line, fields, is_first)
         if fault:
-            raise ValueError(f"{where}: {short_repr(fields)} could not be read back {fault}")
+            raise ValueError(f"{_place(i, t)}: {short_repr(fields)} could not be read back {fault}")
         return line
 
     def _fault(self, line, fields, is_first):
         """Why a line would not be read back, and what to do; None if it would."""
-        if self._split(line) != fields or not fields[-1] or set(line) & set("\r\n"):
+        same = bool(fields) and self._split(line) == fields and fields[-1]
+        if not same or "\n" in line or "\r" in line:
             return (
                 f"with the separator {self._separator!r}; choose another one, or change the column."
             )
@@ -145,27 +150,27 @@ class _Line:
         return None
 
 
-def _columns(token, where):
+def _columns(token, i, t):
     """Columns of a token."""
     if isinstance(token, str):
-        return [token]
+        return (token,)
     if isinstance(token, (bytes, Mapping, AbstractSet)) or not isinstance(token, Iterable):
         raise ValueError(
-            f"{where}: {short_repr(token)} is neither a string nor a tuple of strings, as tokens "
-            "of a column file are."
+            f"{_place(i, t)}: {short_repr(token)} is neither a string nor a tuple of strings, as "
+            "tokens of a column file are."
         )
-    return list(token)
+    return token
 
 
-def write_lines(path_or_file, lines, places, encoding):
+def write_lines(path_or_file, lines, place, encoding):
     """Write lines to a file object, or to a file as a whole.
 
     Parameters
     ----------
     path_or_file : str, path-like or file object
     lines : list of str
-    places : list of str
-        What each line is, for messages.
+    place : callable
+        ``place(number)`` names a line, for messages.
     encoding : str
         Encoding of the file, unless it is a file object.
 
@@ -176,22 +181,22 @@ def write_lines(path_or_file, lines, places, encoding):
     """
     lines = [f"{line}\n" for line in lines]
     if not hasattr(path_or_file, "write"):
-        write_whole(path_or_file, encoded(lines, places, encoding))
+        write_whole(path_or_file, encoded(lines, place, encoding))
         return
     encoding = getattr(path_or_file, "encoding", None)
     if encoding is not None:
-        encoded(lines, places, encoding, getattr(path_or_file, "errors", None) or "strict")
+        encoded(lines, place, encoding, getattr(path_or_file, "errors", None) or "strict")
     path_or_file.write("".join(lines))
 
 
-def encoded(pieces, places, encoding, errors="strict"):
+def encoded(pieces, place, encoding, errors="strict"):
     """Bytes of pieces of text, checked to be read back as they were.
 
     Parameters
     ----------
     pieces : list of str
-    places : list of str
-        What each piece is, for messages.
+    place : callable
+        ``place(number)`` names a piece, for messages.
     encoding, errors : str
         As of `str.encode`.
 
@@ -209,7 +214,7 @@ def encoded(pieces, places, encoding, errors="strict"):
         return content
     bad = next((k for k, p in enumerate(pieces) if _survivor(p, encoding, errors) is None), 0)
     raise ValueError(
-        f"{places[bad]}: {short_repr(pieces[bad].rstrip())} could not be read back from a file in "
+        f"{place(bad)}: {short_repr(pieces[bad].rstrip())} could not be read back from a file in "
         f"{encoding}; choose another encoding, or change the text."
     )
 

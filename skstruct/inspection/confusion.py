@@ -9,7 +9,8 @@ from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from skstruct.inspection.figures import new_axes
 from skstruct.inspection.models import order_of_labels
-from skstruct.metrics.labels import as_list
+from skstruct.metrics.chunks import chosen_types
+from skstruct.metrics.labels import as_list, stack_both
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.public_paths import set_module
 
@@ -180,8 +181,11 @@ class ChunkConfusionDisplay(_SequenceConfusion):
         Raises
         ------
         ValueError
-            If there is no chunk, or a sequence has another number of labels in `y_pred`.
+            If there is no chunk, a sequence has another number of labels in `y_pred`, or as in
+            :func:`~skstruct.metrics.chunk_f1_score`.
         """
+        # Refuses a sequence without the list around it.
+        stack_both(y_true, y_pred)
         true, pred = [], []
         for true_labels, labels_found in _pairs(y_true, y_pred):
             expected = {(a, b): kind for a, b, kind in extract_chunks(true_labels, scheme=scheme)}
@@ -191,7 +195,8 @@ class ChunkConfusionDisplay(_SequenceConfusion):
                 pred.append(found.get(span, _NONE))
         if not true:
             raise ValueError("There are no chunks, neither in y_true nor in y_pred.")
-        types = sorted({*true, *pred} - {_NONE}) if labels is None else list(labels)
+        types = sorted({*true, *pred} - {_NONE})
+        types = types if labels is None else chosen_types(labels, types)
         names = [*types, _NONE]
         matrix = confusion_matrix(true, pred, labels=names, normalize=normalize)
         if normalize is not None:

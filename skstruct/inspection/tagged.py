@@ -11,7 +11,7 @@ import numpy as np
 
 from skstruct.inspection.models import are_chunk_labels, find_tagger
 from skstruct.inspection.probabilities import token_texts
-from skstruct.metrics.labels import as_list
+from skstruct.metrics.labels import sequences_of
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.public_paths import set_module
 
@@ -136,8 +136,7 @@ class TaggedText:
         ValueError
             If the numbers of sequences, tokens and labels differ.
         """
-        tokens = [as_list(sequence) for sequence in tokens]
-        labels = [as_list(sequence) for sequence in y_pred]
+        tokens, labels = sequences_of(tokens, "tokens"), sequences_of(y_pred, "y_pred")
         if len(tokens) != len(labels):
             raise ValueError(f"There are {len(tokens)} texts, but labels of {len(labels)}.")
         for i, (texts, names) in enumerate(zip(tokens, labels, strict=True)):

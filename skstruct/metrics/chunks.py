@@ -16,7 +16,13 @@ from skstruct.metrics.labels import (
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
-__all__ = ["are_chunk_labels", "chunks_of", "count_chunks", "count_chunks_of_sequences"]
+__all__ = [
+    "are_chunk_labels",
+    "chosen_types",
+    "chunks_of",
+    "count_chunks",
+    "count_chunks_of_sequences",
+]
 
 _O, _B, _I, _E, _S = range(5)
 _ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
@@ -146,7 +152,7 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     """Count the correct, predicted and true chunks of each type."""
     types, lengths, (correct, pred, true) = _find_pair(y_true, y_pred, scheme)
     if labels is not None:
-        labels = _chosen_types(labels, types)
+        labels = chosen_types(labels, types)
     weights = weigh_tokens(sample_weight, lengths)
 
     def count(chunks):
@@ -162,7 +168,7 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     return _Counts(labels, *(np.append(column, 0)[rows] for column in counts))
 
 
-def _chosen_types(chosen, types):
+def chosen_types(chosen, types):
     """List of the chunk types to score; some may not occur."""
     is_list = isinstance(chosen, Iterable) and not isinstance(chosen, (str, Mapping))
     names = list(chosen) if is_list else [chosen]

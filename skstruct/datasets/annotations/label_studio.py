@@ -76,11 +76,12 @@ def _regions_of_objects(task, where):
     annotations = _annotations(task, where)
     regions = {}
     for entry in (entry for annotation in annotations[:1] for entry in annotation["result"]):
-        if not isinstance(entry, dict):
-            raise ValueError(f"{where}: {short_repr(entry)} is not a result.")
+        if not isinstance(entry, dict) or not {"value", "from_id"} & set(entry):
+            raise ValueError(f"{where}: {short_repr(entry)} is not a result with a 'value'.")
+        # A relation between regions has none.
         if "value" in entry:
-            spans = _spans_of_value(entry["value"], where)
-            regions.setdefault(entry.get("to_name"), []).extend(spans)
+            spans, name = _spans_of_value(entry["value"], where), entry.get("to_name")
+            regions.setdefault(name if isinstance(name, str) else None, []).extend(spans)
     note = _UNREAD if not annotations and task.get(_PREDICTIONS) else None
     if len(set(map(_fingerprint, annotations))) > 1:
         note = _DIFFERING
@@ -91,10 +92,11 @@ def _annotations(task, where):
     """Annotations of a task that were not cancelled."""
     keys = [key for key in _KEYS if key in task]
     key = next((key for key in keys if task[key]), keys[0] if keys else _PREDICTIONS)
+    found = task.get(key)
+    found = [] if found is None else found
     unknown = [name for name in task if name not in _OTHERS and holds_spans(task[name])]
-    if key not in task and unknown:
+    if not keys and not found and unknown:
         raise unknown_keys(task, unknown, (*_KEYS, _PREDICTIONS), where)
-    found = task.get(key) or []
     if not isinstance(found, list) or not all(
         isinstance(annotation, dict) and isinstance(annotation.get("result"), list)
         for annotation in found

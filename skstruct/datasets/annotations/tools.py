@@ -47,6 +47,12 @@ def read_annotations(path, *, format, text_key="text"):
     OSError
         If a file cannot be opened.
 
+    Warns
+    -----
+    UserWarning
+        If something is not read: further annotations of a task that differ from the first,
+        predictions beside no annotation, or the spans of other texts where `text_key` has none.
+
     See Also
     --------
     write_annotations : Write such files, to have predictions corrected.
@@ -152,8 +158,7 @@ def _check_text(text, spans, where):
                 f"{where}: the span {span} is outside of the text, which has {len(text)} "
                 "characters."
             )
-    pieces = [text, *(kind for *_, kind in spans)]
-    encoded(pieces, [where] * len(pieces), "utf-8")
+    encoded([text, *(kind for *_, kind in spans)], lambda number: where, "utf-8")
 
 
 _FORMATS = {
