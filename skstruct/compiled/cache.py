@@ -12,8 +12,14 @@ from numba.core.registry import cpu_target
 
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
-from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
-from skstruct.compiled.interrupts import interrupts_deferred, interrupts_kept
+from skstruct.compiled.folders import (
+    CANNOT_KEEP,
+    NATIVE,
+    cache_folders,
+    is_native,
+    read_file,
+    write_file,
+)
 from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
 from skstruct.compiled.keys import file_name, folder_name, sources_unchanged
 from skstruct.compiled.library import KernelCompiler
@@ -33,10 +39,6 @@ class Use(NamedTuple):
 
 
 uses = []
-CANNOT_KEEP = (
-    "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles them again. "
-    "Set NUMBA_CACHE_DIR to a folder that can be written to."
-)
 NOT_COMPILED = (
     "The kernel {0} is not compiled for arguments of the types {1}, and the environment variable "
     "SKSTRUCT_KERNELS=compiled forbids compiling it. Unset it, or run `skstruct warm` first."
@@ -51,12 +53,7 @@ def own_folders(target=None):
 
 def mark_native():
     """From now on, prefer what is compiled here to what came with the package."""
-    if write_file(own_folders(), NATIVE, b"") is None:
-        tell_once(logging.WARNING, CANNOT_KEEP, _places(own_folders()))
-
-
-def _places(folders):
-    return " and ".join(str(folder.parent) for folder in folders)
+    write_file(own_folders(), NATIVE, b"")
 
 
 def attach_cache(kernel):
@@ -67,7 +64,7 @@ def attach_cache(kernel):
     if supported() and hasattr(kernel, "_cache") and hasattr(kernel, "_compiler"):
         kernel._cache = KernelCache(kernel.py_func)
         kernel._compiler.pipeline_class = KernelCompiler
-        kernel._compiler.compile = interrupts_kept()(garbage_left()(kernel._compiler.compile))
+        kernel._compiler.compile = garbage_left()(kernel._compiler.compile)
         return kernel
     try:
         # A release of numba that has changed inside.
@@ -95,7 +92,7 @@ class KernelCache(NullCache):
     @property
     def cache_path(self):
         """The folder that is tried first."""
-        return str(own_folders()[0])
+        return str(next(iter(own_folders()), ""))
 
     def load_overload(self, signature, target):
         """Find compiled code; None has numba compile."""
@@ -126,9 +123,8 @@ class KernelCache(NullCache):
         if content is None:
             return None
         try:
-            with interrupts_deferred():
-                entry = content if isinstance(content, Entry) else read_entry(content)
-                return load_entry(entry, signature, target)
+            entry = content if isinstance(content, Entry) else read_entry(content)
+            return load_entry(entry, signature, target)
         # Unpickling raises whatever it likes.
         except Exception:
             message = "A compiled kernel is damaged, and is compiled again: %s"
@@ -148,5 +144,4 @@ class KernelCache(NullCache):
             return
         folders = own_folders(result.target_context)
         name = file_name(self.kernel, signature, for_kernel=not python_can_call(result))
-        if write_file(folders, name, entry.pack()) is None:
-            tell_once(logging.WARNING, CANNOT_KEEP, _places(folders))
+        write_file(folders, name, entry.pack())

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
-from numba.core import runtime
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompileResult
 from numba.core.options import DefaultOptions
@@ -24,8 +23,6 @@ from skstruct.compiled.symbols import undefined_symbols
 
 __all__ = ["DamagedEntry", "Entry", "load_entry", "make_entry", "read_entry", "supported"]
 
-# Where numba's runtime has what it wrote in C; None in a release that has changed inside.
-_RUNTIME = getattr(runtime, "_nrt_python", None)
 _MAGIC = b"skstruct kernel\n"
 _DIGEST = hashlib.sha256().digest_size
 _HEAD = len(_MAGIC) + _DIGEST + 8
@@ -71,7 +68,6 @@ def supported():
             (CPUCodeLibrary, "_verify_declare_only_symbols"),
             (JITCPUCodegen, "_library_class"),
             (DefaultOptions, "no_cpython_wrapper"),
-            (_RUNTIME, "c_helpers"),
         )
     )
 
@@ -102,7 +98,8 @@ def _stub(*names):
 def load_entry(entry, signature, target):
     """Result of numba's compiler, made from an entry; None if it does not belong here."""
     kept_signature, reduced, symbols = pickle.loads(entry.code)
-    if kept_signature != signature or not _defined(symbols, target):
+    # LLVM ends the process where a symbol is missing.
+    if kept_signature != signature or not all(map(llvm.address_of_symbol, symbols)):
         return None
     code = reduced[0][2][0]
     with libraries_of(target, JITCodeLibrary if code else CalledLibrary):
@@ -116,21 +113,3 @@ def load_entry(entry, signature, target):
 
     result.library._get_module_for_linking = module_for_linking
     return result
-
-
-def _defined(symbols, target):
-    """Return True if LLVM knows all symbols; it ends the process where one is missing.
-
-    All that numba's compiler defines would take 45 MB and 0.15 s. What its runtime has in C is
-    enough for most kernels.
-    """
-    for define in (_define_runtime, target.refresh):
-        if all(map(llvm.address_of_symbol, symbols)):
-            return True
-        define()
-    return all(map(llvm.address_of_symbol, symbols))
-
-
-def _define_runtime():
-    for name, address in _RUNTIME.c_helpers.items():
-        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import contextmanager
 
 from numba.core import sigutils, types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher, cpu_target
 
-from skstruct.compiled.interrupts import Interruptible
+from skstruct.compiled.interrupts import interrupts_deferred
 
 __all__ = ["Kernel", "garbage_left", "python_can_call"]
 
@@ -16,14 +18,42 @@ __all__ = ["Kernel", "garbage_left", "python_can_call"]
 # millions, which nearly all live on: with Python's 700 the search takes a fifteenth of its time.
 _MANY = 100_000
 
+# numba imports a part of itself, with all that it can compile, when it first compiles or loads.
+# A fork or a Ctrl-C in the midst of imports leaves modules that are never complete.
+cpu_target.target_context.refresh()
 
-class Kernel(Interruptible):
+if hasattr(os, "register_at_fork"):
+    # The child has no other threads: none would ever unlock what another one has locked.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
+
+
+class Kernel(CPUDispatcher):
     """Compiled function that other kernels call with constants as with any integer.
 
     What other kernels call is compiled without machine code, and without the wrapper for calls from
     Python, which reads each argument, checks it and answers errors. If Python calls it later, it is
     compiled anew.
     """
+
+    def __call__(self, *args):
+        """Run the function.
+
+        numba calls Python for each array that compiled code returns. A Ctrl-C that came while the
+        code ran is answered there, and numba raises a SystemError that was caused by it.
+        """
+        try:
+            return super().__call__(*args)
+        except SystemError as error:
+            cause = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            if cause is error:
+                raise
+            raise cause from None
 
     def get_call_template(self, args, kws):
         """Signature for a call in a kernel; numba would compile the function for each constant."""
@@ -32,8 +62,8 @@ class Kernel(Interruptible):
             return super().get_call_template(tuple(map(_without_constant, args)), kws)
 
     def compile(self, signature):
-        """Compile for argument types, unless that is done."""
-        with self._wanted(for_kernel=self._for_kernel):
+        """Compile for argument types, or load what was compiled, unless that is done."""
+        with interrupts_deferred(), self._wanted(for_kernel=self._for_kernel):
             args = tuple(sigutils.normalize_signature(signature)[0])
             known = self.overloads.get(args)
             if known is not None and not (self._for_kernel or python_can_call(known)):
