@@ -732,21 +732,6 @@ def test_interrupts_leave_no_file(folder, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["old"]
 
 
-def test_tagging_loads_little(folder):
-    """What takes most of the time elsewhere: skops and what scikit-learn imports by the way."""
-    code = (
-        "import sys; from skstruct.cli.main import main\n"
-        f"main(['tag', '-m', {str(folder / 'model.skops')!r}, {str(folder / 'plain.txt')!r}])\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stderr.split())
-    slow = {"skops", "scipy.stats._stats_py", "pandas.core", "sklearn.pipeline", "sklearn.metrics"}
-    assert not slow & loaded
-    assert "skstruct.taggers.crf" in loaded
-    assert predicted(done.stdout)
-
-
 def test_models_are_written_whole(folder, tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_bytes(b"as it was")

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
+from helpers.environment import without_home
 from numba.core import serialize
 from numba.core.registry import cpu_target
 
@@ -345,6 +346,70 @@ def refuse(folder):
         return replaced(path)
 
     return refusing
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@pytest.mark.parametrize("what", ["file", "folder", "place"])
+@pytest.mark.parametrize("whose", ["the group may write", "others may write", "of another user"])
+def test_what_others_may_have_written_is_not_read(one_file, caplog, monkeypatch, what, whose):
+    paths = {"file": one_file, "folder": one_file.parent, "place": one_file.parent.parent}
+    path = paths[what]
+    if whose != "of another user":
+        path.chmod(path.stat().st_mode | (0o020 if "group" in whose else 0o002))
+    elif os.geteuid() == 0:
+        os.chown(path, 65534, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+        monkeypatch.setattr(folders, "__file__", "/nowhere")
+    content = one_file.read_bytes()
+    for _ in range(2):
+        assert kernel()(1.5) == 3.0
+    (record,) = caplog.records
+    assert str(one_file.parent) in record.getMessage()
+    if what == "file":
+        assert one_file.stat().st_mode & 0o022 == 0, "it was replaced"
+    else:
+        assert origins() == ["compiler", "compiler"]
+        assert one_file.read_bytes() == content
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_the_cache_is_read_by_users_who_let_their_group_write(folder, caplog):
+    before = os.umask(0)
+    try:
+        assert kernel()(1.5) == 3.0
+        cache.uses.clear()
+        assert kernel()(1.5) == 3.0
+    finally:
+        os.umask(before)
+    assert origins() == ["cache"]
+    assert not caplog.records
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other folders")
+@pytest.mark.parametrize(
+    ("home", "cache_home", "expected"),
+    [
+        ("/home/me", None, "/home/me/.cache"),
+        ("/home/me", "", "/home/me/.cache"),
+        ("/home/me", "a/b", "/home/me/.cache"),
+        ("/home/me", "/caches", "/caches"),
+        (None, "/caches", "/caches"),
+        (None, "", None),
+        (None, None, None),
+        ("a", None, None),
+        ("", "", "/.cache"),
+    ],
+)
+def test_the_cache_is_never_in_the_current_folder(monkeypatch, home, cache_home, expected):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    without_home(monkeypatch, home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if cache_home is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", cache_home)
+    package, *others = folders.cache_folders("name")
+    assert package.parts[-4:] == ("skstruct", "compiled", "__pycache__", "name")
+    assert list(map(str, others)) == ([] if expected is None else [f"{expected}/skstruct/name"])
 
 
 def test_no_home_and_no_temporary_folder(folder):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from helpers.environment import without_home
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
@@ -632,6 +633,28 @@ def test_fetch_downloads_to_the_home_folder(
         monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != shared)
     assert fetch_conll2000().data == SMALL_DATA
     assert files_below(tmp_path) == [home / "skstruct_data" / "conll2000" / "train.txt.gz"]
+
+
+@pytest.mark.parametrize("name", [None, "folder"])
+@pytest.mark.skipif(os.name != "posix", reason="Windows names no home folder by HOME")
+def test_fetch_downloads_nothing_to_the_current_folder(
+    server, home, register, monkeypatch, tmp_path, name
+):
+    register("conll2000/train", "train", content=SMALL)
+    server.replies["train"] = Reply(SMALL)
+    without_home(monkeypatch, name)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="There is no home folder for downloads"):
+        fetch_conll2000()
+    assert not server.requests
+    assert not list(tmp_path.iterdir())
+    assert fetch_conll2000(data_home=home).data == SMALL_DATA
+
+
+def test_originals_come_over_https_and_have_checksums():
+    for original in ORIGINALS.values():
+        assert all(url.startswith("https://") for url in original.urls)
+        assert re.fullmatch("[0-9a-f]{64}", original.expected)
 
 
 @pytest.mark.parametrize(

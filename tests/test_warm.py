@@ -109,7 +109,7 @@ def test_command_warm(monkeypatch, capsys):
         calls.append((names, options))
         return {"compiler": 3, "cache": 2, "x86-64-v3": 5}
 
-    monkeypatch.setattr("skstruct.ahead.warm.warm", warm)
+    monkeypatch.setattr("skstruct.cli.warm.compile_ahead", warm)
     assert main(["warm", "CRFTagger", "--jobs", "2"]) == 0
     assert main(["warm", "--native"]) == 0
     assert calls == [
@@ -127,7 +127,8 @@ def test_command_warm_with_an_unknown_estimator(capsys):
 @needs_numba
 def test_versions(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "uses", [cache.Use("a", (), "cache"), cache.Use("b", (), "any")])
+    uses = [cache.Use("a", (), "cache"), cache.Use("b", (), "any")]
+    monkeypatch.setattr("skstruct.compiled.versions.uses", uses)
     main(["versions"])
     output = capsys.readouterr().out
     assert f"numba {numba.__version__}" in output

@@ -90,7 +90,8 @@ def _python(cache, baseline, *arguments):
         "PYTHONHASHSEED": "0",
         "SKSTRUCT_KERNELS": "local",
     }
-    cache.mkdir(parents=True, exist_ok=True)
+    # Kernels are not read from where others may write.
+    cache.mkdir(0o755, parents=True, exist_ok=True)
     command = [sys.executable, "-m", "skstruct.ahead.build", *arguments]
     subprocess.run(command, check=True, env=environment)
 

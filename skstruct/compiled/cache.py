@@ -12,7 +12,14 @@ from numba.core.registry import cpu_target
 
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.entries import Entry, load_entry, make_entry, read_entry, supported
-from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
+from skstruct.compiled.folders import (
+    CANNOT_KEEP,
+    NATIVE,
+    cache_folders,
+    is_native,
+    read_file,
+    write_file,
+)
 from skstruct.compiled.kernel import Kernel, garbage_left, python_can_call
 from skstruct.compiled.keys import file_name, folder_name, kernel_name, sources_unchanged
 from skstruct.compiled.library import KernelCompiler
@@ -35,10 +42,6 @@ uses = []
 # Classes with functions in files that are no sources of the package. Kernels that call these are
 # not kept: nothing would notice an edit.
 untracked = set()
-CANNOT_KEEP = (
-    "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles them again. "
-    "Set NUMBA_CACHE_DIR to a folder that can be written to."
-)
 NOT_COMPILED = (
     "The kernel {0} is not compiled for arguments of the types {1}, and the environment variable "
     "SKSTRUCT_KERNELS=compiled forbids compiling it. Unset it, or run `skstruct warm` first."
@@ -53,12 +56,7 @@ def own_folders(target=None):
 
 def mark_native():
     """From now on, prefer what is compiled here to what came with the package."""
-    if write_file(own_folders(), NATIVE, b"") is None:
-        tell_once(logging.WARNING, CANNOT_KEEP, _places(own_folders()))
-
-
-def _places(folders):
-    return " and ".join(str(folder.parent) for folder in folders)
+    write_file(own_folders(), NATIVE, b"")
 
 
 def _is_untracked(kind):
@@ -103,7 +101,7 @@ class KernelCache(NullCache):
     @property
     def cache_path(self):
         """The folder that is tried first."""
-        return str(own_folders()[0])
+        return str(next(iter(own_folders()), ""))
 
     def load_overload(self, signature, target):
         """Find compiled code; None has numba compile."""
@@ -155,5 +153,4 @@ class KernelCache(NullCache):
             return
         folders = own_folders(result.target_context)
         name = file_name(self.kernel, signature, for_kernel=not python_can_call(result))
-        if write_file(folders, name, entry.pack()) is None:
-            tell_once(logging.WARNING, CANNOT_KEEP, _places(folders))
+        write_file(folders, name, entry.pack())

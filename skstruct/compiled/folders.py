@@ -1,24 +1,29 @@
 """The user's own cache: a folder for each environment, a file for each compiled kernel.
 
 No index is shared, so that processes that write at once never hand each other the wrong code.
+
+What is read is run. So it is read only where nobody but the user, root and the owner of the package
+can have written it, and never from the current folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
+import stat
 import sys
 import time
 from pathlib import Path
 
 import numba
-from numba.misc.appdirs import AppDirs
 
 from skstruct.utils.files import replaced
+from skstruct.utils.messages import tell_once
 
-__all__ = ["NATIVE", "cache_folders", "is_native", "read_file", "write_file"]
+__all__ = ["CANNOT_KEEP", "NATIVE", "cache_folders", "is_native", "read_file", "write_file"]
 
 # Folders of other environments are kept if they are among the newest or were used within a day.
 KEPT = 5
@@ -26,6 +31,15 @@ KEPT = 5
 NATIVE = "native"
 _DAY = 24 * 3600
 _FOLDER = re.compile("skstruct-[0-9a-f]{20}")
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+UNSAFE = (
+    "Compiled kernels are neither read from %s nor kept there: it, or what is in it, belongs to "
+    "another user, or others may write to it. Remove it, or take the permission away (chmod go-w)."
+)
+CANNOT_KEEP = (
+    "Compiled kernels cannot be kept: %s cannot be written to. Every process compiles them again. "
+    "Set NUMBA_CACHE_DIR to a folder that can be written to."
+)
 
 
 def cache_folders(name):
@@ -37,11 +51,22 @@ def cache_folders(name):
     if numba.config.CACHE_DIR:
         places = [Path(numba.config.CACHE_DIR)]
     else:
-        places = [Path(AppDirs(appname="skstruct", appauthor=False).user_cache_dir)]
+        places = _user_folders()
         # An application that was packed into one file unpacks the package anew at each start.
         if not getattr(sys, "frozen", False):
             places.insert(0, Path(__file__).parent / "__pycache__")
     return [place / name for place in places]
+
+
+def _user_folders():
+    """Cache folder of the user; none where the system does not say where that is."""
+    named = {"win32": os.environ.get("LOCALAPPDATA"), "darwin": "~/Library/Caches"}
+    for base in (named.get(sys.platform, os.environ.get("XDG_CACHE_HOME")), "~/.cache"):
+        # Without a home, "~" stays as it is.
+        path = os.path.expanduser(base or "")
+        if os.path.isabs(path):
+            return [Path(path, "skstruct")]
+    return []
 
 
 def is_native(folders):
@@ -54,24 +79,55 @@ def read_file(folders, name):
     for folder in folders:
         with contextlib.suppress(OSError):
             content = (folder / name).read_bytes()
-            _mark_used(folder)
-            return content
+            if all(map(_is_own, (folder.parent, folder, folder / name))):
+                _mark_used(folder)
+                return content
+            tell_once(logging.WARNING, UNSAFE, folder)
     return None
 
 
 def write_file(folders, name, content):
-    """Write a file into the first folder that can be written to; return that folder, or None."""
+    """Write a file into the first folder that can be written to; warn if there is none."""
+    unsafe = None
     for folder in folders:
-        try:
-            if not folder.is_dir():
-                folder.mkdir(parents=True, exist_ok=True)
-                _prune(folder)
+        with contextlib.suppress(OSError):
+            if not _make(folder):
+                unsafe = folder
+                continue
             with replaced(folder / name) as file:
                 file.write(content)
-        except OSError:
-            continue
-        return folder
-    return None
+                os.chmod(file.name, os.stat(file.name).st_mode & ~_WRITABLE_BY_OTHERS)
+            return
+    if unsafe is not None:
+        tell_once(logging.WARNING, UNSAFE, unsafe)
+        return
+    places = " and ".join(str(folder.parent) for folder in folders) or "an unknown home folder"
+    tell_once(logging.WARNING, CANNOT_KEEP, places)
+
+
+def _make(folder):
+    """Make a folder unless it is there; return True if nobody else can write to it."""
+    folder.parent.mkdir(0o755, parents=True, exist_ok=True)
+    if not _is_own(folder.parent):
+        return False
+    if not folder.is_dir():
+        folder.mkdir(0o755, exist_ok=True)
+        _prune(folder)
+    return _is_own(folder)
+
+
+def _is_own(path):
+    """Return True if nobody but those trusted can write to a file or folder."""
+    if os.name == "nt":
+        return True
+    owners = {0, os.geteuid()}
+    # Whoever owns the package can change what it does; a package in a ZIP file has no such owner.
+    with contextlib.suppress(OSError):
+        owners.add(os.stat(__file__).st_uid)
+    status = path.stat()
+    # In a folder such as /tmp, nobody can replace what belongs to others.
+    is_sticky = status.st_mode & stat.S_ISVTX
+    return status.st_uid in owners and (is_sticky or not status.st_mode & _WRITABLE_BY_OTHERS)
 
 
 def _mark_used(folder):

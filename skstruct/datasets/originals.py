@@ -142,11 +142,7 @@ ORIGINALS = {
     "ocr": Original(
         prepared="ocr.npz",
         kept="ocr/letter.data.gz",
-        urls=(
-            "https://ai.stanford.edu/~btaskar/ocr/letter.data.gz",
-            "http://ai.stanford.edu/~btaskar/ocr/letter.data.gz",
-            "http://www.seas.upenn.edu/~taskar/ocr/letter.data.gz",
-        ),
+        urls=("https://ai.stanford.edu/~btaskar/ocr/letter.data.gz",),
         fingerprint=words_sha256,
         expected="07f5175208d4ea79219666a2d8d315c3199551323889b6e8454453eac543a45b",
     ),
@@ -186,7 +182,7 @@ def obtained(key, data_home, download_if_missing):
     if data_home is not None:
         folders.append(Path(data_home).expanduser())
     elif not folders or (folders[0].exists() and not os.access(folders[0], os.W_OK)):
-        folders.append(Path(DEFAULT_HOME).expanduser())
+        folders.append(_default_home())
     for folder in folders:
         for name in (original.prepared, original.kept):
             if (folder / name).is_file():
@@ -203,6 +199,17 @@ def obtained(key, data_home, download_if_missing):
     content = _downloaded(original, advice)
     _store(content, target)
     return target
+
+
+def _default_home():
+    path = os.path.expanduser(DEFAULT_HOME)
+    # Without a home, or with a relative one, it would be below the current folder.
+    if not os.path.isabs(path):
+        raise OSError(
+            "There is no home folder for downloads. Pass a folder as data_home=, or set the "
+            f"environment variable {DATA_VARIABLE} to one."
+        )
+    return Path(path)
 
 
 def _downloaded(original, advice):
