@@ -25,11 +25,11 @@ from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import (
     factors_of,
     finish,
+    have_states,
     label_of,
     score,
     sources,
     state_rows,
-    states_are_labels,
     width,
     zero_counts,
 )
@@ -90,9 +90,7 @@ def patient_score(edges, t, i, s):
     return 0.0 if i % k == s - k else -np.inf
 
 
-@states_are_labels.of(Patient)
-def patient_states_are_labels(edges):
-    return False
+have_states(Patient)
 
 
 @label_of.of(Patient)
