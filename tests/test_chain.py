@@ -13,20 +13,23 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from skstruct.ahead.build import all_kernels, called_kernels
+from skstruct.chain import protocol
 from skstruct.chain.astar import astar_nbest
 from skstruct.chain.beam import beam_nbest
 from skstruct.chain.dense import Dense
+from skstruct.chain.family import Family
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import Growing, Leaving, Listed, list_transitions
 from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import (
     factors_of,
     finish,
+    have_states,
     label_of,
     score,
     sources,
     state_rows,
-    states_are_labels,
     width,
     zero_counts,
 )
@@ -87,9 +90,7 @@ def patient_score(edges, t, i, s):
     return 0.0 if i % k == s - k else -np.inf
 
 
-@states_are_labels.of(Patient)
-def patient_states_are_labels(edges):
-    return False
+have_states(Patient)
 
 
 @label_of.of(Patient)
@@ -311,3 +312,29 @@ def test_programmes_agree_in_plain_python():
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     folder = os.path.dirname(__file__)
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=folder)
+
+
+def test_what_builds_wheels_finds_the_members():
+    """Members are kernels that other kernels call, although these only name the family."""
+    called = called_kernels()
+    families = [value for value in vars(protocol).values() if isinstance(value, Family)]
+    assert len(families) > 30
+    members = [
+        member
+        for family in families
+        for kind, member in family.members.items()
+        if kind.__module__.startswith("skstruct.")
+    ]
+    assert len(members) > 80
+    assert all(member._cache.kernel in called for member in members)
+    assert all(member in all_kernels() for member in members)
+
+
+def test_a_class_without_a_needed_member_is_named():
+    class Nothing(NamedTuple):
+        log: np.ndarray
+
+    with pytest.raises(TypeError, match="Nothing has no width"):
+        width(Nothing(np.zeros((2, 2))), 0)
+    with pytest.raises(TypeError, match="Nothing has no"):
+        viterbi(np.zeros((2, 2)), 2, Nothing(np.zeros((2, 2))), np.empty(2, np.int32))

@@ -6,4 +6,4 @@ from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 hiddenimports = collect_submodules("skstruct", filter=lambda name: "_pyinstaller" not in name)
 datas = collect_data_files("skstruct", excludes=["**/__pycache__"])
 # Compiled kernels belong to the text of the kernels, which is read when they are looked for.
-module_collection_mode = {"skstruct.kernels": "pyz+py"}
+module_collection_mode = {"skstruct.chain": "pyz+py", "skstruct.kernels": "pyz+py"}

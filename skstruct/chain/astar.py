@@ -17,7 +17,6 @@ from skstruct.chain.protocol import (
     row_into,
     sources,
     state_rows,
-    states_are_labels,
     step_number,
     width,
 )
@@ -192,8 +191,6 @@ def step_after(path, t, edges, workspace):
 @lean_jit
 def to_labels(edges, paths):
     """Replace states by their labels."""
-    if states_are_labels(edges):
-        return
     for m in range(paths.shape[0]):
         for t in range(paths.shape[1]):
             paths[m, t] = label_of(edges, t, paths[m, t])

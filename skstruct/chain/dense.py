@@ -132,7 +132,8 @@ def dense_step_max(edges, room, t, previous, out):
     if edges.log.shape[0] <= FEW_LABELS:
         max_plus(previous, edges.log, out)
     else:
-        extend_contenders(previous, edges.log, room[0], room[1], out)
+        n = keep_contenders(previous, room[0], room[1])
+        best_contenders(previous, edges.log, room[1][:n], out)
 
 
 @best_source.of(Dense)
@@ -174,13 +175,6 @@ def handicaps(transition, out):
 
 
 @lean_jit
-def extend_contenders(previous, transition, handicap, contenders, out):
-    """``out[j] = max_i previous[i] + transition[i, j]`` over labels that can be on a best path."""
-    n = keep_contenders(previous, handicap, contenders)
-    best_contenders(previous, transition, contenders[:n], out)
-
-
-@lean_jit
 def keep_contenders(scores, handicap, out):
     """Write the labels that may precede a best one into ``out``; return their number."""
     n_labels = handicap.shape[0]
@@ -209,27 +203,33 @@ def best_contenders(previous, transition, contenders, out):
 # ------------------------------------------------------------------------------------- sums, counts
 
 
-def lay_out_factors(transition):
+@jit
+def prepare_transitions(transition):
     """Factors of a matrix of transition scores."""
-    k = transition.shape[0]
-    shift, linear, linear_t = np.empty(k), np.empty((k, k)), np.empty((k, k))
-    safe, forbids = tabulate(transition, shift, linear, linear_t)
-    return DenseFactors(Dense(transition), shift, linear, linear_t, safe, forbids)
-
-
-prepare_transitions = jit(lay_out_factors)
+    return factors_of(Dense(transition), 0)
 
 
 @chain_factors.register(Chain)
 def dense_chain_factors(chain):
     """Factors of a model, of a copy that is writable as the arrays of a fit are."""
-    return lay_out_factors(chain.transition.copy())
+    transition = chain.transition.copy()
+    return DenseFactors(Dense(transition), *tabulate_matrix(transition))
+
+
+@jit
+def tabulate_matrix(transition):
+    """Fields of `DenseFactors` but for the edges."""
+    k = transition.shape[0]
+    shift, linear, linear_t = np.empty(k), np.empty((k, k)), np.empty((k, k))
+    safe, forbids = tabulate(transition, shift, linear, linear_t)
+    return shift, linear, linear_t, safe, forbids
 
 
 @factors_of.of(Dense)
 def dense_factors(edges, length):
     """Factors, tabulated once for all sequences."""
-    return prepare_transitions(edges.log)
+    shift, linear, linear_t, safe, forbids = tabulate_matrix(edges.log)
+    return DenseFactors(edges, shift, linear, linear_t, safe, forbids)
 
 
 @prepare.of(DenseFactors, SeparateFactors)

@@ -223,9 +223,9 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
 
     Counts are divided by what `finish` will multiply them by.
     """
-    edges, n = factors.edges, rows.shape[1]
-    z, below = np.empty(n), np.empty(n)
-    beta, high = np.zeros(n), np.empty(n)
+    edges = factors.edges
+    room = np.zeros((4, rows.shape[1]))
+    z, below, beta = room[0], room[1], room[2]
     for t in range(length):
         for s in range(width(edges, t)):
             alpha[t, s] = rows[t, s]
@@ -239,47 +239,35 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
     for t in range(length - 1, -1, -1):
         for s in range(width(edges, t)):
             below[s] = beta[s] + rows[t, s]
-        if t > 0 and weight != 0.0:
-            count_in_logs(t, factors, alpha, below, log_z, weight, z, counts)
-        for s in range(width(edges, t)):
             alpha[t, s] = np.exp(alpha[t, s] + beta[s] - log_z)
         if t > 0:
-            back_in_logs(t, edges, below, z, high, beta)
+            back_in_logs(t, factors, alpha[t - 1], log_z, weight, room, counts)
     return log_z
 
 
 @lean_jit
-def count_in_logs(t, factors, alpha, below, log_z, weight, z, counts):
-    """Add the marginals of the transitions into a token, from logarithms."""
+def back_in_logs(t, factors, previous, log_z, weight, room, counts):
+    """Count the transitions into a token; sum, in logarithms, over all that follows each source."""
+    z, below, beta, high = room[0], room[1], room[2], room[3]
     edges = factors.edges
-    for s in range(width(edges, t)):
-        first, last = sources(edges, t, s)
-        row_into(edges, t, s, z)
-        for i in range(first, last):
-            log_p = alpha[t - 1, i] + z[i - first] + below[s] - log_z
-            p, divisor = weight * np.exp(log_p), pending(factors, t, i, s)
-            add_edge(edges, counts, t, i, s, p / divisor if divisor > 0.0 else 0.0)
-
-
-@lean_jit
-def back_in_logs(t, edges, below, z, high, beta):
-    """Write logarithms of the sums over all states that follow a state of token ``t - 1``."""
-    n = width(edges, t - 1)
-    for i in range(n):
-        high[i] = -np.inf
-        beta[i] = 0.0
+    for i in range(width(edges, t - 1)):
+        beta[i], high[i] = 0.0, -np.inf
     for s in range(width(edges, t)):
         first, last = sources(edges, t, s)
         row_into(edges, t, s, z)
         for i in range(first, last):
             high[i] = max(high[i], z[i - first] + below[s])
+            if weight != 0.0:
+                p = weight * np.exp(previous[i] + z[i - first] + below[s] - log_z)
+                divisor = pending(factors, t, i, s)
+                add_edge(edges, counts, t, i, s, p / divisor if divisor > 0.0 else 0.0)
     for s in range(width(edges, t)):
         first, last = sources(edges, t, s)
         row_into(edges, t, s, z)
         for i in range(first, last):
             if high[i] > -np.inf:
                 beta[i] += np.exp(z[i - first] + below[s] - high[i])
-    for i in range(n):
+    for i in range(width(edges, t - 1)):
         beta[i] = high[i] + np.log(beta[i]) if high[i] > -np.inf else -np.inf
 
 

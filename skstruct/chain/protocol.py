@@ -12,10 +12,10 @@ determines its label: a pair of labels, a label and an age. The states that can 
 its *sources*, are a range of those of the token before. ``t`` counts tokens from zero, and
 transitions lead from token ``t - 1`` into token ``t``, so ``t`` is at least one for them.
 
-Edges **need** three members: `width`, `sources` and `score`. Where states are not labels, also
-`states_are_labels` and `label_of`, and `state_of` if labellings are to be scored. All programmes
-run then: searches reasonably fast, sums in the log domain, with counts of each transition at each
-token.
+Edges **need** three members: `width`, `sources` and `score`. Where states are not labels, they need
+`label_of` and a call of `have_states`, and `state_of` if labellings are to be scored. Then all
+programmes run: searches reasonably fast, sums in the log domain, with counts of each transition at
+each token.
 
 The others make a chain fast. Members of one group belong together:
 
@@ -65,12 +65,6 @@ def score(edges, t, i, s):
 
 
 @family
-def states_are_labels(edges):
-    """Return True if states are labels; False has rows made for states."""
-    return True
-
-
-@family
 def label_of(edges, t, s):
     """Label of state ``s``."""
     return s
@@ -93,9 +87,30 @@ def n_states(edges, length):
 
 @creating
 def state_rows(edges, scores, length):
-    """Scores of states, from those of labels: the same array if states are labels."""
-    if states_are_labels(edges):
-        return scores
+    """Scores of states, from those of labels: the same array where states are labels."""
+    return scores
+
+
+@creating
+def alpha_rows(edges, marginals, length):
+    """Array for the marginals of states: that of the labels where states are labels."""
+    return marginals
+
+
+@family
+def fold(edges, alpha, length, marginals):
+    """Add up the marginals of states with the same label, where states are not labels."""
+
+
+def have_states(*classes):
+    """Register edges whose states are not labels: rows are then made for states."""
+    state_rows.of(*classes)(scores_by_label)
+    alpha_rows.of(*classes)(alpha_of_states)
+    fold.of(*classes)(fold_by_label)
+
+
+def scores_by_label(edges, scores, length):
+    """Member of `state_rows`: each state has the score of its label."""
     rows = np.zeros((length, n_states(edges, length)))
     for t in range(length):
         for s in range(width(edges, t)):
@@ -103,19 +118,13 @@ def state_rows(edges, scores, length):
     return rows
 
 
-@creating
-def alpha_rows(edges, marginals, length):
-    """Array for the marginals of states: that of the labels if states are labels."""
-    if states_are_labels(edges):
-        return marginals
+def alpha_of_states(edges, marginals, length):
+    """Member of `alpha_rows`: an array of its own."""
     return np.zeros((length, n_states(edges, length)))
 
 
-@family
-def fold(edges, alpha, length, marginals):
-    """Add up the marginals of states with the same label, unless states are labels."""
-    if states_are_labels(edges):
-        return
+def fold_by_label(edges, alpha, length, marginals):
+    """Member of `fold`: sums over the states of a label."""
     for t in range(length):
         for j in range(marginals.shape[1]):
             marginals[t, j] = 0.0

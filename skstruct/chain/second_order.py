@@ -20,6 +20,7 @@ from skstruct.chain.protocol import (
     factors_of,
     finish,
     forbidding,
+    have_states,
     label_of,
     most_sources,
     n_states,
@@ -32,7 +33,6 @@ from skstruct.chain.protocol import (
     score,
     sources,
     state_of,
-    states_are_labels,
     step_back,
     step_max,
     step_number,
@@ -125,10 +125,7 @@ def pair_score(edges, t, i, s):
     return edges.log[s % k, i % k, s // k] if t > 1 else edges.first[s % k, s // k]
 
 
-@states_are_labels.of(SecondOrder)
-def pairs_are_labels(edges):
-    """Pairs are not."""
-    return False
+have_states(SecondOrder)
 
 
 @label_of.of(SecondOrder)
