@@ -1,0 +1,3 @@
+from .fitting import fit_stream, iter_batches
+
+__all__ = ["fit_stream", "iter_batches"]
