@@ -8,6 +8,8 @@ from sklearn.pipeline import Pipeline
 from skstruct import kernels
 from skstruct.crfpp.text import damaged, parse_model, require
 from skstruct.crfsuite.model import read_bytes
+from skstruct.input.classes import label_array
+from skstruct.solvers.base import Model
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
@@ -42,6 +44,8 @@ def read_model(source, *, encoding="utf-8"):
     ValueError
         If the file is not a text model, is truncated or inconsistent, or has no features of
         tokens.
+    MemoryError
+        If its weights need more memory than there is: there is one for each pair of labels.
 
     See Also
     --------
@@ -120,27 +124,31 @@ def _learnt(lines, names, *, of_transitions=False):
 
 def _make_tagger(model, templates, unigrams, observed):
     """Make a fitted tagger with the weights of these features."""
-    n_labels = len(model.labels)
+    k = len(model.labels)
+    # Those of features are in the file. Transitions may be many where the file is small.
+    Model(len(unigrams), k, len(observed)).require_memory(1, 1)
     order = np.argsort(np.array(model.labels, dtype=object))
     scaled = model.factor * model.weights
-    # Positions in the file of the transitions, in the order of the classes.
-    pairs = (order[:, None] * n_labels + order).ravel()
 
-    def weights_of(names, columns):
-        starts = np.array([model.places[name] for name in names], np.int64)
-        return scaled[starts[:, None] + columns]
+    def of_pairs(name):
+        start = model.places[name]
+        return scaled[start : start + k**2].reshape(k, k)[np.ix_(order, order)]
 
     # A line that occurs twice counts twice.
     lines = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
-    known = [name for name in lines if name in model.places]
-    transition = weights_of(known, pairs).sum(axis=0).reshape(n_labels, n_labels)
-    chain = kernels.Chain(weights_of(unigrams, order), transition, *np.zeros((3, n_labels)))
+    transition = np.zeros((k, k))
+    for name in lines:
+        if name in model.places:
+            transition += of_pairs(name)
+    starts = np.array([model.places[name] for name in unigrams], np.int64)
+    chain = kernels.Chain(scaled[starts[:, None] + order], transition, *np.zeros((3, k)))
     tagger = CRFTagger(fit_intercept=False)
-    tagger.classes_ = np.array(model.labels, dtype=object)[order].astype(str)
+    tagger.classes_ = label_array([model.labels[code] for code in order.tolist()])
     tagger.n_features_in_ = len(unigrams)
     if observed:
         tagger.n_transition_features_in_ = len(observed)
-        chain = kernels.TransitionChain(*chain, weights_of(observed, pairs))
+        weights = np.stack([of_pairs(name).ravel() for name in observed])
+        chain = kernels.TransitionChain(*chain, weights)
     tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.input.classes import label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr
@@ -133,7 +134,7 @@ def tagger_from_model(model, *, max_bytes=2**32):
     tagger = CRFTagger(fit_intercept=False)
     labels, label_rank = _sorted(model.labels)
     attributes, attribute_rank = _sorted(model.attributes)
-    tagger.classes_ = np.array(labels)
+    tagger.classes_ = label_array(labels)
     names = np.empty(len(attributes), dtype=object)
     names[:] = attributes
     tagger.vectorizer_ = SequenceVectorizer()

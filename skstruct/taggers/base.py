@@ -107,8 +107,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             array, sparse matrix or data frame whose rows are sequences of length one.
         y : sequences of labels
             Labels of each sequence, all str or all int: a list of lists, an object array, or a 2-D
-            array; for a 2-D `X`, a 1-D array. For taggers that learn from partly labelled
-            sequences, None where the label of a token is unknown.
+            array; for a 2-D `X`, a 1-D array. Arrays of strings have lost NUL characters at the
+            ends of labels, lists have not. For taggers that learn from partly labelled sequences,
+            None where the label of a token is unknown.
         sample_weight : array-like of shape (n_sequences,), default=None
             Weight of each sequence in the objective. By default, 1.
         X_val, y_val : sequences of tokens and of labels, default=None

@@ -78,13 +78,14 @@ def load_model(path):
     Raises
     ------
     ValueError
-        If the file is damaged, or has types that are not skstruct's or scikit-learn's.
+        If the file is damaged, has types that are not skstruct's or scikit-learn's, or does not
+        fit into memory.
     """
     readers = {"skops": _read_skops, "crfsuite": _read_crfsuite, "crfpp": _read_crfpp}
     read = readers[model_format(path)]
     try:
         model = _as_model(read(path))
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, OSError, MemoryError) as error:
         raise ValueError(f"{path}: {error}") from error
     if not hasattr(model.estimator, "predict"):
         kind = type(model.estimator).__name__
@@ -94,7 +95,9 @@ def load_model(path):
 
 def _read_skops(path):
     from skstruct.cli.work.stored import UnknownContentError, read_skops
+    from skstruct.utils.stored.archives import check_archive
 
+    check_archive(path)
     try:
         return read_skops(path)
     except UnknownContentError:

@@ -80,9 +80,12 @@ class Array(Declaration):
             raise ValueError(f"{what} is an array of {dtype} and not of {wanted}.")
 
     def _check_values(self, numbers, what, size):
-        if np.isnan(numbers).any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            # If this is finite, all are, which takes no room to find out.
+            total = numbers.sum(dtype=np.float64)
+        if not np.isfinite(total) and np.isnan(numbers).any():
             raise ValueError(f"a number of {what} is NaN.")
-        if (np.isposinf if self._forbids else np.isinf)(numbers).any():
+        if not np.isfinite(total) and (np.isposinf if self._forbids else np.isinf)(numbers).any():
             raise ValueError(f"a number of {what} is infinite.")
         least, below = self._least, size(self._below)
         if numbers.size and least is not None and numbers.min() < least:
