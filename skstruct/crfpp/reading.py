@@ -9,12 +9,12 @@ from skstruct import kernels
 from skstruct.crfpp.text import damaged, parse_model, require
 from skstruct.crfsuite.model import read_bytes
 from skstruct.input.classes import label_array
-from skstruct.solvers.base import Model
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.vectorizers import fitted_vectorizer
+from skstruct.utils.memory import require_memory
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["read_model"]
@@ -125,8 +125,12 @@ def _learnt(lines, names, *, of_transitions=False):
 def _make_tagger(model, templates, unigrams, observed):
     """Make a fitted tagger with the weights of these features."""
     k = len(model.labels)
-    # Those of features are in the file. Transitions may be many where the file is small.
-    Model(len(unigrams), k, len(observed)).require_memory(1, 1)
+    # Where there are many labels and no features of the kind B, transitions are not in the file.
+    require_memory(
+        8 * k * (len(unigrams) + k * (1 + len(observed))),
+        f"The weights of {len(unigrams) + len(observed):,} features and {k:,} labels",
+        "Read the model where there is more.",
+    )
     order = np.argsort(np.array(model.labels, dtype=object))
     scaled = model.factor * model.weights
 

@@ -54,6 +54,8 @@ def read_model(source, *, max_bytes=2**32):
     ValueError
         If the file is not a CRFsuite model, is truncated or inconsistent, or if its weights need
         more than `max_bytes`.
+    MemoryError
+        If they need more memory than there is.
 
     See Also
     --------

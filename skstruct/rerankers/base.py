@@ -25,6 +25,7 @@ from skstruct.rerankers.groups import (
     take_out,
 )
 from skstruct.utils.callbacks import CallbackSupport
+from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.sparse import read_only
@@ -335,6 +336,9 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
                 f"Group {lone[0]} has a single candidate, and nothing can be learnt from it. "
                 f"Remove such groups from the training set ({lone.size} of {len(batch)})."
             )
+        # The weights, the gradients, and what the mean of the weights takes.
+        what = f"The weights of {batch.n_features:,} features"
+        require_memory(40 * batch.n_features, what, "Use fewer features.")
         costs, by_cost = read_costs(y, batch.offsets)
         sample_weight = self._read_sample_weight(sample_weight, batch)
         rows = kernels.without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
