@@ -276,6 +276,8 @@ def test_models_of_many_labels_say_what_they_need(monkeypatch, read, model):
         with pytest.raises(MemoryError, match=r"2,000 labels.* need .* MiB, and this process may"):
             read(model(2000))
     assert len(read(model(3)).classes_) == 3
+    with pytest.raises(ValueError, match="32768 classes; at most 32767 are supported"):
+        read(model(1 << 15))
 
 
 def test_a_model_of_many_labels_takes_one_matrix():

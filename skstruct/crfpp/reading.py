@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from skstruct import kernels
 from skstruct.crfpp.text import damaged, parse_model, require
 from skstruct.crfsuite.model import read_bytes
-from skstruct.input.classes import label_array
+from skstruct.input.classes import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
@@ -125,6 +125,7 @@ def _learnt(lines, names, *, of_transitions=False):
 def _make_tagger(model, templates, unigrams, observed):
     """Make a fitted tagger with the weights of these features."""
     k = len(model.labels)
+    check_number(k)
     # Where there are many labels and no features of the kind B, transitions are not in the file.
     require_memory(
         8 * k * (len(unigrams) + k * (1 + len(observed))),

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
+from skstruct.input.classes import check_number
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.training_set import TrainingSet, batch_rows
@@ -257,8 +258,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             self._forget("_state", *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         self._check_labels(labels, batch.offsets)
-        if len(self.classes_) >= 1 << 15:
-            raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")
+        check_number(len(self.classes_))
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
         sample_weight = _check_sample_weight(

@@ -17,12 +17,12 @@ from skstruct.utils.stored.packing import (
     unpack_zeros,
 )
 
-__all__ = ["REAL", "Array", "Columns", "Labels", "Objects", "check_matrix"]
+__all__ = ["MOST_LABELS", "REAL", "Array", "Columns", "Labels", "Objects", "check_matrix"]
 
 # Real numbers of any type that is no wider than 64 bits.
 REAL = "real"
-# More labels are refused by `fit`.
-_MOST_LABELS = (1 << 15) - 1
+# What numbers of labels have room for in the layout of weights.
+MOST_LABELS = (1 << 15) - 1
 _LAST_CODE_POINT = 0x10FFFF
 
 
@@ -125,7 +125,7 @@ class Labels(Declaration):
         labels = unpack_strings(value)
         if not isinstance(labels, np.ndarray) or labels.ndim != 1:
             raise ValueError(f"{what} is not an array of labels.")
-        if not 1 <= len(labels) <= _MOST_LABELS:
+        if not 1 <= len(labels) <= MOST_LABELS:
             raise ValueError(f"{what} has {len(labels)} labels.")
         if labels.dtype.kind == "U":
             # numpy makes strings of them without a check.
