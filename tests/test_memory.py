@@ -3,8 +3,10 @@
 import ctypes
 import gc
 import os
+import pickle
 import subprocess
 import sys
+import tracemalloc
 import weakref
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +20,18 @@ from skstruct import (
     SDCACRF,
     CRFTagger,
     MIRATagger,
+    PerceptronReranker,
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
     SequenceVectorizer,
+    SGDReranker,
+    TruncatedGradientReranker,
+    VRDAReranker,
+    crfpp,
 )
-from skstruct.crfsuite import CRF
+from skstruct.crfsuite import CRF, read_model
+from skstruct.crfsuite.file import CRFsuiteModel, encode_model
 from skstruct.features.lookup import FeatureCounter
 from skstruct.input.training_set import TrainingSet
 from skstruct.solvers import batch as batch_solver
@@ -237,3 +245,92 @@ def test_learning_makes_no_dict_of_names():
     assert tagger.vectorizer_.vocabulary_ == {f"word:w{t}": t for t in range(5)}
     tagger.fit([[{"word": "other"}]], [["A"]])
     assert tagger.vectorizer_.vocabulary_ == {"word:other": 0}
+
+
+# Small files and inputs that ask for much
+
+
+def many_labels(n_labels):
+    """Text model of CRF++ with labels and next to nothing else."""
+    labels = "".join(f"l{i}\n" for i in range(n_labels))
+    weights = "0\n" * n_labels
+    head = f"version: 100\ncost-factor: 1\nmaxid: {n_labels}\nxsize: 1\n\n"
+    return f"{head}{labels}\nU0:%x[0,0]\nB\n\n0 U0:a\n\n{weights}".encode()
+
+
+def crfsuite_model(n_labels):
+    """CRFsuite's model of many labels and one attribute."""
+    labels = [f"l{i:05}" for i in range(n_labels)]
+    nothing = np.empty((0, 2), np.int64), np.empty(0)
+    one = np.zeros((1, 2), np.int64), np.ones(1)
+    return encode_model(CRFsuiteModel(labels, ["a"], *one, *nothing))
+
+
+@pytest.mark.parametrize(
+    ("read", "model"), [(crfpp.read_model, many_labels), (read_model, crfsuite_model)]
+)
+def test_models_of_many_labels_say_what_they_need(monkeypatch, read, model):
+    needed = 8 * 2000 * 2001
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "usable_memory", lambda: needed - 1)
+        with pytest.raises(MemoryError, match=r"2,000 labels.* need .* MiB, and this process may"):
+            read(model(2000))
+    assert len(read(model(3)).classes_) == 3
+    with pytest.raises(ValueError, match="32768 classes; at most 32767 are supported"):
+        read(model(1 << 15))
+
+
+def test_a_model_of_many_labels_takes_one_matrix():
+    """It has no other transitions than zero, which take no memory before they are written to."""
+    tracemalloc.start()
+    model = crfpp.read_model(many_labels(3000))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1.2 * 8 * 3000**2
+    assert model.predict([["a", "b"]]).tolist() == [["l0", "l0"]]
+
+
+def test_zeros_of_stored_models_are_counted(monkeypatch):
+    tagger = CRFTagger(max_iter=1, tol=1e9).fit(*data(100, 100))
+    stored = pickle.dumps(tagger)
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "usable_memory", lambda: 8 * 100 * 100 - 1)
+        with pytest.raises(ValueError, match=r"stored CRFTagger cannot be loaded: .* need 78 KiB"):
+            pickle.loads(stored)
+    assert pickle.loads(stored).n_features_in_ == 100
+
+
+def test_zeros_are_counted_before_they_are_there():
+    """By the declared shape, and not by what the file says."""
+    tagger = CRFTagger(max_iter=1, tol=1e9).fit(*data(100, 100))
+    state = tagger.__getstate__()
+    for shape in ((100, 2**40), (2**40, 100), (-100, -100), (100,), ()):
+        state["coef_"] = state["coef_"] | {"shape": np.array(shape, np.int64)}
+        with pytest.raises(ValueError, match=r"an array has the shape|do not fit their places"):
+            CRFTagger.__new__(CRFTagger).__setstate__(state)
+
+
+@pytest.mark.parametrize(
+    "reranker", [VRDAReranker(), PerceptronReranker(), SGDReranker(), TruncatedGradientReranker()]
+)
+def test_rerankers_count_their_features(monkeypatch, reranker):
+    X = SequenceBatch(sp.csr_array(([1.0], [5], [0, 1, 1]), shape=(2, 10**6)), [0, 2])
+    monkeypatch.setattr(memory, "usable_memory", lambda: 10**7)
+    with pytest.raises(MemoryError, match="1,000,000 features need"):
+        reranker.set_params(random_state=0).fit(X, [0])
+
+
+def test_marginals_of_sdca_are_counted(monkeypatch):
+    monkeypatch.setattr(memory, "usable_memory", lambda: 5 * 10**6)
+    with pytest.raises(
+        MemoryError, match=r"marginals of 1,000 tokens with 50 labels need .*may use"
+    ):
+        SDCACRF(random_state=0).fit(*data(1000, 50))
+
+
+def test_labellings_are_counted(monkeypatch):
+    X, y = data(100, 3)
+    tagger = PerceptronTagger(random_state=0, max_iter=1, tol=None).fit(X, y)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 10**8)
+    with pytest.raises(MemoryError, match="1,000,000 labellings of each sequence need"):
+        tagger.predict_nbest(X, 10**6)

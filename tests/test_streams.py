@@ -1,7 +1,9 @@
 """Learning from streams: the same bits as a loop by hand, whatever ends or interrupts it."""
 
 import copy
+import io
 import tracemalloc
+import zipfile
 from functools import partial
 from itertools import chain
 
@@ -17,15 +19,19 @@ from skstruct import (
     SDCACRF,
     AROWTagger,
     CRFTagger,
+    EmbeddingVectorizer,
     HashingTemplateVectorizer,
     MIRATagger,
     PerceptronTagger,
     SAPOTagger,
+    SequenceUnion,
+    TemplateVectorizer,
 )
 from skstruct.inspection import TrainingCurveDisplay
 from skstruct.metrics import chunk_f1_scorer
 from skstruct.streams import fit_stream, iter_batches
 from skstruct.taggers.prediction import LEARNT
+from skstruct.utils import memory
 
 LEARNERS = [
     PerceptronTagger(),
@@ -354,6 +360,135 @@ def test_checkpoints_of_others_are_refused(tmp_path):
     skops.io.dump(PerceptronTagger(), path)
     with pytest.raises(ValueError, match="no checkpoint of fit_stream"):
         fit(PerceptronTagger(), checkpoint=path)
+
+
+WORDS = [words for words, _ in TRAIN]
+
+
+def other_vectorizers():
+    """Pairs of a vectoriser and another one that makes as many features, and what differs."""
+    hashing = partial(HashingTemplateVectorizer, n_features=64)
+    yield hashing("U0:%x[0,0]"), hashing("U1:%x[0,0]"), "template="
+    yield hashing("U0:%x[0,0]"), hashing("U0:%x[0,0]", dtype=np.float32), "dtype="
+    functions = {"f": str.lower}, {"f": str.upper}
+    yield *(hashing("U0:%x[0,0|f]", functions=f) for f in functions), "functions="
+    yield hashing("U0:%x[0,0]"), None, "type="
+    learnt = [TemplateVectorizer("U0:%x[0,0]").fit([[word]]) for word in ("w0", "w1")]
+    yield hashing("U0:%x[0,0]"), learnt[0], "type="
+    yield *learnt, "features="
+    vectors = [{f"w{w}": np.full(2, w + n) for w in range(9)} for n in (0.0, 1.0)]
+    yield *(EmbeddingVectorizer(v).fit(WORDS) for v in vectors), "vectors="
+    unions = [
+        SequenceUnion([("a", EmbeddingVectorizer(vectors[0])), ("b", hashing(template))])
+        for template in ("U0:%x[0,0]", "U0:%x[-1,0]")
+    ]
+    yield *(union.fit(WORDS) for union in unions), "b__template="
+
+
+@pytest.mark.parametrize(("first", "other", "message"), list(other_vectorizers()))
+def test_a_stream_goes_on_with_the_same_features(tmp_path, first, other, message):
+    path = tmp_path / "c.skops"
+    fit(PerceptronTagger(random_state=0), vectorizer=first, n_epochs=1, checkpoint=path)
+    with pytest.raises(ValueError, match=rf"c\.skops is that of a vectorizer with {message}"):
+        fit(PerceptronTagger(random_state=0), vectorizer=other, checkpoint=path)
+    fit(PerceptronTagger(random_state=0), vectorizer=copy.deepcopy(first), checkpoint=path)
+
+
+def test_a_template_in_a_file_counts_by_its_lines(tmp_path):
+    path, template = tmp_path / "c.skops", tmp_path / "template"
+    template.write_text("U0:%x[0,0]")
+    vectorizer = HashingTemplateVectorizer(template, n_features=64)
+    fit(PerceptronTagger(random_state=0), vectorizer=vectorizer, n_epochs=1, checkpoint=path)
+    template.write_text("U1:%x[0,0]")
+    with pytest.raises(ValueError, match=r"a vectorizer with template=.*U0.*, not .*U1"):
+        fit(PerceptronTagger(random_state=0), vectorizer=vectorizer, checkpoint=path)
+
+
+@pytest.mark.parametrize("seeds", [(0, 1), (0, None), (None, 0), ("3", 0), ("3", "4")])
+def test_a_stream_goes_on_with_the_same_random_state(tmp_path, seeds):
+    path = tmp_path / "c.skops"
+    first, other = (
+        PerceptronTagger(random_state=np.random.RandomState(int(s)) if type(s) is str else s)
+        for s in seeds
+    )
+    fit(first, n_epochs=1, checkpoint=path)
+    with pytest.raises(ValueError, match=r"c\.skops is that of an estimator with random_state="):
+        fit(other, checkpoint=path)
+    # What failed is as it was.
+    assert not hasattr(other, "classes_")
+
+
+def test_what_has_no_effect_may_change(tmp_path):
+    path, whole = tmp_path / "c.skops", fit(PerceptronTagger(random_state=0))
+    fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path)
+    changes = {"n_jobs": 2, "max_iter": 7, "tol": None, "verbose": 1, "early_stopping": True}
+    tagger = fit(PerceptronTagger(random_state=0, **changes), checkpoint=path, round_size=3)
+    assert_same(tagger, whole)
+    assert {name: getattr(tagger, name) for name in changes} == changes
+    vectorizer = clone(VECTORIZER).set_params(n_jobs=2)
+    fit(PerceptronTagger(random_state=0), vectorizer=vectorizer, n_epochs=4, checkpoint=path)
+
+
+def test_other_classes_are_refused(tmp_path):
+    path = tmp_path / "c.skops"
+    fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path)
+    with pytest.raises(ValueError, match=r"c\.skops is that of other classes"):
+        fit(PerceptronTagger(random_state=0), classes=[*CLASSES, "B-Y"], checkpoint=path)
+    fit(PerceptronTagger(random_state=0), classes=None, checkpoint=path)
+
+
+def forged(good):
+    """Contents of checkpoints that are no good."""
+    values = None, -1, "x", {}, [1.5, 2], [None] * 3, CRFTagger()
+    for key in good:
+        yield {k: v for k, v in good.items() if k != key}
+        yield from (good | {key: v} for v in values if not (key == "best" and v is None))
+    for key, name in [
+        *(("place", n) for n in good["place"]),
+        *(("given", n) for n in good["given"]),
+    ]:
+        yield good | {key: {k: v for k, v in good[key].items() if k != name}}
+        for value in (None, -1, 1.5, 2**70, {"type": None}):
+            yield good | {key: good[key] | {name: value}}
+    for name in ("epoch", "time", "batches", "tokens", "loss"):
+        column = good["history"][name]
+        yield good | {"history": {k: v for k, v in good["history"].items() if k != name}}
+        for value in (None, column[:-1], column[None], column.astype(str)):
+            yield good | {"history": good["history"] | {name: value}}
+    for other in (PerceptronTagger(), fit(PerceptronTagger(random_state=0), n_epochs=2)):
+        yield good | {"estimator": other}
+        yield good | {"best": other}
+
+
+def test_forged_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "c.skops"
+    fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path)
+    types = skops.io.get_untrusted_types(file=path)
+    contents = list(forged(skops.io.load(path, trusted=types)))
+    for content in contents:
+        skops.io.dump(content, path)
+        with pytest.raises(ValueError, match=r"^Checkpoint .*c\.skops "):
+            fit(PerceptronTagger(random_state=0), checkpoint=path)
+    assert len(contents) > 80
+
+
+def test_a_checkpoint_that_unpacks_to_too_much_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "c.skops"
+    fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path)
+    with zipfile.ZipFile(path) as archive:
+        size = sum(info.file_size for info in archive.infolist())
+        name = next(name for name in archive.namelist() if name.endswith(".npy"))
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "usable_memory", lambda: size - 1)
+        with pytest.raises(ValueError, match=r"c\.skops cannot be read: .* need .* KiB"):
+            fit(PerceptronTagger(random_state=0), checkpoint=path)
+    header = io.BytesIO()
+    described = {"descr": "<f8", "fortran_order": False, "shape": (2**50,)}
+    np.lib.format.write_array_header_1_0(header, described)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr(name, header.getvalue())
+    with pytest.raises(ValueError, match=r"c\.skops cannot be read: an array .* has only"):
+        fit(PerceptronTagger(random_state=0), checkpoint=path)
 
 
 # Batches. -----------------------------------------------------------------------------------------

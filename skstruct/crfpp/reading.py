@@ -7,12 +7,14 @@ from sklearn.pipeline import Pipeline
 
 from skstruct import kernels
 from skstruct.crfpp.text import damaged, parse_model, require
+from skstruct.input.classes import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.vectorizers import fitted_vectorizer
 from skstruct.utils.files import errors_named, read_bytes
+from skstruct.utils.memory import require_memory
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["read_model"]
@@ -42,6 +44,8 @@ def read_model(source, *, encoding="utf-8"):
     ValueError
         If the file is not a text model, is truncated or inconsistent, or has no features of
         tokens. The message names the file.
+    MemoryError
+        If its weights need more memory than there is: there is one for each pair of labels.
 
     See Also
     --------
@@ -127,27 +131,36 @@ def _learnt(lines, names, *, of_transitions=False):
 
 def _make_tagger(model, templates, unigrams, observed):
     """Make a fitted tagger with the weights of these features."""
-    n_labels = len(model.labels)
+    k = len(model.labels)
+    check_number(k)
+    # Where there are many labels and no features of the kind B, transitions are not in the file.
+    require_memory(
+        8 * k * (len(unigrams) + k * (1 + len(observed))),
+        f"The weights of {len(unigrams) + len(observed):,} features and {k:,} labels",
+        "Read the model where there is more.",
+    )
     order = np.argsort(np.array(model.labels, dtype=object))
     scaled = model.factor * model.weights
-    # Positions in the file of the transitions, in the order of the classes.
-    pairs = (order[:, None] * n_labels + order).ravel()
 
-    def weights_of(names, columns):
-        starts = np.array([model.places[name] for name in names], np.int64)
-        return scaled[starts[:, None] + columns]
+    def of_pairs(name):
+        start = model.places[name]
+        return scaled[start : start + k**2].reshape(k, k)[np.ix_(order, order)]
 
     # A line that occurs twice counts twice.
     lines = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
-    known = [name for name in lines if name in model.places]
-    transition = weights_of(known, pairs).sum(axis=0).reshape(n_labels, n_labels)
-    chain = kernels.Chain(weights_of(unigrams, order), transition, *np.zeros((3, n_labels)))
+    transition = np.zeros((k, k))
+    for name in lines:
+        if name in model.places:
+            transition += of_pairs(name)
+    starts = np.array([model.places[name] for name in unigrams], np.int64)
+    chain = kernels.Chain(scaled[starts[:, None] + order], transition, *np.zeros((3, k)))
     tagger = CRFTagger(fit_intercept=False)
-    tagger.classes_ = np.array(model.labels, dtype=object)[order].astype(str)
+    tagger.classes_ = label_array([model.labels[code] for code in order.tolist()])
     tagger.n_features_in_ = len(unigrams)
     if observed:
         tagger.n_transition_features_in_ = len(observed)
-        chain = kernels.TransitionChain(*chain, weights_of(observed, pairs))
+        weights = np.stack([of_pairs(name).ravel() for name in observed])
+        chain = kernels.TransitionChain(*chain, weights)
     tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger

@@ -19,7 +19,8 @@ __all__ = ["write_model"]
 
 # CRF++ looks at most so many tokens to either side.
 _LARGEST_OFFSET = 4
-_BLANK = re.compile(r"[ \t\r\n]")
+# They separate names in the file, and NUL ends them.
+_BLANK = re.compile(r"[ \t\r\n\0]")
 
 
 @set_module("skstruct.crfpp")
@@ -123,7 +124,8 @@ def _labels(tagger):
     wrong = next((x for x in labels if not isinstance(x, str) or not x or _BLANK.search(x)), None)
     if wrong is not None:
         raise ValueError(
-            f"Labels must be strings without blanks for CRF++, but one is {short_repr(wrong)}."
+            "Labels must be strings without blanks or NUL characters for CRF++, but one is "
+            f"{short_repr(wrong)}."
         )
     return labels
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct import kernels
+from skstruct.utils.memory import require_memory
 
 __all__ = ["chain_from_model"]
 
@@ -33,6 +34,11 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
             f"The weights of {n_features} attributes and {n_labels} labels need {needed} bytes, "
             f"more than max_bytes={max_bytes}. Increase max_bytes to read this model."
         )
+    require_memory(
+        needed,
+        f"The weights of {n_features:,} attributes and {n_labels:,} labels",
+        "Read the model where there is more.",
+    )
     weights, transition = np.zeros((n_features, n_labels)), np.zeros((n_labels, n_labels))
     # A file may repeat a combination. As in CRFsuite, repeated weights of an attribute are added,
     # and the last weight of a label pair is taken.

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.input.classes import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import errors_named, read_bytes, write_whole
 from skstruct.utils.messages import short_repr
@@ -52,6 +53,8 @@ def read_model(source, *, max_bytes=2**32):
     ValueError
         If the file is not a CRFsuite model, is truncated or inconsistent, or if its weights need
         more than `max_bytes`. The message names the file.
+    MemoryError
+        If they need more memory than there is.
 
     See Also
     --------
@@ -130,10 +133,11 @@ def tagger_from_model(model, *, max_bytes=2**32):
     """Fitted tagger with the weights of a model."""
     if not model.labels:
         raise ValueError("This CRFsuite model has no labels; a tagger needs at least one.")
+    check_number(len(model.labels))
     tagger = CRFTagger(fit_intercept=False)
     labels, label_rank = _sorted(model.labels)
     attributes, attribute_rank = _sorted(model.attributes)
-    tagger.classes_ = np.array(labels)
+    tagger.classes_ = label_array(labels)
     names = np.empty(len(attributes), dtype=object)
     names[:] = attributes
     tagger.vectorizer_ = SequenceVectorizer()

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct import kernels
+from skstruct.input.classes import label_array
 from skstruct.solvers.layout import transition_frequency
 from skstruct.taggers.arow import workspace
 from skstruct.taggers.online import OnlineTagger
@@ -216,7 +217,7 @@ class OnlineCRF(OnlineTagger):
             Distinct labels.
         """
         order = sorted(range(len(labels)), key=labels.__getitem__)
-        self.classes_ = np.array(labels)[order]
+        self.classes_ = label_array([labels[code] for code in order])
         # The weights of a feature stay contiguous.
         self.coef_ = self.coef_.T[:, order].T
         self.transition_ = self.transition_[order][:, order]

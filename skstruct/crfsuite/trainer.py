@@ -76,7 +76,8 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
 
 def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     """Fit; if there are held-out sequences, score them at every iteration."""
-    named, other = dict(zip(labels, labels, strict=True)), "\0"
+    # Longer than any label.
+    named, other = dict(zip(labels, labels, strict=True)), "".join(labels) + "."
     if isinstance(estimator, OnlineCRF):
         # Where scores are equal, CRFsuite takes the label that occurs first. So the estimator
         # learns from the numbers of the labels in this order.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.input.classes import check_number
 from skstruct.input.formats import Format, encode_labels
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
@@ -76,8 +77,7 @@ def merge_classes(found):
     classes = set().union(*(shard.classes for shard in found))
     if not classes:
         raise ValueError("No token has a label: at least one label is required.")
-    if len(classes) >= 1 << 15:
-        raise ValueError(f"{len(classes)} classes; at most 32767 are supported.")
+    check_number(len(classes))
     return sort_classes(classes)
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
+from skstruct.input.classes import label_array
 from skstruct.matrices.index_arrays import to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import place, short_repr
@@ -269,7 +270,7 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     if classes is None:
         if not labels:
             raise ValueError("Found no token: every sequence is empty.")
-        classes = _as_classes(sorted(set(labels) - {None}), dtype)
+        classes = label_array(sorted(set(labels) - {None}), dtype)
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     code_of[None] = -1
     try:
@@ -280,17 +281,11 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
         raise ValueError(f"{where}: label {label} is not among the classes.") from None
 
 
-def _as_classes(distinct, dtype):
-    classes = np.array(distinct, dtype=dtype)
-    if dtype is None and (classes.dtype.kind == "f" or classes.tolist() != distinct):
-        # numpy turns integers beyond 64 bits into floats, and strips a final NUL off strings.
-        classes = np.array(distinct, dtype=object)
-    return classes
-
-
 def _flatten_rows(y, offsets, name, partial):
     """Labels of sequences of length one, and their dtype, by scikit-learn's rules."""
     given = y if isinstance(y, (list, tuple)) else []
+    if given and all(isinstance(label, str) for label in given):
+        y = label_array(list(given))
     y = column_or_1d(y, warn=True)
     _check_count(y, offsets, name)
     labels = y.tolist()

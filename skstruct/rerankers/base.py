@@ -28,6 +28,7 @@ from skstruct.rerankers.groups import (
 )
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.history import History
+from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import Progress
@@ -333,6 +334,9 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self.__dict__.pop("vectorizer_", None)
         _, batch = self._read_candidates(X, reset=True)
         base = read_baseline_score(baseline_score, batch.offsets)
+        # The weights, the gradients, and what the mean of the weights takes.
+        what = f"The weights of {batch.n_features:,} features"
+        require_memory(40 * batch.n_features, what, "Use fewer features.")
         costs, by_cost = read_costs(y, batch.offsets)
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)

@@ -189,8 +189,9 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         chosen = self.reranker_.predict(self._groups(X, lists))
         labels = [found[i].labels for found, i in zip(lists, chosen, strict=True)]
         offsets = np.concatenate([[0], np.cumsum([len(sequence) for sequence in labels])])
-        stacked = np.array([label for sequence in labels for label in sequence])
-        return shape_predictions(stacked.astype(self.classes_.dtype), offsets, read_format(X)[0])
+        stacked = [label for sequence in labels for label in sequence]
+        stacked = np.array(stacked, self.classes_.dtype)
+        return shape_predictions(stacked, offsets, read_format(X)[0])
 
     def score(self, X, y, sample_weight=None):
         """Compute the token accuracy.

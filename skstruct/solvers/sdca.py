@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from skstruct.solvers.base import Solution
 from skstruct.solvers.dual import CRFDual, marginals_nbytes
 from skstruct.utils.history import History
+from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import say
 from skstruct.utils.parallel import chain_work, range_runner
 
@@ -92,6 +93,11 @@ def _check_memory(training_set, model, settings):
             f"bytes, more than max_memory={settings.max_memory:,}. Increase max_memory, or use "
             "CRFTagger, which does not store them."
         )
+    require_memory(
+        needed,
+        f"The marginals of {n_rows:,} tokens with {model.n_labels:,} labels",
+        "CRFTagger does not store them.",
+    )
 
 
 def _maximize(dual, settings, run, watcher, history):

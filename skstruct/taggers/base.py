@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
 from skstruct.input.class_weight import weigh_sequences
+from skstruct.input.classes import check_number
 from skstruct.input.constraints import SCHEMES, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
@@ -117,8 +118,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             array, sparse matrix or data frame whose rows are sequences of length one.
         y : sequences of labels
             Labels of each sequence, all str or all int: a list of lists, an object array, or a 2-D
-            array; for a 2-D `X`, a 1-D array. For taggers that learn from partly labelled
-            sequences, None where the label of a token is unknown.
+            array; for a 2-D `X`, a 1-D array. Arrays of strings have lost NUL characters at the
+            ends of labels, lists have not. For taggers that learn from partly labelled sequences,
+            None where the label of a token is unknown.
         sample_weight : float or array-like of shape (n_sequences,), default=None
             Weight of each sequence in the objective. By default, 1. A sequence of weight 0 is as
             if it were not there, to the last bit: nothing is learnt from it, and labels and
@@ -270,8 +272,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             if reset:
                 batch = self._keep_features_of(batch)
         self._check_labels(labels, batch.offsets)
-        if len(self.classes_) >= 1 << 15:
-            raise ValueError(f"{len(self.classes_)} classes; at most 32767 are supported.")
+        check_number(len(self.classes_))
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
         if self.class_weight is not None:

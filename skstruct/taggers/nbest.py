@@ -7,10 +7,14 @@ from numbers import Integral
 import numpy as np
 
 from skstruct import kernels
+from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["check_search", "make_search", "search_sequences"]
+
+# They are there in any case.
+_FEW_BYTES = 1 << 24
 
 
 def make_search(n_best, search, beam_width, *, count_misses=False):
@@ -72,6 +76,9 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     n_sequences = len(offsets) - 1
     length = kernels.longest(offsets, 0, n_sequences)
     n_best = kernels.n_possible(length, chain.transition.shape[0], search.n_best)
+    n_bytes = n_best * (4 * int(offsets[-1]) + 8 * n_sequences)
+    if n_bytes > _FEW_BYTES:
+        require_memory(n_bytes, f"{n_best:,} labellings of each sequence", "Ask for fewer.")
     codes = np.zeros((n_best, offsets[-1]), np.int32)
     scores = np.empty((n_sequences, n_best))
     counts = np.empty(n_sequences, np.int64)

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from skstruct import kernels
 from skstruct.input.class_weight import refuse_balanced
+from skstruct.input.classes import sorted_classes
 from skstruct.input.constraints import forbid
 from skstruct.online.state import averaged, check_finite
 from skstruct.taggers.prediction import LEARNT
@@ -82,7 +83,7 @@ class PartialFitMixin:
             As in `fit`.
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur in any call. Needed in the first call, unless that has them
-            all.
+            all. Arrays of strings have lost NUL characters at the ends of labels, lists have not.
         sample_weight : float or array-like of shape (n_sequences,), default=None
             Factor of the change that each sequence makes. A sequence of weight 0 is as if it were
             not there, as in `fit`.
@@ -156,7 +157,7 @@ class PartialFitMixin:
         known = None if first_call else self.classes_
         if classes is None:
             return known
-        classes = np.unique(classes)
+        classes = sorted_classes(classes)
         if known is not None and not np.array_equal(classes, known):
             raise ValueError(
                 f"classes={classes!r} is not the same as in the first call of partial_fit, "

@@ -36,11 +36,19 @@ def usable_memory():
     if resource is not None:
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         if soft != resource.RLIM_INFINITY:
-            limits.append(soft)
+            limits.append(soft - _address_space())
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):
             limits.append(int(Path(path).read_text(encoding="utf-8")))
     return min(limits)
+
+
+def _address_space():
+    """Bytes of address space that this process has taken already; 0 where the system is silent."""
+    with suppress(OSError, ValueError):
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def require_memory(n_bytes, what, advice):

@@ -14,6 +14,7 @@ from skstruct.cli.work.stored import UnknownContentError, read_skops
 from skstruct.crfpp.reading import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import write_whole
+from skstruct.utils.stored.archives import check_archive
 
 __all__ = ["Model", "check_chain", "check_storable", "load_model", "store_model"]
 
@@ -81,13 +82,14 @@ def load_model(path):
     Raises
     ------
     ValueError
-        If the file is damaged, or has types that are not skstruct's or scikit-learn's.
+        If the file is damaged, has types that are not skstruct's or scikit-learn's, or does not
+        fit into memory.
     """
     readers = {"skops": _read_skops, "crfsuite": read_crfsuite, "crfpp": read_crfpp}
     read = readers[model_format(path)]
     try:
         model = _as_model(read(path))
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, OSError, MemoryError) as error:
         # Some readers name the file themselves.
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     if not hasattr(model.estimator, "predict"):
@@ -97,6 +99,7 @@ def load_model(path):
 
 
 def _read_skops(path):
+    check_archive(path)
     try:
         return read_skops(path)
     except UnknownContentError:

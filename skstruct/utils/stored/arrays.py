@@ -17,12 +17,12 @@ from skstruct.utils.stored.packing import (
     unpack_zeros,
 )
 
-__all__ = ["REAL", "Array", "Columns", "Labels", "Objects", "check_matrix"]
+__all__ = ["MOST_LABELS", "REAL", "Array", "Columns", "Labels", "Objects", "check_matrix"]
 
 # Real numbers of any type that is no wider than 64 bits.
 REAL = "real"
-# More labels are refused by `fit`.
-_MOST_LABELS = (1 << 15) - 1
+# What numbers of labels have room for in the layout of weights.
+MOST_LABELS = (1 << 15) - 1
 _LAST_CODE_POINT = 0x10FFFF
 
 
@@ -80,9 +80,12 @@ class Array(Declaration):
             raise ValueError(f"{what} is an array of {dtype} and not of {wanted}.")
 
     def _check_values(self, numbers, what, size):
-        if np.isnan(numbers).any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            # If this is finite, all are, which takes no room to find out.
+            total = numbers.sum(dtype=np.float64)
+        if not np.isfinite(total) and np.isnan(numbers).any():
             raise ValueError(f"a number of {what} is NaN.")
-        if (np.isposinf if self._forbids else np.isinf)(numbers).any():
+        if not np.isfinite(total) and (np.isposinf if self._forbids else np.isinf)(numbers).any():
             raise ValueError(f"a number of {what} is infinite.")
         least, below = self._least, size(self._below)
         if numbers.size and least is not None and numbers.min() < least:
@@ -122,7 +125,7 @@ class Labels(Declaration):
         labels = unpack_strings(value)
         if not isinstance(labels, np.ndarray) or labels.ndim != 1:
             raise ValueError(f"{what} is not an array of labels.")
-        if not 1 <= len(labels) <= _MOST_LABELS:
+        if not 1 <= len(labels) <= MOST_LABELS:
             raise ValueError(f"{what} has {len(labels)} labels.")
         if labels.dtype.kind == "U":
             # numpy makes strings of them without a check.

@@ -83,12 +83,23 @@ class Count(Declaration):
 
 
 class Counts(Declaration):
-    """Dict of strings to integers that are not negative."""
+    """Dict of strings to integers that are not negative.
+
+    Parameters
+    ----------
+    *names : str
+        The strings; by default, there may be any.
+    """
+
+    def __init__(self, *names):
+        self._names = names
 
     def read(self, value, what, size):
         """Counts by name."""
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise ValueError(f"{what} are not numbers by name.")
+        if self._names and set(value) != set(self._names):
+            raise ValueError(f"{what} does not consist of {', '.join(self._names)}.")
         return {name: Count().read(number, what, size) for name, number in value.items()}
 
 

@@ -1,7 +1,4 @@
-"""Learning from a stream, for any number of epochs: rounds of batches, early stopping, checkpoints.
-
-``partial_fit`` of a tagger learns a batch. `fit_stream` is the loop around it.
-"""
+"""The loop around ``partial_fit``: epochs and rounds of batches, and when to stop."""
 
 from __future__ import annotations
 
@@ -11,24 +8,20 @@ from itertools import chain, islice
 from numbers import Integral
 from pathlib import Path
 
-import joblib
 import numpy as np
-import skops.io
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from skstruct.datasets.conll import batched
 from skstruct.solvers.watcher import Patience
+from skstruct.streams.checkpoints import MAY_CHANGE, Checkpoint, describe
 from skstruct.taggers.partial_fit import PartialFitMixin
-from skstruct.utils.files import replaced
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.progress import Progress
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["fit_stream", "iter_batches"]
-
-_CHECKPOINT = "skstruct_stream"
 
 
 @set_module("skstruct.streams")
@@ -133,7 +126,10 @@ def fit_stream(
     checkpoint : str or path-like, default=None
         File in the format of skops, written after each round. If the file exists, learning goes on
         after the round that it holds, and comes to the same bits as without a break, provided that
-        `batches` returns the same batches for the same epoch.
+        `batches` returns the same batches for the same epoch and `random_state` of the estimator is
+        not None. Vectoriser, `classes` and the parameters of the estimator must be those of before,
+        but for parameters without an effect here and ``n_jobs``; so must `random_state`, where a
+        RandomState instance counts by its state at the beginning.
     verbose : int, default=0
         1 prints a line for each round, 2 the numbers of ``history_``.
 
@@ -149,8 +145,9 @@ def fit_stream(
     Raises
     ------
     ValueError
-        If an argument is invalid, `batches` returns no batch, or the checkpoint is that of another
-        estimator or damaged; and as in ``partial_fit``, with a note that names batch and epoch.
+        If an argument is invalid, `batches` returns no batch, or the checkpoint is damaged or was
+        made with other arguments, the first of which the message names; and as in ``partial_fit``,
+        with a note that names batch and epoch.
 
     See Also
     --------
@@ -188,8 +185,9 @@ def fit_stream(
     course = _Course(estimator, patience)
     if checkpoint is not None:
         checkpoint = Path(checkpoint)
+        given = describe(estimator=estimator, vectorizer=vectorizer)
         if checkpoint.exists():
-            course.load(checkpoint, X_val is not None)
+            course.load(checkpoint, given, classes, X_val is not None)
     # With rounds of batches, nobody knows how many there will be.
     progress = Progress(
         estimator, max_iter=n_epochs if round_size is None else None, verbose=verbose
@@ -200,7 +198,7 @@ def fit_stream(
             if X_val is not None:
                 course.judge(_score(estimator, X_val, y_val, scoring))
             if checkpoint is not None:
-                course.store(checkpoint)
+                course.store(checkpoint, given)
             progress.tell(course.history)
     course.finish()
     progress.close()
@@ -320,30 +318,31 @@ class _Course:
             _become(self._estimator, self._best)
         self._estimator.history_ = self.history.arrays()
 
-    def store(self, path):
+    def store(self, path, given):
         """Write a checkpoint."""
         score = self.history["validation_score"] if self._best is not None else [0]
-        content = {
-            _CHECKPOINT: 1,
-            "estimator": self._estimator,
-            # Not twice where this round is the best so far.
-            "best": None if np.argmax(score) == len(score) - 1 else self._best,
-            "history": self.history.arrays(),
-            "place": [self._epoch, self._n_in_epoch, self._n_tokens],
-        }
-        with replaced(path.resolve()) as file:
-            skops.io.dump(content, file)
+        # Not twice where this round is the best so far.
+        best = None if np.argmax(score) == len(score) - 1 else self._best
+        place = {"epoch": self._epoch, "batch": self._n_in_epoch, "tokens": self._n_tokens}
+        Checkpoint(self._estimator, best, self.history.arrays(), place).write(path, given)
 
-    def load(self, path, is_scored):
+    def load(self, path, given, classes, is_scored):
         """Go on from a checkpoint."""
-        content = _read_checkpoint(path, self._estimator)
-        if ("validation_score" in content["history"]) != is_scored:
+        stored = Checkpoint.read(path, self._estimator, given)
+        if ("validation_score" in stored.history) != is_scored:
             kind = "without" if is_scored else "with"
             raise ValueError(f"Checkpoint {path} was made {kind} a validation set.")
-        _become(self._estimator, content["estimator"])
-        self.history = History(content["history"])
-        self._epoch, self._n_in_epoch, self._n_tokens = content["place"]
-        scores, self._best = content["history"].get("validation_score", []), content["best"]
+        try:
+            stored.estimator._check_classes(classes, False)
+        except ValueError as error:
+            raise ValueError(f"Checkpoint {path} is that of other classes: {error}") from None
+        _become(self._estimator, stored.estimator)
+        self.history, self._best = History(stored.history), stored.best
+        place = stored.place
+        self._epoch, self._n_in_epoch, self._n_tokens = (
+            place[name] for name in ("epoch", "batch", "tokens")
+        )
+        scores = stored.history.get("validation_score", [])
         if self._keeps_best and self._best is None:
             # The last round was the best. Or there was no patience: it begins with that round.
             self._best = copy.copy(self._estimator)
@@ -353,35 +352,7 @@ class _Course:
 
 
 def _become(estimator, other):
-    """Make an estimator equal to another one, with the same arrays."""
+    """Make an estimator equal to another one, with the same arrays, but for what may change."""
+    kept = {name: value for name, value in vars(estimator).items() if name in MAY_CHANGE}
     estimator.__dict__.clear()
-    estimator.__dict__.update(vars(other))
-
-
-def _read_checkpoint(path, estimator):
-    own = f"{type(estimator).__module__}.{type(estimator).__name__}"
-    try:
-        types = skops.io.get_untrusted_types(file=path)
-        foreign = [t for t in types if t != own and t.partition(".")[0] != "skstruct"]
-        if foreign:
-            raise ValueError(f"it has types that are not skstruct's: {', '.join(foreign)}.")
-        content = skops.io.load(path, trusted=types)
-        if not (isinstance(content, dict) and content.get(_CHECKPOINT) == 1):
-            raise ValueError("it is no checkpoint of fit_stream.")
-    except Exception as error:
-        raise ValueError(f"Checkpoint {path} cannot be read: {error}") from error
-    found = content["estimator"]
-    if type(found) is not type(estimator):
-        raise ValueError(
-            f"Checkpoint {path} is that of a {type(found).__name__}, not of a "
-            f"{type(estimator).__name__}. Remove it, or name another one."
-        )
-    ours, theirs = (e.get_params(deep=False) for e in (estimator, found))
-    for name in ours.keys() - {"random_state", "verbose", "n_jobs"}:
-        if joblib.hash(ours[name]) != joblib.hash(theirs[name]):
-            raise ValueError(
-                f"Checkpoint {path} is that of an estimator with {name}="
-                f"{short_repr(theirs[name])}, not {short_repr(ours[name])}. Remove it, or name "
-                "another one."
-            )
-    return content
+    estimator.__dict__.update(vars(other), **kept)
