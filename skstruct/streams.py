@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from skstruct.datasets.conll import batched
 from skstruct.solvers.watcher import Patience
 from skstruct.taggers.partial_fit import PartialFitMixin
-from skstruct.utils.files import replaced
+from skstruct.utils.files import check_writable, replaced
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.progress import Progress
@@ -148,6 +148,8 @@ def fit_stream(
     ValueError
         If an argument is invalid, `batches` returns no batch, or the checkpoint is that of another
         estimator or damaged; and as in ``partial_fit``, with a note that names batch and epoch.
+    OSError
+        If the checkpoint cannot be written, before anything is learnt.
 
     See Also
     --------
@@ -184,6 +186,7 @@ def fit_stream(
         X_val = vectorizer.transform(X_val)
     course = _Course(estimator, patience)
     if checkpoint is not None:
+        check_writable(checkpoint)
         checkpoint = Path(checkpoint)
         if checkpoint.exists():
             course.load(checkpoint, X_val is not None)
@@ -334,7 +337,7 @@ class _Course:
             "history": self.history.arrays(),
             "place": [self._epoch, self._n_in_epoch, self._n_tokens],
         }
-        with replaced(path.resolve()) as file:
+        with replaced(path) as file:
             skops.io.dump(content, file)
 
     def load(self, path, is_scored):
