@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from skstruct.cli.options import can_be_written
+
 __all__ = ["convert"]
 
 
 @click.command(short_help="Convert a model to another format.")
 @click.argument("source", type=click.Path(exists=True, dir_okay=False))
-@click.argument("target", type=click.Path(dir_okay=False))
+@click.argument("target", callback=can_be_written)
 @click.option(
     "--to",
     type=click.Choice(["skops", "crfsuite", "crfpp"]),
@@ -33,10 +35,11 @@ def convert(source, target, to):
     # Imported here, with all that it needs, so that the help is quick.
     from skstruct.cli.work.models import check_chain, check_storable, load_model, store_model
 
-    check_storable(target)
-    model = load_model(source)
     if to is None:
         to = "crfsuite" if target.endswith(".crfsuite") else "skops"
+    if to == "skops":
+        check_storable()
+    model = load_model(source)
     if to == "skops":
         store_model(model, target)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from skstruct.cli.options import layout_options, model_option, read_layout
+from skstruct.cli.output import write_line
 
 __all__ = ["evaluate"]
 
@@ -37,4 +38,4 @@ def evaluate(files, model, scheme, as_json, **layout):
     # Imported here, with all that it needs, so that the help is quick.
     from skstruct.cli.work.evaluation import report
 
-    click.echo(report(list(files) or ["-"], model, read_layout(**layout), scheme, as_json))
+    write_line(report(list(files) or ["-"], model, read_layout(**layout), scheme, as_json))

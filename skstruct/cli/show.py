@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from skstruct.cli.output import write_line
+
 __all__ = ["show"]
 
 
@@ -39,7 +41,7 @@ def show(model, top, labels, dump):
     fitted = load_model(model)
     if dump:
         for line in dumped(fitted):
-            click.echo(line)
+            write_line(line)
         return
     for line in describe(fitted, top, labels):
-        click.echo(line)
+        write_line(line)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from skstruct.cli.output import standard_output
+
 __all__ = ["versions"]
 
 
@@ -13,4 +15,5 @@ def versions():
     # Imported here: it reads the metadata of packages.
     from skstruct.compiled.versions import show_versions
 
-    show_versions()
+    with standard_output():
+        show_versions()

@@ -123,8 +123,7 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
         None for "none".
     """
     if template is not None:
-        with open(template, encoding="utf-8") as file:
-            parameters = {"template": file.read().splitlines(), **parameters}
+        parameters = {"template": _lines_of(template), **parameters}
         features = "template"
     if features != "words" and (gazetteers or clusters):
         raise click.UsageError("--gazetteer and --clusters are for --features words.")
@@ -139,18 +138,25 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
     return make(find_estimator(kind), parameters, "-f")
 
 
+def _lines_of(path):
+    """Lines of a file, without their ends and a byte order mark."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return [line.rstrip("\n") for line in file]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: this is not UTF-8 text ({error.reason})") from error
+
+
 def _read_names(path):
-    with open(path, encoding="utf-8") as file:
-        return [line.strip() for line in file if line.strip()]
+    return [line.strip() for line in _lines_of(path) if line.strip()]
 
 
 def _read_clusters(path):
     """Words and paths of a file whose lines are path, word and count, separated by tabs."""
     found = {}
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.rstrip("\n").split("\t")
-            if len(fields) < 2:
-                raise ValueError(f"{path}, line {number}: expected a path, a tab and a word.")
-            found[fields[1]] = fields[0]
+    for number, line in enumerate(_lines_of(path), start=1):
+        fields = line.split("\t")
+        if len(fields) < 2:
+            raise ValueError(f"{path}, line {number}: expected a path, a tab and a word.")
+        found[fields[1]] = fields[0]
     return found

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 import click
 
-from skstruct.utils.files import write_whole
+from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
+from skstruct.utils.files import errors_name, write_whole
 
 __all__ = ["Model", "check_chain", "check_storable", "load_model", "store_model"]
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
+_LAYOUT = dict(format=str, columns=list, label=int, separator=str, comment=str, width=int)
 
 
 class Model(NamedTuple):
@@ -42,10 +43,29 @@ class Model(NamedTuple):
 
 def _as_model(estimator):
     layout = getattr(estimator, LAYOUT, None)
-    if not hasattr(estimator, "steps"):
-        return Model(estimator, None, layout)
-    steps = estimator.steps
-    return Model(steps[-1][1], steps[0][1] if len(steps) == 2 else estimator[:-1], layout)
+    _check_layout(layout)
+    vectorizer = None
+    if hasattr(estimator, "steps"):
+        steps = estimator.steps
+        vectorizer = steps[0][1] if len(steps) == 2 else estimator[:-1]
+        estimator = steps[-1][1]
+    if not hasattr(estimator, "predict"):
+        raise ValueError(f"{type(estimator).__name__} is not a tagger and not a reranker.")
+    if not (vectorizer is None or hasattr(vectorizer, "transform")):
+        raise ValueError(f"{type(vectorizer).__name__} is not a vectoriser.")
+    return Model(estimator, vectorizer, layout)
+
+
+def _check_layout(layout):
+    """Raise an error if what a model remembers of its files is not what `train` stores."""
+    valid = layout is None or (
+        isinstance(layout, dict)
+        and all(isinstance(value, _LAYOUT.get(name, ())) for name, value in layout.items())
+        and layout.get("format", "columns") in FORMATS_OF_TEXT
+        and all(isinstance(column, int) for column in layout.get("columns", ()))
+    )
+    if not valid:
+        raise ValueError(f"{layout!r} is not a layout of files.")
 
 
 FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
@@ -53,7 +73,7 @@ FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
 
 def model_format(path):
     """Return the format of a model file: "skops", "crfsuite" or "crfpp"."""
-    with open(path, "rb") as file:
+    with errors_name(path), open(path, "rb") as file:
         head = file.read(4)
     if head in FORMATS:
         return FORMATS[head]
@@ -83,13 +103,17 @@ def load_model(path):
     readers = {"skops": _read_skops, "crfsuite": _read_crfsuite, "crfpp": _read_crfpp}
     read = readers[model_format(path)]
     try:
-        model = _as_model(read(path))
-    except (ValueError, KeyError, OSError) as error:
+        return _as_model(read(path))
+    except click.ClickException:
+        raise
+    except MemoryError as error:
+        raise MemoryError(f"{path}: there is not enough memory for this model. {error}") from error
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    if not hasattr(model.estimator, "predict"):
-        kind = type(model.estimator).__name__
-        raise ValueError(f"{path}: {kind} is not a tagger and not a reranker.")
-    return model
+    except Exception as error:
+        # Whatever else a reader stumbles over, it was not written like this.
+        told = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: the file is damaged, or was changed ({told})") from error
 
 
 def _read_skops(path):
@@ -99,6 +123,7 @@ def _read_skops(path):
         return read_skops(path)
     except UnknownContentError:
         pass
+    check_storable()
     # Imported here: it takes longer than to tag a text.
     import skops.io
 
@@ -159,24 +184,16 @@ def check_chain(model, path):
     """
     if not hasattr(model.estimator, "transition_"):
         kind = type(model.estimator).__name__
-        raise click.ClickException(
+        raise ValueError(
             f"{path}: {kind} cannot be converted, since CRFsuite and CRF++ have no rerankers."
         )
 
 
-def check_storable(path):
-    """Raise an error before the work begins, if the result cannot be stored.
-
-    Parameters
-    ----------
-    path : str
-    """
+def check_storable():
+    """Raise an error if skops is missing, before the work for what it is to store."""
     import importlib.util
 
     if importlib.util.find_spec("skops") is None:
         raise click.ClickException(
             'Models are stored by skops, which is missing: pip install "skops>=0.13".'
         )
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise click.ClickException(f"{path}: the folder does not exist, or cannot be written.")

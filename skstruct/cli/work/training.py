@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 
 from skstruct.cli.options import Layout
+from skstruct.cli.text.columns import count_columns
 from skstruct.cli.text.documents import errors_name_lines, read_all
 from skstruct.cli.work.answers import as_attributes, baselines_of
 from skstruct.cli.work.estimators import (
@@ -51,7 +52,7 @@ def run(plan):
     """Do what the options ask for."""
     tell = _teller(plan.quiet)
     if plan.path is not None:
-        check_storable(plan.path)
+        check_storable()
     estimator = _make_estimator(plan)
     # Before the text is read, for mistakes in them.
     lists = plan.gazetteers or plan.clusters
@@ -146,10 +147,21 @@ def _X_y(sequences):
     return [sequence.X for sequence in sequences], [sequence.y for sequence in sequences]
 
 
+def _like(y, others):
+    """Labels in which 1 and "1" are what they are in `y`: column files and JSON lines differ."""
+    same = {str(label): label for labels in y for label in labels if label is not None}
+    return [
+        [label if label is None else same.get(str(label), label) for label in labels]
+        for labels in others
+    ]
+
+
 def _train_tagger(plan, vectorizer, estimator, sequences, tell):
     X, y = _X_y(sequences)
     validation, held_out = {}, _read(plan.dev, plan, tell) if plan.dev else []
+    _check_kind(plan, held_out)
     X_val, y_val = _X_y(held_out)
+    y_val = _like(y, y_val)
     if vectorizer is None:
         X, X_val = (as_attributes(part) for part in (X, X_val))
     else:
@@ -175,6 +187,7 @@ def _layout_of(plan, sequences):
     layout = plan.layout.of(plan.files[0])
     found = {"format": layout.format}
     if layout.format == "columns":
+        found["width"] = count_columns(sequences[0], layout)
         token = sequences[0].X[0]
         width = 1 if isinstance(token, str) else len(token)
         if layout.columns is None:

@@ -1,0 +1,63 @@
+"""Standard output, and warnings as lines on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import warnings
+
+import click
+
+from skstruct.utils.files import errors_name
+
+__all__ = ["give_up_unwritten", "plain_warnings", "standard_output", "write_line"]
+
+_NAME = "standard output"
+
+
+def write_line(text):
+    """Write a line to standard output."""
+    with standard_output():
+        click.echo(text)
+
+
+@contextlib.contextmanager
+def standard_output():
+    """Context that writes to standard output; errors of the system name it.
+
+    Yields
+    ------
+    file : binary file object
+    """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "it is closed", _NAME)
+    with errors_name(_NAME):
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+
+
+def give_up_unwritten():
+    """Drop what cannot be written: Python would try again when it ends, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextlib.contextmanager
+def plain_warnings():
+    """Context in which warnings are lines without a place in Python code."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {_one_line(message)}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+def _one_line(message):
+    return " ".join(str(message).split())
