@@ -1,9 +1,10 @@
-"""Standard output, and warnings as lines on standard error."""
+"""What goes to standard output; progress and warnings, which go to standard error."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
 import warnings
@@ -12,7 +13,7 @@ import click
 
 from skstruct.utils.files import errors_name
 
-__all__ = ["give_up_unwritten", "plain_warnings", "standard_output", "write_line"]
+__all__ = ["Progress", "give_up_unwritten", "plain_warnings", "standard_output", "write_line"]
 
 _NAME = "standard output"
 
@@ -36,6 +37,25 @@ def standard_output():
     with errors_name(_NAME):
         yield sys.stdout.buffer
         sys.stdout.flush()
+
+
+class Progress(io.TextIOBase):
+    """Text file that writes to standard error, or nowhere if its disk is full or its terminal gone.
+
+    A training does not end for that. It does when whatever reads a pipe has stopped reading.
+    """
+
+    def write(self, text):
+        """Write text; return its length."""
+        try:
+            if sys.stderr is not None:
+                sys.stderr.write(text)
+                sys.stderr.flush()
+        except BrokenPipeError:
+            raise
+        except OSError:
+            pass
+        return len(text)
 
 
 def give_up_unwritten():

@@ -59,6 +59,10 @@ def _refuse_obstacle(path):
         raise OSError(*obstacle, path)
 
 
+# For the user that the process acts as, where the system can tell that.
+_allows = functools.partial(os.access, effective_ids=os.access in os.supports_effective_ids)
+
+
 def _obstacle(path):
     """Error code and description of what keeps a file from being written; None if nothing does."""
     target = os.path.realpath(path)
@@ -73,10 +77,10 @@ def _obstacle(path):
         return errno.EISDIR, "this is a folder, and not a file"
     if mode is None and not os.path.isdir(folder):
         return errno.ENOENT, "the folder does not exist"
-    if mode is not None and not os.access(target, os.W_OK):
+    if mode is not None and not _allows(target, os.W_OK):
         return errno.EACCES, "the file is write-protected"
     is_special = mode is not None and not stat.S_ISREG(mode)
-    if not is_special and not os.access(folder, os.W_OK | os.X_OK):
+    if not is_special and not _allows(folder, os.W_OK | os.X_OK):
         return errno.EACCES, "the folder is write-protected"
     return None
 

@@ -116,15 +116,16 @@ def answer(model, sequences, wish):
 
 def check_kind(model, sequences):
     """Raise an error for tokens where a model needs candidates, and the reverse."""
-    kind = "candidates" if model.is_reranker else "tokens"
+    needed = "candidates" if model.is_reranker else "tokens"
     for sequence in sequences:
-        if isinstance(sequence.raw, dict) and kind not in sequence.raw:
-            raise ValueError(
-                f'{sequence.name}, line {sequence.first}: this model needs "{kind}", which are '
-                "missing."
-            )
         if model.is_reranker and not isinstance(sequence.raw, dict):
             raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
+        found = "candidates" if "candidates" in sequence.raw else "tokens"
+        if isinstance(sequence.raw, dict) and found != needed:
+            raise ValueError(
+                f'{sequence.name}, line {sequence.first}: this model needs "{needed}", and not '
+                f'"{found}".'
+            )
 
 
 def _check_wish(model, wish):

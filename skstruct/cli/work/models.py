@@ -53,6 +53,10 @@ def _as_model(estimator):
         raise ValueError(f"{type(estimator).__name__} is not a tagger and not a reranker.")
     if not (vectorizer is None or hasattr(vectorizer, "transform")):
         raise ValueError(f"{type(vectorizer).__name__} is not a vectoriser.")
+    for part in (estimator, vectorizer):
+        if part is not None:
+            # Raises an error where a parameter is missing.
+            part.get_params(deep=False)
     return Model(estimator, vectorizer, layout)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from typing import NamedTuple
 
 import click
 
 from skstruct.cli.options import Layout
+from skstruct.cli.output import Progress, standard_output
 from skstruct.cli.text.columns import count_columns
 from skstruct.cli.text.documents import errors_name_lines, read_all
 from skstruct.cli.work.answers import as_attributes, baselines_of
@@ -51,6 +51,9 @@ class Plan(NamedTuple):
 def run(plan):
     """Do what the options ask for."""
     tell = _teller(plan.quiet)
+    if plan.cv:
+        with standard_output():
+            pass  # an error if it is closed, before the work
     if plan.path is not None:
         check_storable()
     estimator = _make_estimator(plan)
@@ -81,7 +84,7 @@ def _teller(quiet):
         nonlocal since
         now = time.perf_counter()
         if not quiet:
-            click.echo(f"{message} ({now - since:.1f} s)", err=True)
+            print(f"{message} ({now - since:.1f} s)", file=Progress())
         since = now
 
     return tell
@@ -135,7 +138,7 @@ def _progress(plan, estimator):
     chosen = plan.quiet or name in plan.parameters
     if not chosen:
         estimator.set_params(**{name: 1})
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(Progress()):
         yield
     if not chosen:
         estimator.set_params(**{name: 0})
