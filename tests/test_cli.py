@@ -471,7 +471,7 @@ def test_a_reranker_on_top_of_a_tagger(folder, tmp_path, capsys):
         (("convert", model, tmp_path / "x.crfsuite"), "CRF++ have no rerankers"),
     ):
         code, error = exit_code(*arguments, capsys=capsys)
-        assert code == 1
+        assert code == 2
         assert message in error
 
 
@@ -571,7 +571,7 @@ def test_models_of_crfpp(tmp_path):
 def test_models_that_are_damaged(content, message, folder, tmp_path, capsys):
     (tmp_path / "model").write_bytes(content)
     code, error = exit_code("tag", "-m", tmp_path / "model", folder / "plain.txt", capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert f"Error: {tmp_path / 'model'}: " in error
     assert message in error
 
@@ -583,7 +583,7 @@ def test_a_model_that_is_cut_short_or_changed(folder, tmp_path, capsys):
     for damaged in (content[:middle], changed):
         (tmp_path / "model").write_bytes(damaged)
         code, error = exit_code("show", tmp_path / "model", capsys=capsys)
-        assert code == 1
+        assert code == 2
         assert error.startswith(f"Error: {tmp_path / 'model'}: ")
 
 
@@ -597,10 +597,10 @@ def test_models_with_types_of_others(tmp_path, folder, capsys):
     pipeline.steps[0][1].functions = {"same": subprocess.Popen}
     skops.io.dump(pipeline, tmp_path / "model")
     code, error = exit_code("show", tmp_path / "model", capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert "types that are not skstruct's: subprocess.Popen" in error
     skops.io.dump(Counter("ab"), tmp_path / "model")
-    assert exit_code("show", tmp_path / "model", capsys=capsys)[0] == 1
+    assert exit_code("show", tmp_path / "model", capsys=capsys)[0] == 2
 
 
 def test_the_fast_reader_makes_public_classes_only(folder, tmp_path):
@@ -636,7 +636,7 @@ def test_bad_columns_are_named_with_file_and_line(text, place, tmp_path, capsys)
     path = tmp_path / "bad.txt"
     path.write_bytes(text.encode("latin-1"))
     code, error = exit_code("train", path, "-m", tmp_path / "m", "-q", capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert f"Error: {path}" in error
     assert place in error
     assert not (tmp_path / "m").exists()
@@ -647,7 +647,7 @@ def test_labels_that_a_constraint_rules_out_are_named_with_the_line(tmp_path, ca
     path.write_text("# first\na O\nb O\n\nc B-X\n# second\nd I-Y\n")
     options = ["--comment", "#", "-p", "constraint=IOB2", "-q"]
     code, error = exit_code("train", path, "-m", tmp_path / "m", *options, capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert re.match(rf"Error: {path}, line [57]: Sequence 1, token", error)
 
 
@@ -656,7 +656,7 @@ def test_a_column_that_is_missing(folder, tmp_path, capsys):
     run("train", tmp_path / "train.txt", "-m", tmp_path / "model", *QUICK, "-q")
     (tmp_path / "new.txt").write_text("the\n")
     code, error = exit_code("tag", "-m", tmp_path / "model", tmp_path / "new.txt", capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert f"{tmp_path / 'new.txt'}, line 1: 1 column, so columns=1 does not exist" in error
 
 
@@ -675,7 +675,7 @@ def test_bad_json_lines_are_named_with_file_and_line(line, message, tmp_path, ca
     path = tmp_path / "bad.jsonl"
     path.write_text(json_lines([{"tokens": ["a"], "labels": ["X"]}]) + "\n" + line + "\n")
     code, error = exit_code("train", path, "-m", tmp_path / "m", "-q", capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert f"Error: {path}, line 3: " in error
     assert message in error
 
@@ -747,7 +747,7 @@ def test_a_folder_that_is_missing_is_noticed_first(folder, tmp_path, capsys):
     begin = time.perf_counter()
     path = tmp_path / "no" / "model"
     code, error = exit_code("train", folder / "train.txt", "-m", path, capsys=capsys)
-    assert code == 1
+    assert code == 2
     assert "the folder does not exist" in error
     assert time.perf_counter() - begin < 5
 

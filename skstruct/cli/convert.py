@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from skstruct.cli.work.models import check_chain, check_storable, load_model, store_model
+from skstruct.cli.options import can_be_written
+from skstruct.cli.work.models import check_chain, load_model, store_model
 from skstruct.crfpp.writing import write_model as write_crfpp
 from skstruct.crfsuite.model import write_model as write_crfsuite
 
@@ -13,7 +14,7 @@ __all__ = ["convert"]
 
 @click.command(short_help="Convert a model to another format.")
 @click.argument("source", type=click.Path(exists=True, dir_okay=False))
-@click.argument("target", type=click.Path(dir_okay=False))
+@click.argument("target", callback=can_be_written)
 @click.option(
     "--to",
     type=click.Choice(["skops", "crfsuite", "crfpp"]),
@@ -34,10 +35,9 @@ def convert(source, target, to):
       skstruct convert chunker.skops chunker.crfsuite
       skstruct convert --to crfpp chunker.skops chunker.txt
     """
-    check_storable(target)
-    model = load_model(source)
     if to is None:
         to = "crfsuite" if target.endswith(".crfsuite") else "skops"
+    model = load_model(source)
     if to == "skops":
         store_model(model, target)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from skstruct.cli.options import layout_options, model_option, read_layout
+from skstruct.cli.output import write_line
 from skstruct.cli.work.evaluation import report
 
 __all__ = ["evaluate"]
@@ -35,4 +36,4 @@ def evaluate(files, model, scheme, as_json, **layout):
       skstruct tag -m chunker.skops test.txt | skstruct evaluate
       skstruct evaluate -m chunker.skops --json test.txt
     """
-    click.echo(report(list(files) or ["-"], model, read_layout(**layout), scheme, as_json))
+    write_line(report(list(files) or ["-"], model, read_layout(**layout), scheme, as_json))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import warnings
+import traceback
 
 import click
 
 from skstruct.cli.convert import convert
 from skstruct.cli.evaluate import evaluate
+from skstruct.cli.output import give_up_unwritten, plain_warnings
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
@@ -20,7 +20,9 @@ from skstruct.cli.warm import warm
 __all__ = ["main"]
 
 COMMANDS = (train, tag, evaluate, show, convert, warm, versions)
-FAILED, WRONG_USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILED, UNUSABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+# Environment variable that asks for the traceback of an error.
+TRACEBACK = "SKSTRUCT_TRACEBACK"
 
 
 class Commands(click.Group):
@@ -34,10 +36,7 @@ class Commands(click.Group):
         """Run a command; whoever reads its output may stop at any time."""
         try:
             super().invoke(ctx)
-            sys.stdout.flush()
         except BrokenPipeError:
-            # What is still in the buffer cannot be written either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(BROKEN_PIPE) from None
 
 
@@ -61,10 +60,13 @@ def skstruct():
     \b
     Exit codes:
       0    success
-      1    unusable data or model
-      2    wrong usage
+      1    error of the system, such as a full disk; or of skstruct
+      2    wrong usage, unusable data or model
       130  interrupted (Ctrl-C)
       141  whatever read the output has stopped reading
+
+    Errors are a line on standard error. With the environment variable SKSTRUCT_TRACEBACK=1, their
+    traceback comes first.
     """
 
 
@@ -81,28 +83,50 @@ def main(arguments=None):
         Exit code.
     """
     try:
-        with _plain_warnings():
+        _occupy_standard_streams()
+        with plain_warnings():
             return skstruct.main(arguments, prog_name="skstruct", standalone_mode=False) or 0
-    except click.UsageError as error:
-        error.show()
-        return WRONG_USAGE
-    except click.ClickException as error:
-        error.show()
-        return FAILED
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
-        return INTERRUPTED
-    except (ValueError, OSError, MemoryError) as error:
-        click.echo(f"Error: {error}", err=True)
-        return FAILED
-
-
-@contextlib.contextmanager
-def _plain_warnings():
-    """Context in which warnings are lines without a place in Python code."""
-    before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
-    try:
-        yield
+    except (Exception, KeyboardInterrupt) as error:
+        code, told = _verdict(error)
+        # Standard error may be closed, or the disk full that it is written to.
+        with contextlib.suppress(OSError):
+            if os.environ.get(TRACEBACK):
+                traceback.print_exc()
+            if told is None:
+                error.show()
+            else:
+                click.echo(told, err=True)
+        return code
     finally:
-        warnings.formatwarning = before
+        give_up_unwritten()
+
+
+def _verdict(error):
+    """Exit code of an error, and the line that tells about it; None if click does that."""
+    told = " ".join(str(error).split())
+    match error:
+        case click.UsageError():
+            return UNUSABLE, None
+        case click.Abort() | KeyboardInterrupt():
+            return INTERRUPTED, "Interrupted."
+        case MemoryError():
+            return FAILED, f"Error: {told or 'there is not enough memory.'}"
+        case OSError(strerror=str(reason), filename=name):
+            is_given = isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError))
+            told = reason if name is None else f"{name}: {reason}"
+            return UNUSABLE if is_given else FAILED, f"Error: {told}"
+        case OSError() | click.ClickException():
+            return FAILED, f"Error: {told}"
+        case RecursionError():
+            return UNUSABLE, "Error: the input is nested too deeply."
+        case ValueError() | OverflowError():
+            return UNUSABLE, f"Error: {told}"
+    kind = type(error).__name__
+    return FAILED, f"Internal error ({kind}: {told}). Please report it; {TRACEBACK}=1 shows more."
+
+
+def _occupy_standard_streams():
+    """Let no file that is opened later take the descriptor of a standard stream that is closed."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import codecs
+import os
 from typing import NamedTuple
 
 import click
 
 from skstruct.datasets.conllu import COLUMNS
+from skstruct.utils.files import check_writable
 
 __all__ = [
     "Layout",
     "assignments",
+    "can_be_written",
+    "folder_can_be_made",
     "jobs_option",
     "layout_options",
     "model_option",
@@ -33,6 +38,7 @@ class Layout(NamedTuple):
     separator: str | None = None
     comment: str | None = None
     encoding: str = "utf-8"
+    width: int | None = None  # number of columns of the files that a model was trained on
 
     def of(self, name):
         """Complete it for a file with this name."""
@@ -87,8 +93,11 @@ def read_layout(format, columns, label, separator, comment, encoding):
     names = columns.split(",") if columns is not None else None
     try:
         "".encode(encoding)
-    except LookupError:
+        codecs.getincrementalencoder(encoding), codecs.getincrementaldecoder(encoding)
+    except (LookupError, ValueError):
         raise click.BadParameter(f"{encoding!r} is unknown.", param_hint="--encoding") from None
+    if separator == "":
+        raise click.BadParameter("it is empty.", param_hint="--separator")
     return Layout(
         format,
         None if names is None else [_column(name, "--columns") for name in names],
@@ -112,31 +121,63 @@ def _column(name, option):
         ) from None
 
 
-def model_option(*, required=True, writes=False):
+def model_option(*, required=True):
     """Make the option ``-m``."""
     return click.option(
         "-m",
         "--model",
         metavar="FILE",
         required=required,
-        type=click.Path(dir_okay=False, exists=not writes),
+        type=click.Path(dir_okay=False, exists=True),
         help="File of the model.",
     )
 
 
+def can_be_written(ctx, param, path):
+    """Refuse a file that cannot be written, before any work; a callback of options."""
+    if path not in (None, "-"):
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise click.BadParameter(f"{path}: {error.strerror}.") from None
+    return path
+
+
+def folder_can_be_made(ctx, param, path):
+    """Refuse a folder that does not exist and cannot be made; a callback of options."""
+    if path is not None and not os.path.isdir(path):
+        # One level after the other may be missing.
+        can_be_written(ctx, param, _highest_missing(os.path.abspath(path)))
+    return path
+
+
+def _highest_missing(path):
+    folder = os.path.dirname(path)
+    return path if os.path.exists(folder) else _highest_missing(folder)
+
+
 def jobs_option(help):
     """Make the option ``-j``."""
-    return click.option("-j", "--jobs", type=int, default=1, show_default=True, help=help)
+
+    def check(ctx, param, jobs):
+        if jobs == 0:
+            raise click.BadParameter("0 is neither a number of processors nor -1, for all.")
+        return jobs
+
+    return click.option(
+        "-j", "--jobs", type=int, default=1, show_default=True, callback=check, help=help
+    )
 
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 
 
-def assignments(option):
+def assignments(option, read_value=None):
     """Make a callback that reads several NAME=VALUE into a dict.
 
-    Values are read as Python reads them, or else as strings.
+    By default, values are read as Python reads them, or else as strings.
     """
+    read_value = _value if read_value is None else read_value
 
     def read(ctx, param, texts):
         found = {}
@@ -144,7 +185,7 @@ def assignments(option):
             name, equals, value = text.partition("=")
             if not (name and equals):
                 raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint=option)
-            found[name.strip().replace("-", "_")] = _value(value.strip())
+            found[name.strip().replace("-", "_")] = read_value(value.strip())
         return found
 
     return read
@@ -156,5 +197,5 @@ def _value(text):
         return words[text.lower()]
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text

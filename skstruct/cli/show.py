@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from skstruct.cli.output import write_line
 from skstruct.cli.work.description import describe, dumped
 from skstruct.cli.work.models import load_model
 
@@ -38,7 +39,7 @@ def show(model, top, labels, dump):
     fitted = load_model(model)
     if dump:
         for line in dumped(fitted):
-            click.echo(line)
+            write_line(line)
         return
     for line in describe(fitted, top, labels):
-        click.echo(line)
+        write_line(line)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from skstruct.cli.options import jobs_option, layout_options, model_option, read_layout
+from skstruct.cli.options import (
+    can_be_written,
+    folder_can_be_made,
+    jobs_option,
+    layout_options,
+    model_option,
+    read_layout,
+)
 from skstruct.cli.work.answers import Wish
 from skstruct.cli.work.tagging import run
 
@@ -14,11 +21,19 @@ __all__ = ["tag"]
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))
 @model_option()
-@click.option("-o", "--output", default="-", metavar="FILE", help="By default, standard output.")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    callback=can_be_written,
+    help="By default, standard output.",
+)
 @click.option(
     "--output-dir",
     metavar="FOLDER",
     type=click.Path(file_okay=False),
+    callback=folder_can_be_made,
     help="Write a file of the same name for each of FILES into this folder.",
 )
 @click.option(
@@ -37,7 +52,10 @@ __all__ = ["tag"]
     metavar="N",
     help="Sequences to read before the first answer; 1 for answers at once.",
 )
-@jobs_option("Files to tag in parallel, each in a process. -1: one a processor.")
+@jobs_option(
+    "Files to tag in parallel, each in a process. -1: one a processor. With standard input among "
+    "them, they are tagged one after the other."
+)
 @layout_options
 def tag(files, model, output, output_dir, n_best, marginals, all_marginals, batch_size, jobs, **o):
     """Tag FILES, by default standard input, with a model of ``skstruct train``.

@@ -6,6 +6,7 @@ import click
 
 from skstruct.cli.options import (
     assignments,
+    can_be_written,
     jobs_option,
     layout_options,
     quiet_option,
@@ -18,8 +19,12 @@ __all__ = ["train"]
 
 
 @click.command(short_help="Train a tagger or a reranker.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True, exists=True))
-@click.option("-m", "--model", metavar="FILE", help="File to store the model in.")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(allow_dash=True, exists=True, dir_okay=False)
+)
+@click.option(
+    "-m", "--model", metavar="FILE", callback=can_be_written, help="File to store the model in."
+)
 @click.option(
     "-e",
     "--estimator",
@@ -67,7 +72,7 @@ __all__ = ["train"]
     "gazetteers",
     multiple=True,
     metavar="NAME=FILE",
-    callback=assignments("--gazetteer"),
+    callback=assignments("--gazetteer", read_value=str),
     help="File with a name in each line, for --features words; may be repeated.",
 )
 @click.option(

@@ -7,6 +7,7 @@ import time
 import click
 
 from skstruct.ahead.warm import warm as compile_ahead
+from skstruct.cli.output import write_line
 
 __all__ = ["warm"]
 
@@ -34,4 +35,4 @@ def warm(estimators, jobs, native):
         raise click.BadParameter(str(error), param_hint="ESTIMATORS") from None
     n_found = sum(counts.values()) - counts.get("compiler", 0)
     seconds = time.perf_counter() - begin
-    click.echo(f"{counts.get('compiler', 0)} kernels compiled, {n_found} found, {seconds:.0f} s")
+    write_line(f"{counts.get('compiler', 0)} kernels compiled, {n_found} found, {seconds:.0f} s")

@@ -13,7 +13,7 @@ from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.vectorizers import fitted_vectorizer
-from skstruct.utils.files import errors_named, read_bytes
+from skstruct.utils.files import read_bytes, value_errors_name
 from skstruct.utils.memory import require_memory
 from skstruct.utils.public_paths import set_module
 
@@ -82,7 +82,7 @@ def read_model(source, *, encoding="utf-8"):
     >>> model.predict([["the", "cat"]])
     array([list(['DET', 'NOUN'])], dtype=object)
     """
-    with errors_named(source):
+    with value_errors_name(source):
         return _as_pipeline(parse_model(_decoded(read_bytes(source), encoding)))
 
 

@@ -14,7 +14,7 @@ from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.tagger import InfoOfModel, Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.callbacks import CallbackSupport, FitTasks
-from skstruct.utils.files import write_whole
+from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.stored.declared import Maybe, Part, Strings
@@ -235,6 +235,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("Pass both X_dev and y_dev to use the holdout data.")
+        if self.model_filename is not None:
+            check_writable(self.model_filename)
         X_dev = None if X_dev is None else as_sequences(X_dev)
         params = self.get_params(deep=False)
         tasks = FitTasks.of(self, X, y, most_iterations(params))

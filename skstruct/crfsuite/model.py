@@ -16,7 +16,7 @@ from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.classes import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
-from skstruct.utils.files import errors_named, read_bytes, write_whole
+from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -77,7 +77,7 @@ def read_model(source, *, max_bytes=2**32):
     >>> same.predict([[{"word": "the"}, {"word": "dog"}]])
     array([list(['DET', 'NOUN'])], dtype=object)
     """
-    with errors_named(source):
+    with value_errors_name(source):
         return tagger_from_model(decode_model(read_bytes(source)), max_bytes=max_bytes)
 
 

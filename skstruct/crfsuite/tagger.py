@@ -14,7 +14,7 @@ from skstruct.crfsuite.file import decode_model, describe_header
 from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import tagger_from_model, tagger_to_bytes
 from skstruct.input.training_set import as_rows
-from skstruct.utils.files import errors_named, read_bytes
+from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
@@ -103,7 +103,7 @@ class Tagger:
             If the file is not a CRFsuite model, or is truncated or inconsistent; the message names
             it.
         """
-        with errors_named(name):
+        with value_errors_name(name):
             return self.open_inmemory(read_bytes(name))
 
     def open_inmemory(self, value):
@@ -260,8 +260,7 @@ class Tagger:
         if filename is None:
             sys.stdout.writelines(lines)
             return
-        with open(filename, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(lines)
+        write_whole(filename, "".join(lines).encode("utf-8", errors="surrogateescape"))
 
     def _opened(self):
         if self._estimator is None:

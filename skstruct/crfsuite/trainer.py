@@ -22,7 +22,7 @@ from skstruct.crfsuite.messages import TrainLogParser, storing_messages, trainin
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.callbacks import EpochRelay
-from skstruct.utils.files import write_whole
+from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -262,6 +262,8 @@ class BaseTrainer:
         holdout : int, default=-1
             Group that is held out of the training and scored; -1 for none.
         """
+        if os.fspath(model):
+            check_writable(model)
         self._before_train()
         train = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
         held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]

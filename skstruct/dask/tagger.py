@@ -23,6 +23,7 @@ from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
+from skstruct.utils.files import check_writable
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["DaskTagger"]
@@ -187,6 +188,8 @@ class DaskTagger(BaseEstimator):
         self._validate_params()
         tagger = clone(self.estimator)
         vectorizer = self._check(tagger, X_val)
+        if self.checkpoint is not None:
+            check_writable(self.checkpoint)
 
         def read_validation_set():
             known = X_val is None or _is_of_tagger(vectorizer)

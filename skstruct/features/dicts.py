@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.lookup import FeatureCounter, FeatureLookup
 from skstruct.features.stream import NO_COLUMN, Stream, canonical, renumber
+from skstruct.features.unseen import warn_of_unseen_attributes
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.persistence import Persistent
@@ -253,7 +254,9 @@ class SequenceVectorizer(
         stream = self._read(X, counter)
         get = self.vocabulary_.get
         stream.resolve(counter, lambda names: map(get, names, repeat(NO_COLUMN)))
-        return stream.to_batch(stream.to_matrix(self.vocabulary_.__len__), self.feature_names_)
+        matrix = stream.to_matrix(self.vocabulary_.__len__)
+        warn_of_unseen_attributes(matrix, int(np.sum(stream.token_lengths)))
+        return stream.to_batch(matrix, self.feature_names_)
 
     def _read(self, X, lookup):
         # A copy, because reading adds the lengths of arrays that were not in the training data.

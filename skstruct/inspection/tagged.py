@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 from itertools import count
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -13,6 +12,7 @@ from skstruct.inspection.models import are_chunk_labels, find_tagger
 from skstruct.inspection.probabilities import token_texts
 from skstruct.metrics.labels import sequences_of
 from skstruct.metrics.scores import extract_chunks
+from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["TaggedText"]
@@ -171,7 +171,7 @@ class TaggedText:
 {self.to_html()}
 </body></html>
 """
-        Path(path).write_text(page, encoding="utf-8", errors="replace")
+        write_whole(path, page.encode("utf-8", errors="replace"))
 
     def _repr_html_(self):
         return self.to_html()

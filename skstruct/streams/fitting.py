@@ -16,6 +16,7 @@ from skstruct.datasets.conll import batched
 from skstruct.solvers.watcher import Patience
 from skstruct.streams.checkpoints import MAY_CHANGE, Checkpoint, describe
 from skstruct.taggers.partial_fit import PartialFitMixin
+from skstruct.utils.files import check_writable
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.progress import Progress
@@ -148,6 +149,8 @@ def fit_stream(
         If an argument is invalid, `batches` returns no batch, or the checkpoint is damaged or was
         made with other arguments, the first of which the message names; and as in ``partial_fit``,
         with a note that names batch and epoch.
+    OSError
+        If the checkpoint cannot be written, before anything is learnt.
 
     See Also
     --------
@@ -184,6 +187,7 @@ def fit_stream(
         X_val = vectorizer.transform(X_val)
     course = _Course(estimator, patience)
     if checkpoint is not None:
+        check_writable(checkpoint)
         checkpoint = Path(checkpoint)
         given = describe(estimator=estimator, vectorizer=vectorizer)
         if checkpoint.exists():

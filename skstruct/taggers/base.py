@@ -31,6 +31,11 @@ from skstruct.input.validation_set import read_validation_set
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
+from skstruct.taggers.doubts import (
+    sequences_with_chunks,
+    warn_of_distinct_labels,
+    warn_of_missing_chunks,
+)
 from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
@@ -195,21 +200,29 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
         Learning also stops when ``is_over(history)`` returns True.
         """
+        with_chunks = []
+
+        def read(warm):
+            classes = self.classes_ if warm else None
+            training_set = self._read_training_set(X, y, sample_weight, classes, not warm)
+            warn_of_distinct_labels(training_set, self.classes_, stacklevel=7)
+            with_chunks.append(sequences_with_chunks(training_set, self.classes_))
+            return training_set
 
         def learn(progress):
             solve, settings = self._solver()
             warm = self.warm_start and hasattr(self, "coef_")
             # In one plain call: what passed the training set on would hold it, and a solver that
             # packs the data could not let go of it.
-            return solve(
-                self._read_training_set(
-                    X, y, sample_weight, self.classes_ if warm else None, not warm
-                ),
+            solution = solve(
+                read(warm),
                 self._model(),
                 settings,
                 self._chain() if warm else None,
                 self._watcher(validation, on_prediction, progress, is_over),
             )
+            warn_of_missing_chunks(*with_chunks, solution.chain, self.classes_, stacklevel=6)
+            return solution
 
         return self._fit_by(learn, X, y, sample_weight=sample_weight)
 

@@ -7,6 +7,7 @@ from itertools import compress
 import numpy as np
 
 from skstruct import kernels
+from skstruct.features.unseen import warn_of_unseen_values
 from skstruct.templates.numbering import (
     empty_slots,
     expand_group,
@@ -204,6 +205,8 @@ class LearntFeatures(Persistent):
         for i, n_doubtful in enumerate(run_for_patterns(find, reader, n_jobs)):
             if n_doubtful:
                 self._settle(reader, reader.patterns[i], numbers[i])
+        if not reader.of_transitions:
+            warn_of_unseen_values(reader, numbers)
         return gather(reader, numbers, self.n_features_, dtype)
 
     def names(self, columns=None):

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import os
-import uuid
+import stat
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open
+    fcntl = None
+
 __all__ = [
-    "errors_named",
+    "check_writable",
     "not_in_encoding",
+    "os_errors_name",
     "read_bytes",
     "read_text",
     "replaced",
+    "value_errors_name",
     "write_whole",
 ]
+
+_UNFINISHED = ".skstruct-unfinished-"
 
 
 def write_whole(path, content):
@@ -27,26 +38,130 @@ def write_whole(path, content):
     content : bytes
         Its new content.
     """
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-        return
-    with replaced(path.resolve()) as file:
+    with replaced(path) as file:
         file.write(content)
+
+
+def check_writable(path):
+    """Raise an error if a file cannot be written, before the work for it begins.
+
+    What a process that was killed has left unfinished in its folder is removed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which need not exist.
+
+    Raises
+    ------
+    OSError
+        If it is a folder, its folder does not exist, or one of them is write-protected. The error
+        names the path.
+    """
+    _refuse_obstacle(path)
+    _remove_abandoned(os.path.dirname(os.path.realpath(os.fsdecode(path))))
+
+
+def _refuse_obstacle(path):
+    path = os.fsdecode(path)
+    obstacle = _obstacle(path)
+    if obstacle is not None:
+        raise OSError(*obstacle, path)
+
+
+# For the user that the process acts as, where the system can tell that.
+_allows = functools.partial(os.access, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _obstacle(path):
+    """Error code and description of what keeps a file from being written; None if nothing does."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        mode = None
+    except OSError as error:
+        return error.errno, error.strerror
+    if not os.path.basename(path) or (mode is not None and stat.S_ISDIR(mode)):
+        return errno.EISDIR, "this is a folder, and not a file"
+    if mode is None and not os.path.isdir(folder):
+        return errno.ENOENT, "the folder does not exist"
+    if mode is not None and not _allows(target, os.W_OK):
+        return errno.EACCES, "the file is write-protected"
+    is_special = mode is not None and not stat.S_ISREG(mode)
+    if not is_special and not _allows(folder, os.W_OK | os.X_OK):
+        return errno.EACCES, "the folder is write-protected"
+    return None
 
 
 @contextlib.contextmanager
 def replaced(path):
-    """File that takes the place of another one once all of it is written."""
-    # Not by `tempfile`, whose files other users cannot read.
-    temporary = path.parent / f".part-{uuid.uuid4().hex}"
+    """File that takes the place of another one once all of it is written.
+
+    If anything fails or interrupts, the other one stays as it was. Where there is one, its mode
+    and owner are kept. If the process is killed, an unfinished file stays until another process
+    writes into the folder.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. Links are followed; devices and pipes are written to directly.
+
+    Yields
+    ------
+    file : binary file object
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; the error names the path.
+    """
+    _refuse_obstacle(path)
+    target = os.path.realpath(os.fsdecode(path))
+    is_special = os.path.exists(target) and not os.path.isfile(target)
+    with os_errors_name(path), open(target, "wb") if is_special else _regular(target) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def os_errors_name(name):
+    """Context in which errors of the system that name no file, or a hidden one, name this one.
+
+    Parameters
+    ----------
+    name : str or path-like
+    """
     try:
-        with open(temporary, "xb") as file:
+        yield
+    except OSError as error:
+        named = error.filename
+        hidden = isinstance(named, str) and os.path.basename(named).startswith(_UNFINISHED)
+        if error.errno is None or not (named is None or hidden):
+            raise
+        raise OSError(error.errno, error.strerror, os.fsdecode(name)) from None
+
+
+@contextlib.contextmanager
+def _regular(target):
+    """File that is renamed when it is complete."""
+    before = os.stat(target) if os.path.exists(target) else None
+    folder = os.path.dirname(target)
+    _remove_abandoned_once(folder)
+    path, descriptor = _create(folder, 0o666 if before is None else 0o600)
+    try:
+        with open(descriptor, "wb") as file:
             yield file
-        os.replace(temporary, path)
+            file.flush()
+            if before is not None:
+                _make_like(path, before)
+            if fcntl is None:
+                # Windows does not rename a file that is open; elsewhere the lock lasts until then.
+                file.close()
+            os.replace(path, target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(path)
         raise
 
 
@@ -95,7 +210,7 @@ def not_in_encoding(error, where, remedy):
 
 
 @contextlib.contextmanager
-def errors_named(source):
+def value_errors_name(source):
     """Context in which a ValueError names the file that is read.
 
     Parameters
@@ -109,3 +224,61 @@ def errors_named(source):
         if not isinstance(source, (str, os.PathLike)):
             raise
         raise ValueError(f"{os.fspath(source)}: {error}") from error
+
+
+def _make_like(path, before):
+    """Give a file the owner and the mode of another one, as far as the system lets us."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.chown(path, before.st_uid, before.st_gid)
+    with contextlib.suppress(OSError):
+        os.chmod(path, stat.S_IMODE(before.st_mode))
+
+
+def _create(folder, mode):
+    """Path and descriptor of a new file, locked so that nobody takes it for an abandoned one."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+    while True:
+        # Not by `tempfile`, whose files other users cannot read.
+        path = os.path.join(folder, _UNFINISHED + os.urandom(8).hex())
+        descriptor = os.open(path, flags, mode)
+        try:
+            if _lock(descriptor) and os.path.exists(path):
+                return path, descriptor
+        except OSError:
+            # A file system without locks, where `_remove_abandoned` removes nothing either.
+            return path, descriptor
+        os.close(descriptor)
+
+
+def _lock(file):
+    """Lock a file as long as it is open; return False if another process has locked it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_abandoned(folder):
+    """Remove unfinished files of processes that are no more, which locked them."""
+    # What belongs to others stays theirs.
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_UNFINISHED):
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(entry.path)
+
+
+# To list the folder for each of many files would take longer than to write them.
+_remove_abandoned_once = functools.cache(_remove_abandoned)
+
+
+def _remove_if_abandoned(path):
+    if fcntl is None:
+        os.unlink(path)
+        return
+    with open(path, "r+b") as file:
+        if _lock(file):
+            os.unlink(path)

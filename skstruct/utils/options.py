@@ -19,7 +19,10 @@ def check_choice(name, value, choices):
 
 def check_float_dtype(dtype):
     """The dtype of a vectoriser's values as numpy's; a ValueError unless 32- or 64-bit float."""
-    checked = np.dtype(dtype)
+    try:
+        checked = np.dtype(dtype)
+    except (TypeError, ValueError):
+        checked = None
     if checked not in (np.float32, np.float64):
         raise ValueError(f"dtype must be np.float64 or np.float32, got {short_repr(dtype)}.")
     return checked

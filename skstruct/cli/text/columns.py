@@ -8,9 +8,9 @@ from operator import methodcaller
 from skstruct.cli.text.sequence import Sequence
 from skstruct.datasets.conll import TokenLines
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
-from skstruct.datasets.text_lines import open_line_blocks
+from skstruct.datasets.text_lines import open_line_blocks, splitter
 
-__all__ = ["read_sequences", "write_sequence"]
+__all__ = ["count_columns", "read_sequences", "write_sequence"]
 
 _FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
 
@@ -29,7 +29,8 @@ def read_sequences(source, layout, labelled):
     Yields
     ------
     sequence : Sequence
-        Its `raw` has the lines since the sequence before. The last one may have no tokens.
+        Its `raw` has the lines since the sequence before. The last one may have no tokens. A file
+        with labels has at least one token, or a ValueError says so.
     """
     with open_line_blocks(source, layout.encoding) as (name, blocks):
         parsed, skip = _parser(layout, labelled, name)
@@ -50,7 +51,7 @@ def read_sequences(source, layout, labelled):
                     y = labels if labelled else None
                     yield Sequence(tokens, y, name, first, rows, raw)
                     tokens, labels, rows, raw, first = [], [], array("I"), [], number + 1
-    if parsed.width is None:
+    if labelled and parsed.width is None:
         raise ValueError(f"{name}: the file has no tokens")
     if raw:
         yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
@@ -70,6 +71,11 @@ def _parser(layout, labelled, name):
     # A single column is a string, and not a tuple of one.
     columns = columns[0] if columns is not None and len(columns) == 1 else columns
     return TokenLines(name, label if labelled else None, columns=columns, **more), skip
+
+
+def count_columns(sequence, layout):
+    """Count the columns of the first line of a sequence with tokens."""
+    return len(splitter(layout.separator)(sequence.raw[sequence.rows[0]]))
 
 
 def _without_end(blocks):
@@ -116,13 +122,16 @@ def write_sequence(sequence, answer, layout):
 
 
 def _appended(line, label, fields, layout):
-    separator = layout.separator or ("\t" if "\t" in line else " ")
-    return separator.join([line.rstrip(), label, *fields])
+    if layout.separator is not None:
+        # Behind the last separator is an empty column.
+        return layout.separator.join([line.rstrip(" "), str(label), *fields])
+    separator = "\t" if "\t" in line else " "
+    return separator.join([line.rstrip(), str(label), *fields])
 
 
 def _into_conllu(line, label, fields, layout):
     columns = line.split("\t")
-    columns[_UPOS if layout.label is None else layout.label] = label
+    columns[_UPOS if layout.label is None else layout.label] = str(label)
     if fields:
         note = "Prob=" + ",".join(fields)
         columns[_MISC] = note if columns[_MISC] == "_" else f"{columns[_MISC]}|{note}"

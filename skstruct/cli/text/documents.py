@@ -11,6 +11,7 @@ import click
 
 from skstruct.cli.text import columns, jsonlines
 from skstruct.metrics.chunks import are_chunk_labels
+from skstruct.utils.files import os_errors_name
 
 __all__ = [
     "batches",
@@ -49,11 +50,18 @@ def read_sequences(path, layout, *, labelled=True):
     ValueError
         For text that cannot be read; the message names the file and the line.
     """
-    source = sys.stdin.buffer if path == "-" else path
-    if path == "-" and source.isatty():
-        click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
+    source = _standard_input() if path == "-" else path
     layout = layout.of(path)
-    return format_module(layout.format).read_sequences(source, layout, labelled)
+    with os_errors_name("standard input" if path == "-" else path):
+        yield from format_module(layout.format).read_sequences(source, layout, labelled)
+
+
+def _standard_input():
+    if sys.stdin is None:
+        raise ValueError("Standard input is closed; name a file to read.")
+    if sys.stdin.isatty():
+        click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
+    return sys.stdin.buffer
 
 
 def read_all(paths, layout):

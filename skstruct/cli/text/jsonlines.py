@@ -7,8 +7,13 @@ from itertools import chain
 
 from skstruct.cli.text.sequence import Sequence
 from skstruct.datasets.text_lines import open_line_blocks
+from skstruct.utils.messages import short_repr
 
-__all__ = ["read_sequences", "write_sequence"]
+__all__ = ["labels_in", "read_sequences", "write_sequence"]
+
+_TOKENS = str, int, list, dict
+# A label that is a number is a whole one, and so is True.
+_LABELS = str, int, type(None)
 
 
 def read_sequences(source, layout, labelled):
@@ -41,39 +46,56 @@ def _parse(line, labelled, name, number):
         found = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"this is not JSON ({error.msg}, column {error.colno})") from None
+    except RecursionError:
+        raise ValueError("this is nested too deeply") from None
     if not isinstance(found, dict) or not {"tokens", "candidates"} & set(found):
         raise ValueError('expected an object with "tokens" or "candidates"')
     if "candidates" in found:
-        X = _list_in(found, "candidates")
+        X = _list_in(found, "candidates", (list, dict), "a dict of features")
         y = _costs(found, len(X)) if labelled else None
         return Sequence(X, y, name, number, [], found, _baseline(found, len(X)))
-    X, y = [_token(token) for token in _list_in(found, "tokens")], None
+    X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
+    X, y = [_token(token) for token in X], None
     if labelled:
         if "labels" not in found:
             raise ValueError('"labels" are missing')
-        y = _list_in(found, "labels")
-        if len(y) != len(X):
-            raise ValueError(f"there are {len(X)} tokens, but {len(y)} labels")
+        y = labels_in(found, "labels", len(X))
     return Sequence(X, y, name, number, [], found)
 
 
-def _list_in(found, key):
+def labels_in(found, key, n_tokens):
+    """List of the labels in an object, one for each token; a ValueError if it is none."""
+    labels = _list_in(found, key, _LABELS, "a string or a whole number")
+    if len(labels) != n_tokens:
+        raise ValueError(f"there are {n_tokens} tokens, but {len(labels)} {key}")
+    return labels
+
+
+def _list_in(found, key, kinds, expected):
+    """List in an object, whose entries have one of the types allowed."""
     if not isinstance(found[key], list):
         raise ValueError(f'"{key}" is not a list')
+    if not all(issubclass(kind, kinds) for kind in set(map(type, found[key]))):
+        i = [isinstance(entry, kinds) for entry in found[key]].index(False)
+        raise ValueError(f'"{key}"[{i}] is {short_repr(found[key][i])}; expected {expected}')
     return found[key]
 
 
 def _token(token):
-    """Lists of columns become tuples, as column files have them."""
-    return tuple(token) if isinstance(token, list) else token
+    """Lists of columns become tuples, and numbers strings, as column files have them."""
+    if isinstance(token, list):
+        return tuple(token)
+    return str(token) if isinstance(token, int) else token
 
 
 def _costs(found, n_candidates):
     if "oracle" in found:
+        if type(found["oracle"]) is not int:
+            raise ValueError('"oracle" is not the number of a candidate')
         return found["oracle"]
     if "costs" not in found:
         raise ValueError('"costs" or "oracle" are missing')
-    costs = _list_in(found, "costs")
+    costs = _list_in(found, "costs", (int, float), "a number")
     if len(costs) != n_candidates:
         raise ValueError(f"there are {n_candidates} candidates, but {len(costs)} costs")
     return costs
@@ -82,7 +104,7 @@ def _costs(found, n_candidates):
 def _baseline(found, n_candidates):
     if "baseline_score" not in found:
         return None
-    scores = _list_in(found, "baseline_score")
+    scores = _list_in(found, "baseline_score", (int, float), "a number")
     if len(scores) != n_candidates:
         raise ValueError(f"there are {n_candidates} candidates, but {len(scores)} baseline scores")
     return scores
@@ -101,4 +123,13 @@ def write_sequence(sequence, answer, layout):
     -------
     text : str
     """
-    return json.dumps({**sequence.raw, **answer.as_dict()}, ensure_ascii=False) + "\n"
+    found = {**sequence.raw, **answer.as_dict()}
+    try:
+        text = json.dumps(found, ensure_ascii=False)
+        text.encode(layout.encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(found)
+    except RecursionError:
+        where = f"{sequence.name}, line {sequence.first}"
+        raise ValueError(f"{where}: this is nested too deeply") from None
+    return text + "\n"

@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from skstruct.cli.text.documents import errors_name_lines
 
-__all__ = ["Answer", "Choice", "Wish", "answer", "as_attributes", "baselines_of", "inputs_of"]
+__all__ = [
+    "Answer",
+    "Choice",
+    "Wish",
+    "answer",
+    "as_attributes",
+    "baselines_of",
+    "check_kind",
+    "inputs_of",
+]
 
 
 class Wish(NamedTuple):
@@ -23,7 +32,7 @@ class Answer(NamedTuple):
     labels: list  # one labelling, or the n best
     scores: list | None = None  # of the n best
     probabilities: list | None = None  # of the n best
-    marginals: list | None = None  # for each token, the probability of each label
+    marginals: list | None = None  # for each token, the probability of each label's text
     all_marginals: bool = False
 
     def fields_of(self, t, label):
@@ -32,7 +41,7 @@ class Answer(NamedTuple):
             return []
         if self.all_marginals:
             return [f"{name}/{p:.6f}" for name, p in self.marginals[t].items()]
-        return [f"{self.marginals[t][label]:.6f}"]
+        return [f"{self.marginals[t][str(label)]:.6f}"]
 
     def as_dict(self):
         """Return it in the names of JSON lines."""
@@ -44,7 +53,7 @@ class Answer(NamedTuple):
             ]
         if self.marginals is not None:
             pairs = zip(self.marginals, self.labels[0], strict=True)
-            found["probabilities"] = [at[label] for at, label in pairs]
+            found["probabilities"] = [at[str(label)] for at, label in pairs]
             if self.all_marginals:
                 found["marginals"] = self.marginals
         return found
@@ -99,18 +108,24 @@ def answer(model, sequences, wish):
     ValueError
         If a sequence is invalid; the message names the file and the line.
     """
-    kind = "candidates" if model.is_reranker else "tokens"
-    for sequence in sequences:
-        if isinstance(sequence.raw, dict) and kind not in sequence.raw:
-            raise ValueError(
-                f'{sequence.name}, line {sequence.first}: this model needs "{kind}", which are '
-                "missing."
-            )
-        if model.is_reranker and not isinstance(sequence.raw, dict):
-            raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
+    check_kind(model, sequences)
     _check_wish(model, wish)
     with errors_name_lines(sequences):
         return (_choose if model.is_reranker else _label)(model, sequences, wish)
+
+
+def check_kind(model, sequences):
+    """Raise an error for tokens where a model needs candidates, and the reverse."""
+    needed = "candidates" if model.is_reranker else "tokens"
+    for sequence in sequences:
+        if model.is_reranker and not isinstance(sequence.raw, dict):
+            raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
+        found = "candidates" if "candidates" in sequence.raw else "tokens"
+        if isinstance(sequence.raw, dict) and found != needed:
+            raise ValueError(
+                f'{sequence.name}, line {sequence.first}: this model needs "{needed}", and not '
+                f'"{found}".'
+            )
 
 
 def _check_wish(model, wish):
@@ -138,11 +153,11 @@ def _label(model, sequences, wish):
         proba = model.estimator.predict_proba(X)
         marginals = [[dict(zip(names, row, strict=True)) for row in p.tolist()] for p in proba]
     if wish.n_best is None:
-        found = [Answer([list(map(str, labels))]) for labels in model.estimator.predict(X)]
+        found = [Answer([list(labels)]) for labels in model.estimator.predict(X)]
     else:
         found = [
             Answer(
-                [list(map(str, one.labels)) for one in labellings],
+                [list(one.labels) for one in labellings],
                 [one.score for one in labellings],
                 [one.probability for one in labellings],
             )

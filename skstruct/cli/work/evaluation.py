@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 from skstruct.cli.text.documents import errors_name_lines, has_chunks, read_all
-from skstruct.cli.work.answers import Wish, answer, baselines_of, inputs_of
+from skstruct.cli.text.jsonlines import labels_in
+from skstruct.cli.work.answers import Wish, answer, baselines_of, check_kind, inputs_of
 from skstruct.cli.work.models import load_model
-from skstruct.cli.work.tagging import layout_for
+from skstruct.cli.work.tagging import layout_for, warn_of_columns
 from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
 
@@ -20,18 +21,20 @@ def report(files, path, layout, scheme, as_json):
         y_true, y_pred = _read_predictions(files, layout)
     else:
         model = load_model(path)
-        sequences = [s for file in files for s in read_all([file], layout_for(model, layout, file))]
+        sequences = [one for file in files for one in _read(model, file, layout)]
+        check_kind(model, sequences)
         if model.is_reranker:
             return _report_reranker(model, sequences, as_json)
         y_true = [sequence.y for sequence in sequences]
         y_pred = [one.labels[0] for one in answer(model, sequences, Wish())]
+    y_true, y_pred = _as_text(y_true), _as_text(y_pred)
     scores = {
         "sequences": len(y_true),
         "tokens": sum(map(len, y_true)),
         "token_accuracy": token_accuracy_score(y_true, y_pred),
         "sequence_accuracy": sequence_accuracy_score(y_true, y_pred),
     }
-    chunks = has_chunks(y_true)
+    chunks = _have_chunks(y_true, y_pred)
     if chunks:
         scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=scheme)
     if as_json:
@@ -44,12 +47,29 @@ def report(files, path, layout, scheme, as_json):
     return "\n".join(lines)
 
 
+def _read(model, file, layout):
+    layout = layout_for(model, layout, file)
+    sequences = read_all([file], layout)
+    warn_of_columns(sequences[0], layout)
+    return sequences
+
+
+def _as_text(y):
+    """Labels as text, in which those of column files and those of JSON lines are alike."""
+    return [[label if label is None else str(label) for label in labels] for labels in y]
+
+
 def brief_scores(y_true, y_pred):
     """Text with the token accuracy and, for labels of chunks, their F1."""
     scores = {"token accuracy": token_accuracy_score(y_true, y_pred)}
-    if has_chunks(y_true):
+    if _have_chunks(y_true, y_pred):
         scores["chunk F1"] = chunk_f1_score(y_true, y_pred)
     return ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+
+
+def _have_chunks(y_true, y_pred):
+    """Return True if labels are those of chunks, also where only predictions have any."""
+    return has_chunks(y_true) or has_chunks([*y_true, *y_pred])
 
 
 def _number(value):
@@ -62,18 +82,21 @@ def _read_predictions(files, layout):
     layout = layout._replace(label=label, columns=[-1])
     sequences = read_all(files, layout)
     y_true = [sequence.y for sequence in sequences]
-    if not isinstance(sequences[0].raw, dict):
-        return y_true, [sequence.X for sequence in sequences]
-    y_pred = []
-    for sequence in sequences:
-        found = sequence.raw.get("predicted")
-        if not isinstance(found, list) or len(found) != len(sequence.y):
-            raise ValueError(
-                f'{sequence.name}, line {sequence.first}: expected "predicted", a list of '
-                f"{len(sequence.y)} labels."
-            )
-        y_pred.append(found)
-    return y_true, y_pred
+    return y_true, [_predicted(sequence) for sequence in sequences]
+
+
+def _predicted(sequence):
+    """Predictions for a sequence: its tokens, or an entry of JSON lines."""
+    if not isinstance(sequence.raw, dict):
+        return sequence.X
+    try:
+        if "candidates" in sequence.raw:
+            raise ValueError("the score of a choice among candidates needs a model (-m)")
+        if "predicted" not in sequence.raw:
+            raise ValueError('"predicted" labels are missing; without -m, they are what is scored')
+        return labels_in(sequence.raw, "predicted", len(sequence.y))
+    except ValueError as error:
+        raise ValueError(f"{sequence.name}, line {sequence.first}: {error}.") from None
 
 
 def _report_reranker(model, sequences, as_json):

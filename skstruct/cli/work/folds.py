@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import click
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
+from skstruct.cli.output import write_line
 from skstruct.cli.text.documents import has_chunks
 from skstruct.cli.work.answers import as_attributes
 from skstruct.metrics import scorers
@@ -65,5 +65,5 @@ def cross_validate_reranker(reranker, X, y, baseline, n_folds):
 
 def _print_folds(scores, name):
     for number, score in enumerate(scores, start=1):
-        click.echo(f"fold {number}: {name} {score:.4f}")
-    click.echo(f"mean: {name} {scores.mean():.4f} (standard deviation {scores.std():.4f})")
+        write_line(f"fold {number}: {name} {score:.4f}")
+    write_line(f"mean: {name} {scores.mean():.4f} (standard deviation {scores.std():.4f})")

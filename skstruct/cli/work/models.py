@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from typing import NamedTuple
 
@@ -10,16 +9,18 @@ import click
 import skops.io
 from sklearn.pipeline import Pipeline
 
+from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
 from skstruct.cli.work.stored import UnknownContentError, read_skops
 from skstruct.crfpp.reading import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
-from skstruct.utils.files import write_whole
+from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.stored.archives import check_archive
 
-__all__ = ["Model", "check_chain", "check_storable", "load_model", "store_model"]
+__all__ = ["Model", "check_chain", "load_model", "store_model"]
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
+_LAYOUT = dict(format=str, columns=list, label=int, separator=str, comment=str, width=int)
 
 
 class Model(NamedTuple):
@@ -46,10 +47,33 @@ class Model(NamedTuple):
 
 def _as_model(estimator):
     layout = getattr(estimator, LAYOUT, None)
-    if not hasattr(estimator, "steps"):
-        return Model(estimator, None, layout)
-    steps = estimator.steps
-    return Model(steps[-1][1], steps[0][1] if len(steps) == 2 else estimator[:-1], layout)
+    _check_layout(layout)
+    vectorizer = None
+    if hasattr(estimator, "steps"):
+        steps = estimator.steps
+        vectorizer = steps[0][1] if len(steps) == 2 else estimator[:-1]
+        estimator = steps[-1][1]
+    if not hasattr(estimator, "predict"):
+        raise ValueError(f"{type(estimator).__name__} is not a tagger and not a reranker.")
+    if not (vectorizer is None or hasattr(vectorizer, "transform")):
+        raise ValueError(f"{type(vectorizer).__name__} is not a vectoriser.")
+    for part in (estimator, vectorizer):
+        if part is not None:
+            # Raises an error where a parameter is missing.
+            part.get_params(deep=False)
+    return Model(estimator, vectorizer, layout)
+
+
+def _check_layout(layout):
+    """Raise an error if what a model remembers of its files is not what `train` stores."""
+    valid = layout is None or (
+        isinstance(layout, dict)
+        and all(isinstance(value, _LAYOUT.get(name, ())) for name, value in layout.items())
+        and layout.get("format", "columns") in FORMATS_OF_TEXT
+        and all(isinstance(column, int) for column in layout.get("columns", ()))
+    )
+    if not valid:
+        raise ValueError(f"{layout!r} is not a layout of files.")
 
 
 FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
@@ -57,7 +81,7 @@ FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
 
 def model_format(path):
     """Return the format of a model file: "skops", "crfsuite" or "crfpp"."""
-    with open(path, "rb") as file:
+    with os_errors_name(path), open(path, "rb") as file:
         head = file.read(4)
     if head in FORMATS:
         return FORMATS[head]
@@ -88,14 +112,18 @@ def load_model(path):
     readers = {"skops": _read_skops, "crfsuite": read_crfsuite, "crfpp": read_crfpp}
     read = readers[model_format(path)]
     try:
-        model = _as_model(read(path))
-    except (ValueError, KeyError, OSError, MemoryError) as error:
+        return _as_model(read(path))
+    except click.ClickException:
+        raise
+    except MemoryError as error:
+        raise MemoryError(f"{path}: there is not enough memory for this model. {error}") from error
+    except ValueError as error:
         # Some readers name the file themselves.
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
-    if not hasattr(model.estimator, "predict"):
-        kind = type(model.estimator).__name__
-        raise ValueError(f"{path}: {kind} is not a tagger and not a reranker.")
-    return model
+    except Exception as error:
+        # Whatever else a reader stumbles over, it was not written like this.
+        told = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: the file is damaged, or was changed ({told})") from error
 
 
 def _read_skops(path):
@@ -146,18 +174,6 @@ def check_chain(model, path):
     # The drop-in for sklearn-crfsuite has a tagger.
     if not hasattr(getattr(model.estimator, "estimator_", model.estimator), "transition_"):
         kind = type(model.estimator).__name__
-        raise click.ClickException(
+        raise ValueError(
             f"{path}: {kind} cannot be converted, since CRFsuite and CRF++ have no rerankers."
         )
-
-
-def check_storable(path):
-    """Raise an error before the work begins, if the result cannot be stored.
-
-    Parameters
-    ----------
-    path : str
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise click.ClickException(f"{path}: the folder does not exist, or cannot be written.")

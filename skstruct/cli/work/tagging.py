@@ -2,94 +2,118 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
-import sys
-from pathlib import Path
+import warnings
+from concurrent.futures import BrokenExecutor
+from itertools import groupby
+from operator import itemgetter
 
 import click
 from joblib import Parallel, delayed
 
+from skstruct.cli.output import plain_warnings, standard_output
+from skstruct.cli.text.columns import count_columns
 from skstruct.cli.text.documents import batches, format_module, read_sequences
 from skstruct.cli.work.answers import answer
 from skstruct.cli.work.models import load_model
-from skstruct.utils.files import replaced
+from skstruct.utils.files import check_writable, replaced
 
-__all__ = ["layout_for", "run"]
+__all__ = ["layout_for", "run", "warn_of_columns"]
 
 
 def run(path, files, layout, wish, output, output_dir, batch_size, jobs):
-    """Tag all files, in order."""
-    if output_dir is not None:
-        _check_names(files)
-        os.makedirs(output_dir, exist_ok=True)
-    if len(files) == 1 or jobs == 1:
-        model = load_model(path)
-        with _opened(output, output_dir) as write:
-            for file in files:
-                for text in _texts(model, file, layout, wish, batch_size):
-                    write(file, text)
-        return
-    parallel = Parallel(n_jobs=jobs, return_as="generator")
-    tagged = parallel(delayed(_tag_file)(path, file, layout, wish, batch_size) for file in files)
-    with _opened(output, output_dir) as write:
-        for file, text in zip(files, tagged, strict=True):
-            write(file, text)
+    """Tag all files, in order. Each output is written whole or not at all."""
+    outputs = [output] * len(files) if output_dir is None else _outputs_in(output_dir, files)
+    given = path, files, layout, wish, batch_size
+    # Other processes do not have the standard input of this one.
+    in_turn = len(files) == 1 or jobs == 1 or "-" in files
+    tagged = _in_turn(*given) if in_turn else _in_parallel(*given, jobs)
+    for target, group in groupby(zip(outputs, tagged, strict=True), key=itemgetter(0)):
+        with _opened(target, layout.encoding) as write:
+            for _, texts in group:
+                for text in texts:
+                    write(text)
 
 
-def _check_names(files):
-    names = [os.path.basename(file) for file in files]
+def _outputs_in(folder, files):
+    """Paths of the outputs in a folder, which is made; files that were compressed are not."""
+    names = [os.path.basename(file).removesuffix(".gz") for file in files]
     if "-" in files or len(set(names)) < len(names):
         raise click.UsageError("--output-dir needs files with different names.")
+    os.makedirs(folder, exist_ok=True)
+    paths = [os.path.join(folder, name) for name in names]
+    for path in paths:
+        check_writable(path)
+    return paths
+
+
+def _in_turn(path, files, layout, wish, batch_size):
+    model = load_model(path)
+    for file in files:
+        yield _texts(model, file, layout, wish, batch_size)
+
+
+def _in_parallel(path, files, layout, wish, batch_size, jobs):
+    parallel = Parallel(n_jobs=min(jobs, len(files)), return_as="generator")
+    try:
+        yield from parallel(
+            delayed(_tag_file)(path, file, layout, wish, batch_size) for file in files
+        )
+    except BrokenExecutor:
+        raise OSError("A process of -j was killed, perhaps for want of memory.") from None
+
+
+def _tag_file(path, file, layout, wish, batch_size):
+    with plain_warnings():
+        return list(_texts(load_model(path), file, layout, wish, batch_size))
 
 
 @contextlib.contextmanager
-def _opened(output, output_dir):
-    """Function that writes the text of a file, to where the options say.
+def _opened(path, encoding):
+    """Function that writes text to a file, or to standard output at once."""
+    # One for all of it: some encodings begin with a mark.
+    encode = codecs.getincrementalencoder(encoding)().encode
+    with standard_output() if path == "-" else replaced(path) as file:
 
-    Files are written whole or not at all.
-    """
-    with contextlib.ExitStack() as stack:
-        opened = {}
-
-        def write(file, text):
-            path = output if output_dir is None else os.path.join(output_dir, _plain(file))
-            if path not in opened:
-                opened[path] = _open(path, stack)
-            opened[path].write(text)
+        def write(text):
+            try:
+                file.write(encode(text))
+            except UnicodeEncodeError as error:
+                odd = error.object[error.start : error.end]
+                raise ValueError(f"{odd!r} cannot be written in {encoding}.") from None
             if path == "-":
-                opened[path].flush()
+                file.flush()
 
         yield write
 
 
-def _open(path, stack):
-    if path == "-":
-        return sys.stdout.buffer
-    if os.path.exists(path) and not os.path.isfile(path):
-        return stack.enter_context(open(path, "wb"))
-    return stack.enter_context(replaced(Path(path).resolve()))
-
-
-def _plain(file):
-    """Name of the output of a file, which is not compressed."""
-    return os.path.basename(file).removesuffix(".gz")
-
-
-def _tag_file(path, file, layout, wish, batch_size):
-    model = load_model(path)
-    return b"".join(_texts(model, file, layout, wish, batch_size))
-
-
 def _texts(model, file, layout, wish, batch_size):
-    """Output of a file in pieces, encoded."""
+    """Output of a file in pieces."""
     layout = layout_for(model, layout, file)
     write_sequence = format_module(layout.format).write_sequence
-    for batch in batches(read_sequences(file, layout, labelled=False), batch_size):
-        found = answer(model, batch, wish)
-        pairs = zip(batch, found, strict=True)
-        text = "".join(write_sequence(sequence, one, layout) for sequence, one in pairs)
-        yield text.encode(layout.encoding)
+    found = batches(read_sequences(file, layout, labelled=False), batch_size)
+    for number, batch in enumerate(found):
+        if number == 0:
+            warn_of_columns(batch[0], layout)
+        pairs = zip(batch, answer(model, batch, wish), strict=True)
+        yield "".join(write_sequence(sequence, one, layout) for sequence, one in pairs)
+
+
+def warn_of_columns(sequence, layout):
+    """Warn where lines have not as many columns as those that a model was trained on."""
+    if layout.width is None or not len(sequence.X):
+        return
+    n_columns = count_columns(sequence, layout)
+    # The label may be missing.
+    if n_columns not in (layout.width, layout.width - 1):
+        warnings.warn(
+            f"{sequence.name}, line {sequence.first + sequence.rows[0]}: {n_columns} columns, but "
+            f"the model was trained on {layout.width}, that of the label included. A line is for "
+            "one token, whose columns have the same order as in training; --columns names others.",
+            stacklevel=2,
+        )
 
 
 def layout_for(model, layout, file):
@@ -101,6 +125,8 @@ def layout_for(model, layout, file):
     if layout.format not in (None, stored.get("format")):
         # Columns of another format mean something else.
         stored = {}
+    if layout.columns is not None or layout.label is not None:
+        stored = {**stored, "width": None}
     layout = layout.with_defaults(stored).of(file)
     n_columns = getattr(model.vectorizer, "n_columns_", None)
     if layout.format == "columns" and layout.columns is None and n_columns is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from typing import NamedTuple
 
 import click
 
 from skstruct.cli.options import Layout
+from skstruct.cli.output import Progress, standard_output
+from skstruct.cli.text.columns import count_columns
 from skstruct.cli.text.documents import errors_name_lines, read_all
 from skstruct.cli.work.answers import as_attributes, baselines_of
 from skstruct.cli.work.estimators import (
@@ -22,7 +23,7 @@ from skstruct.cli.work.estimators import (
 )
 from skstruct.cli.work.evaluation import brief_scores
 from skstruct.cli.work.folds import cross_validate, cross_validate_reranker
-from skstruct.cli.work.models import Model, check_storable, store_model
+from skstruct.cli.work.models import Model, store_model
 
 __all__ = ["Plan", "run"]
 
@@ -50,8 +51,9 @@ class Plan(NamedTuple):
 def run(plan):
     """Do what the options ask for."""
     tell = _teller(plan.quiet)
-    if plan.path is not None:
-        check_storable(plan.path)
+    if plan.cv:
+        with standard_output():
+            pass  # an error if it is closed, before the work
     estimator = _make_estimator(plan)
     # Before the text is read, for mistakes in them.
     lists = plan.gazetteers or plan.clusters
@@ -80,7 +82,7 @@ def _teller(quiet):
         nonlocal since
         now = time.perf_counter()
         if not quiet:
-            click.echo(f"{message} ({now - since:.1f} s)", err=True)
+            print(f"{message} ({now - since:.1f} s)", file=Progress())
         since = now
 
     return tell
@@ -134,7 +136,7 @@ def _progress(plan, estimator):
     chosen = plan.quiet or name in plan.parameters
     if not chosen:
         estimator.set_params(**{name: 1})
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(Progress()):
         yield
     if not chosen:
         estimator.set_params(**{name: 0})
@@ -146,10 +148,21 @@ def _X_y(sequences):
     return [sequence.X for sequence in sequences], [sequence.y for sequence in sequences]
 
 
+def _like(y, others):
+    """Labels in which 1 and "1" are what they are in `y`: column files and JSON lines differ."""
+    same = {str(label): label for labels in y for label in labels if label is not None}
+    return [
+        [label if label is None else same.get(str(label), label) for label in labels]
+        for labels in others
+    ]
+
+
 def _train_tagger(plan, vectorizer, estimator, sequences, tell):
     X, y = _X_y(sequences)
     validation, held_out = {}, _read(plan.dev, plan, tell) if plan.dev else []
+    _check_kind(plan, held_out)
     X_val, y_val = _X_y(held_out)
+    y_val = _like(y, y_val)
     if vectorizer is None:
         X, X_val = (as_attributes(part) for part in (X, X_val))
     else:
@@ -175,6 +188,7 @@ def _layout_of(plan, sequences):
     layout = plan.layout.of(plan.files[0])
     found = {"format": layout.format}
     if layout.format == "columns":
+        found["width"] = count_columns(sequences[0], layout)
         token = sequences[0].X[0]
         width = 1 if isinstance(token, str) else len(token)
         if layout.columns is None:

@@ -1,0 +1,83 @@
+"""What goes to standard output; progress and warnings, which go to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+import warnings
+
+import click
+
+from skstruct.utils.files import os_errors_name
+
+__all__ = ["Progress", "give_up_unwritten", "plain_warnings", "standard_output", "write_line"]
+
+_NAME = "standard output"
+
+
+def write_line(text):
+    """Write a line to standard output."""
+    with standard_output():
+        click.echo(text)
+
+
+@contextlib.contextmanager
+def standard_output():
+    """Context that writes to standard output; errors of the system name it.
+
+    Yields
+    ------
+    file : binary file object
+    """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "it is closed", _NAME)
+    with os_errors_name(_NAME):
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+
+
+class Progress(io.TextIOBase):
+    """Text file that writes to standard error, or nowhere if its disk is full or its terminal gone.
+
+    A training does not end for that. It does when whatever reads a pipe has stopped reading.
+    """
+
+    def write(self, text):
+        """Write text; return its length."""
+        try:
+            if sys.stderr is not None:
+                sys.stderr.write(text)
+                sys.stderr.flush()
+        except BrokenPipeError:
+            raise
+        except OSError:
+            pass
+        return len(text)
+
+
+def give_up_unwritten():
+    """Drop what cannot be written: Python would try again when it ends, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextlib.contextmanager
+def plain_warnings():
+    """Context in which warnings are lines without a place in Python code."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {_one_line(message)}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+def _one_line(message):
+    return " ".join(str(message).split())

@@ -1,0 +1,76 @@
+"""Warning about tokens whose features were not seen in training."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+__all__ = ["warn_of_unseen_attributes", "warn_of_unseen_values"]
+
+# Fewer tokens may well have nothing in common with the training data.
+_FEWEST_TOKENS = 20
+# As many are looked at.
+_MOST_TOKENS = 1000
+# Share of the tokens that must be known.
+_FEWEST_KNOWN = 0.05
+# Share of the features of a token that a template makes which must be known.
+_SHARE = 0.25
+
+
+def warn_of_unseen_attributes(matrix, n_given):
+    """Warn if hardly any token of dicts or lists has a feature that was seen in training.
+
+    Parameters
+    ----------
+    matrix : csr_matrix of shape (n_tokens, n_columns)
+        Features that were seen.
+    n_given : int
+        Number of features of all tokens.
+    """
+    n_tokens = matrix.shape[0]
+    # One feature is enough for a token: a model may have been pruned to a few.
+    if n_tokens < _FEWEST_TOKENS or matrix.nnz > n_given / 2:
+        return
+    _, which, counts = np.unique(matrix.indices, return_inverse=True, return_counts=True)
+    # What all tokens have, such as a bias, tells nothing.
+    is_telling = (counts < (1 - _FEWEST_KNOWN) * n_tokens)[which]
+    rows = np.repeat(np.arange(n_tokens), np.diff(matrix.indptr))[is_telling]
+    _warn_if_few(np.bincount(rows, minlength=n_tokens) > 0)
+
+
+def warn_of_unseen_values(reader, numbers):
+    """Warn if hardly any token has values that were seen in training.
+
+    Features of a template that have to do with neighbours are left out: beyond the ends of a
+    sequence they are the same everywhere.
+
+    Parameters
+    ----------
+    reader : TemplateReader
+    numbers : ndarray of shape (n_templates, n_tokens)
+        Numbers of the features, -1 for those that were not seen.
+    """
+    is_sentence = len(reader.offsets) == 2 and reader.n_rows < 5 * _FEWEST_TOKENS
+    if is_sentence or reader.n_rows < _FEWEST_TOKENS:
+        return
+    patterns = enumerate(reader.patterns)
+    own = [(i, p.fields[0]) for i, p in patterns if p.positions.tolist() == [0]]
+    if not own:
+        return
+    lines, fields = np.array(own).T[:, :, None]
+    tokens = np.linspace(0, reader.n_rows - 1, min(reader.n_rows, _MOST_TOKENS)).astype(np.int64)
+    # A function may give no value.
+    n_given = (reader.tokens.codes[fields, reader.tokens.places[tokens]] >= 0).sum(axis=0)
+    n_known = (numbers[lines, tokens] >= 0).sum(axis=0)
+    _warn_if_few((n_known >= _SHARE * n_given)[n_given > 0])
+
+
+def _warn_if_few(is_known):
+    if len(is_known) >= _FEWEST_TOKENS and np.mean(is_known) < _FEWEST_KNOWN:
+        warnings.warn(
+            "Nearly no feature of X was seen in training: hardly any token has more than a few of "
+            "its features in common with the training data. Check that X has the same columns or "
+            "features, made in the same way.",
+            stacklevel=4,
+        )
