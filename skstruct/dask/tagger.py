@@ -24,7 +24,10 @@ from skstruct.taggers.sapo import SAPOTagger
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
 from skstruct.utils.files import check_writable
+from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.stored.arrays import Labels
+from skstruct.utils.stored.declared import Maybe, Part
 
 __all__ = ["DaskTagger"]
 
@@ -41,7 +44,7 @@ def _is_of_tagger(vectorizer):
 
 
 @set_module("skstruct.dask")
-class DaskTagger(BaseEstimator):
+class DaskTagger(Persistent, BaseEstimator):
     """Tagger that learns on the workers of a Dask cluster.
 
     Every partition of the data is a shard. For L-BFGS, workers compute the sums of the objective
@@ -134,6 +137,13 @@ class DaskTagger(BaseEstimator):
         "checkpoint": [str, PathLike, None],
         "checkpoint_period": [Interval(Integral, 1, None, closed="left")],
     }
+
+    _stored = {
+        "classes_": Labels(),
+        "estimator_": Part("predict_proba", classes_="classes_"),
+        "vectorizer_": Maybe(Part("transform")),
+    }
+    _complete = ("classes_", "estimator_", "vectorizer_")
 
     def __init__(
         self,

@@ -110,7 +110,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "history_": Columns(),
     }
     # The last of them is there if transitions have features.
-    _complete = ("classes_", "n_features_in_", *LEARNT[:-1])
+    _complete = LEARNT[:-1]
 
     def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the weights.

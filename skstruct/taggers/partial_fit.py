@@ -67,8 +67,7 @@ class PartialFitMixin:
 
     @property
     def _complete(self):
-        learnt = ("classes_", "n_features_in_")
-        return (*learnt, "n_iter_") if self._state is not None else (*learnt, *LEARNT[:-1])
+        return ("_state", "n_iter_") if self._state is not None else super()._complete
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
+from sklearn.exceptions import NotFittedError
 
 from skstruct import kernels
 from skstruct.decoding import best_labels, marginals
@@ -248,6 +249,8 @@ class LinearChainMixin:
         def kernel_array(a):
             return np.ascontiguousarray(a, dtype=np.float64)
 
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"This {type(self).__name__} has no weights: call fit.")
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         chain = kernels.Chain(
             kernel_array(coef.T),
