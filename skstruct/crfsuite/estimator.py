@@ -254,7 +254,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         """
         X = as_sequences(X)
         estimator = self._fitted().estimator_
-        predicted = estimator.predict(X) if len(X) else np.empty(0, dtype=object)
+        predicted = estimator.predict(X) if _count(X) else np.empty(0, dtype=object)
         return predicted.view(LabelLists)
 
     def predict_single(self, xseq):
@@ -285,8 +285,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
             Lists of dicts from label to probability.
         """
         X, estimator = as_sequences(X), self._fitted().estimator_
-        marginals = np.empty(len(X), dtype=object)
-        if len(X):
+        marginals = np.empty(_count(X), dtype=object)
+        if _count(X):
             marginals[:] = [self._as_dicts(proba) for proba in estimator.predict_proba(X)]
         return marginals
 
@@ -392,3 +392,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         tags.input_tags.dict = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _count(X):
+    """Number of sequences, which for a sparse matrix is its number of rows."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
