@@ -22,6 +22,7 @@ from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.progress import Progress
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.transaction import draft_of
 
 __all__ = ["fit_stream", "iter_batches"]
 
@@ -237,8 +238,9 @@ def _score(estimator, X, y, scoring):
     from sklearn.metrics import check_scoring
 
     score = float(check_scoring(estimator, scoring)(estimator, X, y))
-    # They can be computed again, and are as large as what is learnt.
-    estimator._forget(*estimator._learnt)
+    # They can be computed again, and are as large as what is learnt. Other threads may read them.
+    with draft_of(estimator) as draft:
+        draft._forget(*draft._learnt)
     return score
 
 
@@ -356,9 +358,8 @@ class _Course:
 
 
 def _become(estimator, other):
-    """Make an estimator equal to another one, with the same arrays."""
-    estimator.__dict__.clear()
-    estimator.__dict__.update(vars(other))
+    """Make an estimator equal to another one, with the same arrays, in one assignment."""
+    estimator.__dict__ = vars(other).copy()
 
 
 def _read_checkpoint(path, estimator):

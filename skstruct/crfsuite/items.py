@@ -18,6 +18,7 @@ __all__ = [
     "as_sequences",
     "as_text",
     "as_tokens",
+    "count_sequences",
     "refuse_other_labels",
 ]
 
@@ -168,3 +169,8 @@ def as_sequences(X):
     if hasattr(X, "shape"):
         return X
     return [as_tokens(xseq) for xseq in X]
+
+
+def count_sequences(X):
+    """Number of sequences, which for a sparse matrix is its number of rows."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -17,6 +17,7 @@ from skstruct.input.training_set import as_rows
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
+from skstruct.utils.transaction import reads_one_fit
 
 __all__ = ["InfoOfModel", "ModelInfo", "Tagger", "tagger_of"]
 
@@ -359,6 +360,7 @@ class InfoOfModel:
         return None if self._info is None else self._info.transitions
 
     @property
+    @reads_one_fit
     def _info(self):
         if self.tagger_ is None:
             return None

@@ -88,7 +88,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
         validation = X_dev, named_dev, None
 
         def watch(predicted):
-            held_out.add([label_of[name] for name in estimator.classes_.tolist()], predicted)
+            held_out.add([label_of[name] for name in sorted(label_of)], predicted)
 
     def finish(fitted):
         if isinstance(fitted, OnlineCRF):

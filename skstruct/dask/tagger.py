@@ -22,6 +22,7 @@ from skstruct.taggers.sapo import SAPOTagger
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["DaskTagger"]
 
@@ -191,7 +192,9 @@ class DaskTagger(BaseEstimator):
             return X_val if known else vectorizer.transform(X_val), y_val, None
 
         self._learn(tagger, vectorizer, X, y, classes, read_validation_set)
-        return self._keep(tagger, vectorizer)
+        with draft_of(self) as draft:
+            draft._keep(tagger, vectorizer)
+        return self
 
     def _keep(self, tagger, vectorizer):
         self.estimator_, self.classes_ = tagger, tagger.classes_
@@ -227,6 +230,7 @@ class DaskTagger(BaseEstimator):
             workers.check_versions()
             tagger._fit_by(learn_from_parts, X, y)
 
+    @reads_one_fit
     def predict(self, X):
         """Predict the best label sequences, when the result is asked for.
 
@@ -242,6 +246,7 @@ class DaskTagger(BaseEstimator):
         """
         return answer_lazily(predict, X, self._model())
 
+    @reads_one_fit
     def predict_proba(self, X):
         """Predict the marginal probability of each label at each token, when asked for.
 
@@ -257,6 +262,7 @@ class DaskTagger(BaseEstimator):
         """
         return answer_lazily(predict_proba, X, self._model())
 
+    @reads_one_fit
     def score(self, X, y):
         """Compute the token accuracy on the workers.
 

@@ -19,6 +19,7 @@ from skstruct.input.sample_weight import read_sample_weight, require_weight
 from skstruct.input.training_set import as_rows
 from skstruct.rerankers.groups import (
     errors_name_groups,
+    find_column,
     read_baseline_score,
     read_costs,
     refuse_lone,
@@ -29,7 +30,7 @@ from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent, check_array_shape
 from skstruct.utils.sparse import read_only
-from skstruct.utils.transaction import unchanged_on_error
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["LOSS_OPTIONS", "BaseReranker"]
 
@@ -120,7 +121,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, baseline_score=None):
         """Learn the weights.
 
@@ -153,17 +153,11 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             If X, y or a parameter is invalid, or if a group is empty or has a single candidate.
             The message names the group. The estimator is left unchanged.
         """
-        # Imported where it is needed: a stored reranker that predicts does not learn.
-        from skstruct.utils.progress import Progress
-
-        metadata = {"sample_weight": sample_weight, "baseline_score": baseline_score}
-        progress = Progress.of_fit(self, X, y, **metadata)
-        with unchanged_on_error(self), compiling_announced(self.verbose):
-            groups, by_cost = self._read_training_set(X, y, sample_weight, baseline_score)
-            self._fit(groups, by_cost, progress)
-            progress.close()
+        with draft_of(self) as draft:
+            draft._fit_draft(X, y, sample_weight=sample_weight, baseline_score=baseline_score)
         return self
 
+    @reads_one_fit
     def predict(self, X, baseline_score=None):
         """Choose the best candidate of each group.
 
@@ -183,6 +177,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         _, batch, base = self._read_X(X, baseline_score)
         return self._choose(batch, base)
 
+    @reads_one_fit
     def rank(self, X, baseline_score=None):
         """Sort the candidates of each group, best first.
 
@@ -202,6 +197,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(np.concatenate(list(self._orders(batch, base))), batch.offsets, format)
 
+    @reads_one_fit
     def decision_function(self, X, baseline_score=None):
         """Compute the score of each candidate.
 
@@ -221,6 +217,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(self._decide(batch, base), batch.offsets, format)
 
+    @reads_one_fit
     def predict_proba(self, X, baseline_score=None):
         """Compute the probability of each candidate in the log-linear model of ``coef_``.
 
@@ -242,6 +239,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         kernels.group_softmax(self._linear(batch, base), batch.offsets, proba)
         return split_groups(proba, batch.offsets, format)
 
+    @reads_one_fit
     def score(self, X, y, sample_weight=None, baseline_score=None):
         """Compute the mean negative cost of the candidates chosen, or the accuracy.
 
@@ -273,6 +271,17 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _check_state(self):
         if hasattr(self, "coef_"):
             check_array_shape(self.coef_, (self.n_features_in_,), "coef_")
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit_draft(self, X, y, **metadata):
+        # Imported where it is needed: a stored reranker that predicts does not learn.
+        from skstruct.utils.progress import Progress
+
+        progress = Progress.of_fit(self, X, y, **metadata)
+        with compiling_announced(self.verbose):
+            groups, by_cost = self._read_training_set(X, y, **metadata)
+            self._fit(groups, by_cost, progress)
+            progress.close()
 
     def _fit(self, groups, by_cost, progress):
         from skstruct.utils.history import History
@@ -328,11 +337,11 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self._needs_baseline_score = baseline_score is not None
         self.__dict__.pop("vectorizer_", None)
         _, batch = self._read_candidates(X, reset=True)
-        base = read_baseline_score(baseline_score, batch.offsets)
-        costs, by_cost = read_costs(y, batch.offsets)
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)
         refuse_lone(batch.lengths, weight)
+        base = read_baseline_score(baseline_score, batch.offsets)
+        costs, by_cost = read_costs(y, batch.offsets)
         kept = np.flatnonzero(weight)
         if len(kept) < len(batch):
             candidates = np.repeat(weight > 0, batch.lengths)
@@ -375,23 +384,11 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _add_baseline(self, batch, base):
         """Batch without the feature of the baseline, and all scores of the baseline, weighted."""
         if self.baseline is not None:
-            batch, values = take_out(batch, self._baseline_column())
+            names = getattr(self, "feature_names_in_", None)
+            column = find_column(self.baseline, self.n_features_in_, names)
+            batch, values = take_out(batch, column)
             base += values
         return batch, self.baseline_weight * base
-
-    def _baseline_column(self):
-        if isinstance(self.baseline, Integral):
-            if self.baseline >= self.n_features_in_:
-                raise ValueError(
-                    f"baseline={self.baseline} is out of range: X has {self.n_features_in_} "
-                    "features, and columns are numbered from 0."
-                )
-            return int(self.baseline)
-        names = getattr(self, "feature_names_in_", None)
-        found = [] if names is None else np.flatnonzero(names == self.baseline)
-        if len(found) == 0:
-            raise ValueError(f"baseline={self.baseline!r} is not among the feature names of X.")
-        return int(found[0])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -16,6 +16,7 @@ from skstruct.utils.messages import short_repr
 
 __all__ = [
     "errors_name_groups",
+    "find_column",
     "learn_in_portions",
     "read_baseline_score",
     "read_costs",
@@ -83,6 +84,21 @@ def split_groups(values, offsets, format):
     for i, part in enumerate(np.split(values, offsets[1:-1])):
         result[i] = part
     return result
+
+
+def find_column(baseline, n_features, names):
+    """Column of the feature that is a baseline's score, given its number or name."""
+    if isinstance(baseline, Integral):
+        if baseline >= n_features:
+            raise ValueError(
+                f"baseline={baseline} is out of range: X has {n_features} features, and columns "
+                "are numbered from 0."
+            )
+        return int(baseline)
+    found = [] if names is None else np.flatnonzero(names == baseline)
+    if len(found) == 0:
+        raise ValueError(f"baseline={baseline!r} is not among the feature names of X.")
+    return int(found[0])
 
 
 def take_out(batch, column):
