@@ -25,6 +25,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
+from skstruct.crfsuite import CRF
 from skstruct.utils.history import History
 
 TAGGERS = [
@@ -348,6 +349,30 @@ def test_a_very_long_sequence(tagger):
     assert best.labels == tagger.predict(long)[0]
     assert second.score <= best.score + 1e-6
     assert second.labels != best.labels
+
+
+# The drop-in for sklearn-crfsuite
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "ap"])
+@pytest.mark.parametrize("make", [np.array, sp.csr_matrix, list, SequenceBatch.from_sequences])
+def test_one_label_a_row_is_refused_with_what_is_taken(algorithm, make):
+    rows = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    X = make([[row] for row in rows] if make == SequenceBatch.from_sequences else rows)
+    takes = "X is a list of sequences of tokens, and y has a list for each, .* CRFTagger takes a"
+    crf = CRF(algorithm=algorithm, max_iterations=2)
+    for y in (["NOUN", "VERB", "NOUN"], np.array(["NOUN", "VERB", "NOUN"]), [*"ABA"], [1, 2, 1]):
+        with pytest.raises(ValueError, match=rf"y\[0\] is .*; expected a list of labels. {takes}"):
+            crf.fit(X, y)
+    for y in (None, 5, "ABA"):
+        with pytest.raises(
+            ValueError, match=rf"y is .*; expected a list of lists of labels. {takes}"
+        ):
+            crf.fit(X, y)
+    with pytest.raises(ValueError, match=rf"y_dev\[0\] is 'A'; expected a list of labels. {takes}"):
+        crf.fit([[["a"]]], [["A"]], [[["a"]]], ["A"])
+    # What is said is right.
+    assert crf.fit(X, [["NOUN"], ["VERB"], ["NOUN"]]).classes_ == ["NOUN", "VERB"]
 
 
 # Weights and parameters

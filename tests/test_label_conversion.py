@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skstruct import CRFTagger, metrics
+from skstruct import CRFTagger, PerceptronTagger, metrics
+from skstruct.crfsuite import CRF
 from skstruct.datasets import (
     find_tokens,
     labels_from_ids,
@@ -198,3 +199,47 @@ def test_whole_numbers_of_other_types():
 def test_bad_spans(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+SCORES = [
+    metrics.chunk_f1_score,
+    metrics.chunk_report,
+    metrics.sequence_accuracy_score,
+    metrics.token_accuracy_score,
+]
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_scores_say_what_to_do_with_tokens_without_a_label(score):
+    """The way from -100 by `labels_from_ids` ends with what to do, or with a score."""
+    gold = labels_from_ids([[1, 2, -100, 0]], ["O", "B-LOC", "I-LOC"])
+    predicted = [["B-LOC", "I-LOC", "O", "O"]]
+    advice = "leave such tokens out of y_true and y_pred"
+    if score is metrics.token_accuracy_score:
+        assert score(gold, predicted) == 1.0
+    else:
+        with pytest.raises(ValueError, match=rf"y_true\[0\] has the label None: .* {advice}"):
+            score(gold, predicted)
+    with pytest.raises(ValueError, match=rf"y_pred\[0\] has the label None: .* {advice}"):
+        score(predicted, gold)
+    kept = [label is not None for label in gold[0]]
+    without = [[label for label, k in zip(y[0], kept, strict=True) if k] for y in (gold, predicted)]
+    score(*([labels] for labels in without))
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_learners_say_what_to_do_with_tokens_without_a_label(method):
+    X, tagger = [[["a"], ["b"]]], PerceptronTagger()
+    learn = getattr(tagger, method)
+    message = r"Sequence 0, token 1: -100 .*labels_from_ids replaces it by None, .* Others need"
+    with pytest.raises(ValueError, match=message):
+        learn(X, [[1, -100]])
+    advice = "Use one of these, or leave tokens without a label out of X and y"
+    with pytest.raises(ValueError, match=f"Sequence 0, token 1 has no label; .* {advice}"):
+        learn(X, [["O", None]])
+    with pytest.raises(ValueError, match=r"Sequence 0, token 1: .* leave such tokens out of X and"):
+        tagger.fit(X, [["O", "A"]], X_val=X, y_val=[["O", None]])
+    with pytest.raises(
+        ValueError, match=r"token 1: labels must be strings; got None. Leave tokens"
+    ):
+        CRF().fit(X, [["O", None]])

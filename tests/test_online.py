@@ -341,7 +341,8 @@ def learn_apart(learner, X, y, sample_weight, n_shards, n_epochs):
             part = counting[s::n_shards]
             if hasattr(learner, "l2"):
                 # The penalty is divided among the shards.
-                tagger.set_params(l2=l2 * len(part) / len(y), learning_rate=rate)
+                share = len(part) / np.count_nonzero(sample_weight)
+                tagger.set_params(l2=l2 * share, learning_rate=rate)
             for average, found in ((False, results), (True, averages)):
                 set_weights(tagger, mixed)
                 tagger.set_params(average=average)

@@ -303,7 +303,7 @@ def test_every_step_of_stochastic_descent_is_the_twins(seed, average, intercept,
     weights.transition[~possible.transition] = -np.inf
     total, n_seen, rate = naive.zero_weights(k, 2), 0, 0.3
     for _ in range(2):
-        loss, n = 0.0, len(X)
+        loss, n = 0.0, sum(any(label is not None for label in labels) for labels in y)
         for x, labels in zip(X, y, strict=True):
             if all(label is None for label in labels):
                 continue

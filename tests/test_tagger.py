@@ -21,7 +21,7 @@ from skstruct import (
 )
 from skstruct.chain.scores import Rows
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.utils.transaction import unchanged_on_error
+from skstruct.utils.transaction import draft_of
 
 TAGGERS = {
     "CRFTagger": CRFTagger(l2=0.5),
@@ -442,11 +442,11 @@ def test_part_of_a_training_set(chosen, unit):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_attributes_come_back_after_an_error(error):
+def test_attributes_stay_after_an_error(error):
     def spoil():
-        with unchanged_on_error(tagger):
-            tagger.coef_, tagger.extra_ = 2, 3
-            del tagger.classes_
+        with draft_of(tagger) as draft:
+            draft.coef_, draft.extra_ = 2, 3
+            del draft.classes_
             raise error
 
     tagger = CRFTagger()

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import NotFittedError
 
 from skstruct.crfsuite.algorithms import most_iterations
-from skstruct.crfsuite.items import LabelLists, as_sequences
+from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.tagger import InfoOfModel, Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
@@ -18,6 +18,7 @@ from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.stored.declared import Maybe, Part, Strings
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["CRF"]
 
@@ -208,7 +209,6 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         self.keep_tempfiles = keep_tempfiles
         self.trainer_cls = trainer_cls
 
-    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, X_dev=None, y_dev=None):
         """Learn the weights.
 
@@ -237,7 +237,12 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
             raise ValueError("Pass both X_dev and y_dev to use the holdout data.")
         if self.model_filename is not None:
             check_writable(self.model_filename)
-        X_dev = None if X_dev is None else as_sequences(X_dev)
+        with draft_of(self) as draft:
+            draft._fit_draft(X, y, None if X_dev is None else as_sequences(X_dev), y_dev)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def _fit_draft(self, X, y, X_dev, y_dev):
         params = self.get_params(deep=False)
         tasks = FitTasks.of(self, X, y, most_iterations(params))
         learnt = learn(params, as_sequences(X), y, X_dev, y_dev, tasks)
@@ -247,8 +252,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
             write_whole(self.model_filename, self._bytes())
         if tasks is not None:
             tasks.close()
-        return self
 
+    @reads_one_fit
     def predict(self, X):
         """Predict label sequences.
 
@@ -265,9 +270,10 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         """
         X = as_sequences(X)
         estimator = self._fitted().estimator_
-        predicted = estimator.predict(X) if len(X) else np.empty(0, dtype=object)
+        predicted = estimator.predict(X) if count_sequences(X) else np.empty(0, dtype=object)
         return predicted.view(LabelLists)
 
+    @reads_one_fit
     def predict_single(self, xseq):
         """Predict the labels of a sequence.
 
@@ -282,6 +288,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         """
         return self._fitted().tagger_.tag(xseq)
 
+    @reads_one_fit
     def predict_marginals(self, X):
         """Compute the marginals of all labels at all tokens.
 
@@ -296,11 +303,12 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
             Lists of dicts from label to probability.
         """
         X, estimator = as_sequences(X), self._fitted().estimator_
-        marginals = np.empty(len(X), dtype=object)
-        if len(X):
+        marginals = np.empty(count_sequences(X), dtype=object)
+        if count_sequences(X):
             marginals[:] = [self._as_dicts(proba) for proba in estimator.predict_proba(X)]
         return marginals
 
+    @reads_one_fit
     def predict_marginals_single(self, xseq):
         """Compute the marginals of all labels at all tokens of a sequence.
 
@@ -317,6 +325,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         tagger.set(xseq)
         return self._as_dicts(tagger._probabilities()[0])
 
+    @reads_one_fit
     def score(self, X, y):
         """Compute the token accuracy.
 
@@ -335,15 +344,18 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         return self._fitted().estimator_.score(as_sequences(X), y)
 
     @property
+    @reads_one_fit
     def estimator_(self):
         """Fitted tagger; None before fitting."""
         if self._estimator is None and self.model_filename is not None:
             tagger = Tagger()
             tagger.open(self.model_filename)
-            self._estimator, self._labels = tagger._estimator, tagger.labels()
+            # At once: another thread may ask for them, too.
+            vars(self).update(_estimator=tagger._estimator, _labels=tagger.labels())
         return self._estimator
 
     @property
+    @reads_one_fit
     def tagger_(self):
         """`Tagger` of the model; None before fitting."""
         if self.estimator_ is None:
@@ -353,6 +365,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         return self._tagger
 
     @property
+    @reads_one_fit
     def classes_(self):
         """Labels, in order of first occurrence."""
         return None if self.tagger_ is None else self.tagger_.labels()

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.utils.memory import collector_paused
+from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["ItemSequence", "LabelLists", "as_sequences", "as_text", "as_tokens"]
+__all__ = [
+    "ItemSequence",
+    "LabelLists",
+    "as_label_lists",
+    "as_sequences",
+    "as_text",
+    "as_tokens",
+    "count_sequences",
+    "refuse_other_labels",
+]
+
+_TAKES = (
+    "X is a list of sequences of tokens, and y has a list for each, with one label for each token. "
+    "CRFTagger takes a matrix and one label a row, too."
+)
 
 
 @set_module("skstruct.crfsuite")
@@ -105,6 +121,42 @@ def as_text(label):
         raise ValueError(f"The label {label!r} is not valid UTF-8.") from None
 
 
+def as_label_lists(y, name):
+    """Lists of labels, as text, one for each sequence; a ValueError that says what is taken."""
+    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+        raise ValueError(f"{name} is {short_repr(y)}; expected a list of lists of labels. {_TAKES}")
+    with collector_paused():
+        return [_as_labels(sequence, i, name) for i, sequence in enumerate(y)]
+
+
+def _as_labels(sequence, i, name):
+    if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Iterable):
+        raise ValueError(
+            f"{name}[{i}] is {short_repr(sequence)}; expected a list of labels. {_TAKES}"
+        )
+    return list(map(as_text, sequence))
+
+
+def refuse_other_labels(y, labels):
+    """Raise a ValueError for the first label that is no string.
+
+    Parameters
+    ----------
+    y : list of lists
+        Labels of all sequences.
+    labels : list
+        Those that occur.
+    """
+    others = [label for label in labels if not isinstance(label, str)]
+    if others:
+        i = next(i for i, sequence in enumerate(y) if others[0] in sequence)
+        advice = " Leave tokens without a label out of X and y." if others[0] is None else ""
+        raise ValueError(
+            f"Sequence {i}, token {y[i].index(others[0])}: labels must be strings; got "
+            f"{short_repr(others[0])}.{advice}"
+        )
+
+
 def as_tokens(xseq):
     """Tokens of a sequence, also if given as an `ItemSequence`."""
     if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
@@ -117,3 +169,8 @@ def as_sequences(X):
     if hasattr(X, "shape"):
         return X
     return [as_tokens(xseq) for xseq in X]
+
+
+def count_sequences(X):
+    """Number of sequences, which for a sparse matrix is its number of rows."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -18,6 +18,7 @@ from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
+from skstruct.utils.transaction import reads_one_fit
 
 __all__ = ["InfoOfModel", "ModelInfo", "Tagger", "tagger_of"]
 
@@ -361,6 +362,7 @@ class InfoOfModel:
         return None if self._info is None else self._info.transitions
 
     @property
+    @reads_one_fit
     def _info(self):
         if self.tagger_ is None:
             return None

@@ -16,15 +16,13 @@ from skstruct.crfsuite.algorithms import (
     read_value,
     stopping_rule,
 )
-from skstruct.crfsuite.items import as_text, as_tokens
+from skstruct.crfsuite.items import as_label_lists, as_tokens, refuse_other_labels
 from skstruct.crfsuite.log import HeldOut, TrainingLog
 from skstruct.crfsuite.messages import TrainLogParser, storing_messages, training_messages
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.callbacks import EpochRelay
 from skstruct.utils.files import check_writable, write_whole
-from skstruct.utils.memory import collector_paused
-from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["BaseTrainer", "Trainer", "learn"]
@@ -52,11 +50,9 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         Log of the training.
     """
     estimator = make_estimator(params)
-    with collector_paused():
-        y = [[as_text(label) for label in sequence] for sequence in y]
+    y = as_label_lists(y, "y")
     labels = list(dict.fromkeys(label for sequence in y for label in sequence))
-    if not all(isinstance(label, str) for label in labels):
-        raise ValueError(f"Labels must be strings; got {short_repr(labels[:3])}, ...")
+    refuse_other_labels(y, labels)
     start = perf_counter()
     with warnings.catch_warnings():
         if params.get("max_iterations") is not None:
@@ -86,14 +82,14 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     label_of = {name: label for label, name in named.items()}
     validation, held_out, watch = (None, None, None), None, None
     if X_dev is not None:
-        y_dev = [[as_text(label) for label in sequence] for sequence in y_dev]
+        y_dev = as_label_lists(y_dev, "y_dev")
         held_out = HeldOut(labels, y_dev)
         # A label that does not occur in training counts as wrong, whatever its number is.
         named_dev = [[named.get(label, other) for label in sequence] for sequence in y_dev]
         validation = X_dev, named_dev, None
 
         def watch(predicted):
-            held_out.add([label_of[name] for name in estimator.classes_.tolist()], predicted)
+            held_out.add([label_of[name] for name in sorted(label_of)], predicted)
 
     def finish(fitted):
         if isinstance(fitted, OnlineCRF):

@@ -28,6 +28,7 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.stored.arrays import Labels
 from skstruct.utils.stored.declared import Maybe, Part
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["DaskTagger"]
 
@@ -206,7 +207,9 @@ class DaskTagger(Persistent, BaseEstimator):
             return X_val if known else vectorizer.transform(X_val), y_val, None
 
         self._learn(tagger, vectorizer, X, y, classes, read_validation_set)
-        return self._keep(tagger, vectorizer)
+        with draft_of(self) as draft:
+            draft._keep(tagger, vectorizer)
+        return self
 
     def _keep(self, tagger, vectorizer):
         self.estimator_, self.classes_ = tagger, tagger.classes_
@@ -238,6 +241,7 @@ class DaskTagger(Persistent, BaseEstimator):
             workers.check_versions()
             tagger._fit_by(learn_from_parts, X, y)
 
+    @reads_one_fit
     def predict(self, X):
         """Predict the best label sequences, when the result is asked for.
 
@@ -253,6 +257,7 @@ class DaskTagger(Persistent, BaseEstimator):
         """
         return answer_lazily(predict, X, self._model())
 
+    @reads_one_fit
     def predict_proba(self, X):
         """Predict the marginal probability of each label at each token, when asked for.
 
@@ -268,6 +273,7 @@ class DaskTagger(Persistent, BaseEstimator):
         """
         return answer_lazily(predict_proba, X, self._model())
 
+    @reads_one_fit
     def score(self, X, y):
         """Compute the token accuracy on the workers.
 

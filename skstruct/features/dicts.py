@@ -23,6 +23,7 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import pieces
 from skstruct.utils.stored.declared import Counts, Strings
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["SequenceVectorizer"]
 
@@ -220,9 +221,10 @@ class SequenceVectorizer(
 
     def _learn(self, names, array_lengths):
         """Set the attributes, sorted, and the lengths of those that are arrays."""
-        self._array_lengths = array_lengths
-        vars(self).pop("vocabulary_", None)
-        self.feature_names_ = np.array(names, dtype=object)
+        with draft_of(self) as draft:
+            draft._array_lengths = array_lengths
+            vars(draft).pop("vocabulary_", None)
+            draft.feature_names_ = np.array(names, dtype=object)
 
     # Made when it is first asked for, as learning needs none.
     @cached_property
@@ -231,6 +233,7 @@ class SequenceVectorizer(
         names = self.feature_names_.tolist()
         return dict(zip(names, range(len(names)), strict=True))
 
+    @reads_one_fit
     def transform(self, X):
         """Vectorise; attributes that were not learnt are ignored.
 
@@ -326,6 +329,7 @@ class SequenceVectorizer(
         self._learn(self.feature_names_[kept], self._array_lengths)
         return self
 
+    @reads_one_fit
     def inverse_transform(self, batch):
         """Attributes and values of each token.
 

@@ -20,6 +20,7 @@ from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.stored.declared import Count
+from skstruct.utils.transaction import reads_one_fit
 
 __all__ = ["EmbeddingVectorizer"]
 
@@ -141,6 +142,7 @@ class EmbeddingVectorizer(
         self.n_dimensions_ = rows.shape[1] // len(self._checked_offsets())
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
 
+    @reads_one_fit
     def transform(self, X):
         """Look up the vectors.
 

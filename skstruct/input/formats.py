@@ -357,12 +357,15 @@ def _check_label_types(labels, offsets, partial):
         if allowed is not str and NO_LABEL in labels:
             raise ValueError(
                 f"{place(offsets, labels.index(NO_LABEL))}: {NO_LABEL} stands for no label; "
-                "skstruct.datasets.labels_from_ids replaces it by None."
+                "skstruct.datasets.labels_from_ids replaces it by None, which CRFTagger takes with "
+                "solver='lbfgs' or solver='sgd'. Others need X and y without such tokens."
             )
         return
     row = next(row for row, label in enumerate(labels) if type(label) in wrong)
     if isinstance(labels[row], (str, Integral, np.bool_)):
         complaint = f"is not {'a string' if allowed is str else 'an integer'} like the first label"
+    elif labels[row] is None:
+        complaint = "stands for no label; leave such tokens out of X and y"
     else:
         complaint = "is neither a string nor an integer"
     raise ValueError(f"{place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")

@@ -104,7 +104,8 @@ def check_partial(labels, offsets, *, learns):
     if not learns:
         raise ValueError(
             f"{place(offsets, np.argmin(labels))} has no label; only CRFTagger with solver='lbfgs' "
-            "or solver='sgd' learns from partly labelled sequences."
+            "or solver='sgd' learns from partly labelled sequences. Use one of these, or leave "
+            "tokens without a label out of X and y."
         )
     if labels.max() < 0:
         raise ValueError("No token has a label: at least one label is required.")

@@ -26,6 +26,12 @@ __all__ = [
 ]
 
 
+_NO_LABEL = (
+    "it stands for no label; leave such tokens out of y_true and y_pred, as token_accuracy_score "
+    "does where y_true has none"
+)
+
+
 class StackedLabels(NamedTuple):
     """All labels of a batch, concatenated, with the offsets of the sequences."""
 
@@ -121,8 +127,8 @@ def _check_pair(y_true, y_pred, allowed, complaint):
 def check_types(tokens, allowed, complaint):
     """Raise a ValueError unless all labels are of an allowed type."""
     if not all(issubclass(kind, allowed) for kind in set(map(type, tokens.labels))):
-        valid = [isinstance(label, allowed) for label in tokens.labels]
-        tokens.fail(valid.index(False), complaint)
+        position = [isinstance(label, allowed) for label in tokens.labels].index(False)
+        tokens.fail(position, _NO_LABEL if tokens.labels[position] is None else complaint)
 
 
 def check_sample_weight(sample_weight, n_sequences):

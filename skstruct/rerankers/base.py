@@ -35,7 +35,7 @@ from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
 from skstruct.utils.stored.arrays import REAL, Array, Columns
 from skstruct.utils.stored.declared import Count, Flag
-from skstruct.utils.transaction import unchanged_on_error
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["LOSS_OPTIONS", "BaseReranker"]
 
@@ -134,7 +134,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, baseline_score=None):
         """Learn the weights.
 
@@ -167,14 +166,11 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             If X, y or a parameter is invalid, or if a group is empty or has a single candidate.
             The message names the group. The estimator is left unchanged.
         """
-        metadata = {"sample_weight": sample_weight, "baseline_score": baseline_score}
-        progress = Progress.of_fit(self, X, y, **metadata)
-        with unchanged_on_error(self), compiling_announced(self.verbose):
-            groups, by_cost = self._read_training_set(X, y, sample_weight, baseline_score)
-            self._fit(groups, by_cost, progress)
-            progress.close()
+        with draft_of(self) as draft:
+            draft._fit_draft(X, y, sample_weight=sample_weight, baseline_score=baseline_score)
         return self
 
+    @reads_one_fit
     def predict(self, X, baseline_score=None):
         """Choose the best candidate of each group.
 
@@ -194,6 +190,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         _, batch, base = self._read_X(X, baseline_score)
         return self._choose(batch, base)
 
+    @reads_one_fit
     def rank(self, X, baseline_score=None):
         """Sort the candidates of each group, best first.
 
@@ -213,6 +210,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(np.concatenate(list(self._orders(batch, base))), batch.offsets, format)
 
+    @reads_one_fit
     def decision_function(self, X, baseline_score=None):
         """Compute the score of each candidate.
 
@@ -232,6 +230,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(self._decide(batch, base), batch.offsets, format)
 
+    @reads_one_fit
     def predict_proba(self, X, baseline_score=None):
         """Compute the probability of each candidate in the log-linear model of ``coef_``.
 
@@ -253,6 +252,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         kernels.group_softmax(self._linear(batch, base), batch.offsets, proba)
         return split_groups(proba, batch.offsets, format)
 
+    @reads_one_fit
     def score(self, X, y, sample_weight=None, baseline_score=None):
         """Compute the mean negative cost of the candidates chosen, or the accuracy.
 
@@ -280,6 +280,14 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         chosen = self._choose(batch, base)
         mean_cost = np.average(costs[batch.offsets[:-1] + chosen], weights=sample_weight)
         return float(-mean_cost if by_cost else 1.0 - mean_cost)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit_draft(self, X, y, **metadata):
+        progress = Progress.of_fit(self, X, y, **metadata)
+        with compiling_announced(self.verbose):
+            groups, by_cost = self._read_training_set(X, y, **metadata)
+            self._fit(groups, by_cost, progress)
+            progress.close()
 
     def _fit(self, groups, by_cost, progress):
         random_state = check_random_state(self.random_state)
@@ -333,14 +341,14 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self._needs_baseline_score = baseline_score is not None
         self.__dict__.pop("vectorizer_", None)
         _, batch = self._read_candidates(X, reset=True)
-        base = read_baseline_score(baseline_score, batch.offsets)
         # The weights, the gradients, and what the mean of the weights takes.
         what = f"The weights of {batch.n_features:,} features"
         require_memory(40 * batch.n_features, what, "Use fewer features.")
-        costs, by_cost = read_costs(y, batch.offsets)
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)
         refuse_lone(batch.lengths, weight)
+        base = read_baseline_score(baseline_score, batch.offsets)
+        costs, by_cost = read_costs(y, batch.offsets)
         kept = np.flatnonzero(weight)
         if len(kept) < len(batch):
             candidates = np.repeat(weight > 0, batch.lengths)

@@ -26,7 +26,7 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.stored.arrays import Labels
 from skstruct.utils.stored.declared import Count, Part
-from skstruct.utils.transaction import unchanged_on_error
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["NBestReranker"]
 
@@ -129,7 +129,6 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         self.cv = cv
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y):
         """Train the tagger and the reranker.
 
@@ -150,26 +149,30 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             If X, y or a parameter is invalid, or if no n-best list has label sequences that
             differ in cost.
         """
-        X = list(X) if isinstance(X, Iterator) else X
-        tasks = FitTasks.of(self, X, y, 3)
-        with unchanged_on_error(self):
-            self.tagger_ = self._fit_part(tasks, "fit-tagger", clone(self.tagger), X, y)
-            self.classes_ = self.tagger_.classes_
-            groups, costs = self._cross_fitted(X, y, tasks)
-            informative = [max(c) > min(c) for c in costs]
-            self.n_groups_ = sum(informative)
-            if self.n_groups_ == 0:
-                raise ValueError(
-                    "There is nothing to rerank: in each n-best list, all label sequences have the "
-                    "same cost. Increase n_best, or use another cost or tagger."
-                )
-            reranker = VRDAReranker(random_state=0) if self.reranker is None else self.reranker
-            groups, costs = (list(compress(values, informative)) for values in (groups, costs))
-            self.reranker_ = self._fit_part(tasks, "fit-reranker", clone(reranker), groups, costs)
-            if tasks is not None:
-                tasks.close()
+        with draft_of(self) as draft:
+            draft._fit_draft(list(X) if isinstance(X, Iterator) else X, y)
         return self
 
+    @_fit_context(prefer_skip_nested_validation=False)
+    def _fit_draft(self, X, y):
+        tasks = FitTasks.of(self, X, y, 3)
+        self.tagger_ = self._fit_part(tasks, "fit-tagger", clone(self.tagger), X, y)
+        self.classes_ = self.tagger_.classes_
+        groups, costs = self._cross_fitted(X, y, tasks)
+        informative = [max(c) > min(c) for c in costs]
+        self.n_groups_ = sum(informative)
+        if self.n_groups_ == 0:
+            raise ValueError(
+                "There is nothing to rerank: in each n-best list, all label sequences have the "
+                "same cost. Increase n_best, or use another cost or tagger."
+            )
+        reranker = VRDAReranker(random_state=0) if self.reranker is None else self.reranker
+        groups, costs = (list(compress(values, informative)) for values in (groups, costs))
+        self.reranker_ = self._fit_part(tasks, "fit-reranker", clone(reranker), groups, costs)
+        if tasks is not None:
+            tasks.close()
+
+    @reads_one_fit
     def predict(self, X):
         """Choose the best label sequences.
 

@@ -21,6 +21,7 @@ from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.progress import Progress
 from skstruct.utils.public_paths import set_module
+from skstruct.utils.transaction import draft_of
 
 __all__ = ["fit_stream", "iter_batches"]
 
@@ -239,8 +240,9 @@ def _check_count(name, value, *, none=False):
 
 def _score(estimator, X, y, scoring):
     score = float(check_scoring(estimator, scoring)(estimator, X, y))
-    # They can be computed again, and are as large as what is learnt.
-    estimator._forget(*estimator._learnt)
+    # They can be computed again, and are as large as what is learnt. Other threads may read them.
+    with draft_of(estimator) as draft:
+        draft._forget(*draft._learnt)
     return score
 
 
@@ -356,7 +358,6 @@ class _Course:
 
 
 def _become(estimator, other):
-    """Make an estimator equal to another one, with the same arrays, but for what may change."""
+    """Make an estimator equal to another one, but for what may change, in one assignment."""
     kept = {name: value for name, value in vars(estimator).items() if name in MAY_CHANGE}
-    estimator.__dict__.clear()
-    estimator.__dict__.update(vars(other), **kept)
+    estimator.__dict__ = {**vars(other), **kept}

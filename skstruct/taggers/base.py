@@ -44,7 +44,7 @@ from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
 from skstruct.utils.stored.arrays import REAL, Array, Columns, Labels
 from skstruct.utils.stored.declared import Count
-from skstruct.utils.transaction import unchanged_on_error
+from skstruct.utils.transaction import draft_of
 
 __all__ = ["BaseTagger"]
 
@@ -68,7 +68,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
     ``n_features_in_``, calls what ``_solver`` returned, and then ``_keep``. Whatever is raised on
-    the way, it puts the estimator back as it was. So a tagger that always predicts the most
+    the way, the estimator is as it was: `fit` calls these methods of a draft, whose attributes
+    become its own at the end. So a tagger that always predicts the most
     frequent label is::
 
         class MajorityTagger(BaseTagger):
@@ -185,14 +186,14 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         kept = np.flatnonzero(np.asarray(abs(self.coef_).sum(axis=0)))
         if len(kept) == self.n_features_in_:
             return self
-        with unchanged_on_error(self):
+        with draft_of(self) as draft:
             # In memory, those of a feature stay together.
-            self.coef_ = self.coef_.T[kept].T
-            self._forget("_state")
+            draft.coef_ = self.coef_.T[kept].T
+            draft._forget("_state", "_turn")
             # Copies of this tagger have the same vectoriser.
-            self.vectorizer_ = copy(self.vectorizer_).restrict(kept, indices=True)
-            self.feature_names_in_ = self.vectorizer_.feature_names_
-            self.n_features_in_ = len(kept)
+            draft.vectorizer_ = copy(self.vectorizer_).restrict(kept, indices=True)
+            draft.feature_names_in_ = draft.vectorizer_.feature_names_
+            draft.n_features_in_ = len(kept)
         return self
 
     def _fit_watched(self, X, y, sample_weight, validation, on_prediction, is_over=None):
@@ -200,37 +201,39 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
         Learning also stops when ``is_over(history)`` returns True.
         """
-        with_chunks = []
+        with draft_of(self) as draft:
+            with_chunks = []
 
-        def read(warm):
-            classes = self.classes_ if warm else None
-            training_set = self._read_training_set(X, y, sample_weight, classes, not warm)
-            warn_of_distinct_labels(training_set, self.classes_, stacklevel=7)
-            with_chunks.append(sequences_with_chunks(training_set, self.classes_))
-            return training_set
+            def read(warm):
+                classes = draft.classes_ if warm else None
+                training_set = draft._read_training_set(X, y, sample_weight, classes, not warm)
+                warn_of_distinct_labels(training_set, draft.classes_, stacklevel=7)
+                with_chunks.append(sequences_with_chunks(training_set, draft.classes_))
+                return training_set
 
-        def learn(progress):
-            solve, settings = self._solver()
-            warm = self.warm_start and hasattr(self, "coef_")
-            # In one plain call: what passed the training set on would hold it, and a solver that
-            # packs the data could not let go of it.
-            solution = solve(
-                read(warm),
-                self._model(),
-                settings,
-                self._chain() if warm else None,
-                self._watcher(validation, on_prediction, progress, is_over),
-            )
-            warn_of_missing_chunks(*with_chunks, solution.chain, self.classes_, stacklevel=6)
-            return solution
+            def learn(progress):
+                solve, settings = draft._solver()
+                warm = draft.warm_start and hasattr(draft, "coef_")
+                # In one plain call: what passed the training set on would hold it, and a solver
+                # that packs the data could not let go of it.
+                solution = solve(
+                    read(warm),
+                    draft._model(),
+                    settings,
+                    draft._chain() if warm else None,
+                    draft._watcher(validation, on_prediction, progress, is_over),
+                )
+                warn_of_missing_chunks(*with_chunks, solution.chain, draft.classes_, stacklevel=6)
+                return solution
 
-        return self._fit_by(learn, X, y, sample_weight=sample_weight)
+            draft._fit_by(learn, X, y, sample_weight=sample_weight)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_by(self, learn, X, y, **metadata):
         """Keep what ``learn(progress)`` finds, a `Solution`; X and y are for callbacks."""
         progress = Progress.of_fit(self, X, y, **metadata)
-        with unchanged_on_error(self), compiling_announced(getattr(self, "verbose", 0)):
+        with compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
             solution = learn(progress)
             self._keep(solution)
@@ -274,7 +277,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         format, batch = self._read_X(X, reset=reset)
         if reset:
             # They belong to other features and classes.
-            self._forget("_state", *LEARNT)
+            self._forget("_state", "_turn", *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         sample_weight = read_sample_weight(sample_weight, len(batch))
         require_weight(sample_weight, batch.lengths)

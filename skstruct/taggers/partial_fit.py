@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
+
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
@@ -9,15 +12,15 @@ from sklearn.utils import check_random_state
 from skstruct import kernels
 from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.classes import sorted_classes
-from skstruct.input.constraints import forbid
+from skstruct.input.constraints import WEIGHTS, forbid
 from skstruct.online.state import averaged, check_finite
-from skstruct.taggers.prediction import LEARNT
+from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.stored import LearnerState
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import Progress
 from skstruct.utils.stored.declared import Maybe
-from skstruct.utils.transaction import unchanged_on_error
+from skstruct.utils.transaction import draft_of
 
 __all__ = ["PartialFitMixin"]
 
@@ -42,6 +45,22 @@ class _Deferred:
             raise AttributeError(message) from None
 
 
+class Turn:
+    """Lock of weights that change in place. Copies and stored ones are new."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *error):
+        self._lock.release()
+
+    def __reduce__(self):
+        return type(self), ()
+
+
 class PartialFitMixin:
     """Mixin, before `BaseTagger`, of taggers that learn in portions.
 
@@ -52,6 +71,7 @@ class PartialFitMixin:
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}
+    _derived_state = ("_turn",)
     # Attributes that no longer hold after `partial_fit`.
     _learnt = LEARNT
     coef_ = _Deferred()
@@ -96,55 +116,65 @@ class PartialFitMixin:
         ValueError
             As in `fit`; and if `classes` are not those of the first call.
         """
-        with unchanged_on_error(self) as undo, compiling_announced(self.verbose):
-            self._check_params()
-            if self.class_weight is not None:
-                refuse_balanced(self.class_weight)
-            first_call = self._state is None and not hasattr(self, "coef_")
-            classes = self._check_classes(classes, first_call)
-            training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
-            model = self._model()
-            learner = self._learner(model)
-            state = self._state
-            if state is None:
-                state = learner.new_state(training_set, None if first_call else self._chain())
-            if state.chain.weights.shape != (model.n_features, model.n_labels):
-                raise ValueError(
-                    f"{model.n_labels} classes do not fit the {state.chain.weights.shape[1]} that "
-                    "were learnt."
-                )
-            state = state._replace(chain=forbid(state.chain, model.possible))
-            state = learner.protect(state, training_set, undo)
-            # Models read from files of other programs have not been learnt here.
-            n_epochs = 1 + (0 if first_call else vars(self).get("n_iter_", 0))
-            history = History()
-            random_state = check_random_state(learner.settings.random_state)
-            learner.run_epoch(training_set, state, random_state, history, n_epochs)
-            # The norm has shown that the weights of features are finite.
-            no_features = np.empty((0, len(self.classes_)))
-            others = kernels.Chain(no_features, *state.chain[1 : len(kernels.Chain._fields)])
-            check_finite(others, model.possible, n_epochs)
-            Progress(self).tell(history)
-            self._forget(*self._learnt)
-            self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+        # Other threads wait with reading the state, which changes in place.
+        with nullcontext() if self._state is None else self._turn:
+            undo = []
+            with draft_of(self, undo) as draft, compiling_announced(self.verbose):
+                draft._learn_portion(X, y, classes, sample_weight, undo)
         return self
 
+    def _learn_portion(self, X, y, classes, sample_weight, undo):
+        self._check_params()
+        if self.class_weight is not None:
+            refuse_balanced(self.class_weight)
+        first_call = self._state is None and not hasattr(self, "coef_")
+        classes = self._check_classes(classes, first_call)
+        training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
+        model = self._model()
+        learner = self._learner(model)
+        state = self._state
+        if state is None:
+            state = learner.new_state(training_set, None if first_call else self._chain())
+            self._turn = Turn()
+        if state.chain.weights.shape != (model.n_features, model.n_labels):
+            raise ValueError(
+                f"{model.n_labels} classes do not fit the {state.chain.weights.shape[1]} that "
+                "were learnt."
+            )
+        state = learner.protect(state, training_set, undo)
+        # In place, too: an earlier state has the same arrays.
+        allowed = forbid(state.chain, model.possible)
+        for name in WEIGHTS:
+            getattr(state.chain, name)[...] = getattr(allowed, name)
+        # Models read from files of other programs have not been learnt here.
+        n_epochs = 1 + (0 if first_call else vars(self).get("n_iter_", 0))
+        history = History()
+        random_state = check_random_state(learner.settings.random_state)
+        learner.run_epoch(training_set, state, random_state, history, n_epochs)
+        # The norm has shown that the weights of features are finite.
+        no_features = np.empty((0, len(self.classes_)))
+        others = kernels.Chain(no_features, *state.chain[1 : len(kernels.Chain._fields)])
+        check_finite(others, model.possible, n_epochs)
+        Progress(self).tell(history)
+        self._forget(*self._learnt)
+        self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+
     def _keep(self, solution):
-        self._forget("_state")
+        self._forget("_state", "_turn")
         super()._keep(solution)
 
     def _compute_weights(self):
-        """Set the learned attributes that `partial_fit` has left open."""
-        if self._state is None:
+        """Set the learned attributes that `partial_fit` has left open, all at once."""
+        if self._state is None or "coef_" in vars(self):
             return
-        known = vars(self).copy()
-        self._set_chain(averaged(self._state))
-        vars(self).update(known)
+        with self._turn:
+            weights = weights_of(averaged(self._state))
+        vars(self).update(weights)
 
     def _restore_state(self):
         # A tagger that this one is a copy of may change the arrays in place.
         if self._state is not None:
-            self._state = self._state.copy()
+            self._state, self._turn = self._state.copy(), Turn()
 
     def __copy__(self):
         copied = super().__copy__()

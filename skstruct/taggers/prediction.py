@@ -19,6 +19,7 @@ from skstruct.metrics.accuracy import token_accuracy_score
 from skstruct.taggers.nbest import check_search, make_search, search_sequences
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
+from skstruct.utils.transaction import reads_one_fit
 
 __all__ = ["LEARNT", "Labelling", "LinearChainMixin", "weights_of"]
 
@@ -55,6 +56,7 @@ class LinearChainMixin:
     attributes ``classes_`` and those of `LEARNT`, and the parameters `n_jobs` and `constraint`.
     """
 
+    @reads_one_fit
     def predict(self, X, known=None):
         """Predict the best label sequences (Viterbi).
 
@@ -86,6 +88,7 @@ class LinearChainMixin:
             check_decoded(codes, known, batch.offsets, possible)
         return self._shape_labels(codes, batch, format)
 
+    @reads_one_fit
     def predict_proba(self, X, known=None):
         """Predict the marginal probability of each label at each token (forward-backward).
 
@@ -115,6 +118,7 @@ class LinearChainMixin:
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
 
+    @reads_one_fit
     def predict_nbest(
         self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
     ):

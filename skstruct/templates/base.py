@@ -24,6 +24,7 @@ from skstruct.utils.memory import collector_paused
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.stored.declared import Count, Strings
+from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["BaseTemplateVectorizer", "LearningTemplateVectorizer"]
 
@@ -186,6 +187,7 @@ class LearningTemplateVectorizer(
         self._keep(parts[0].n_columns_, features, None)
         return columns
 
+    @reads_one_fit
     def transform(self, X):
         """Vectorise; features that were not learnt are ignored.
 
@@ -246,6 +248,7 @@ class LearningTemplateVectorizer(
             return np.empty(0, dtype=object)
         return self._transitions.names()
 
+    @reads_one_fit
     def inverse_transform(self, batch):
         """Features and values of each token.
 
@@ -281,11 +284,12 @@ class LearningTemplateVectorizer(
         return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
 
     def _keep(self, n_columns, features, transitions):
-        self.template_ = features.template_
-        self.n_columns_ = n_columns
-        self.n_features_ = features.n_features_
-        self._features = features
-        self._transitions = transitions
+        with draft_of(self) as draft:
+            draft.template_ = features.template_
+            draft.n_columns_ = n_columns
+            draft.n_features_ = features.n_features_
+            draft._features = features
+            draft._transitions = transitions
 
     # The vectoriser is the only class that its stored state names. The arrays of the features of
     # tokens are stored as attributes of its own, those of the features of transitions as a dict.

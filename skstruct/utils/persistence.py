@@ -41,7 +41,8 @@ class Persistent:
             state = super().__getstate__()
         except AttributeError:
             state = self.__dict__
-        kept = {name: v for name, v in state.items() if name not in self._derived_state}
+        # A copy, as below: another thread may add what it caches.
+        kept = {name: v for name, v in dict(state).items() if name not in self._derived_state}
         names = kept.get("feature_names_in_")
         vectorizer = kept.get("vectorizer_")
         if names is not None and names is getattr(vectorizer, "feature_names_", None):
@@ -70,6 +71,9 @@ class Persistent:
             raise ValueError(f"This stored {what} cannot be loaded: {error}") from error
         except Exception as error:
             raise ValueError(f"This stored {what} is damaged: {error}") from error
+
+    def __sklearn_is_fitted__(self):
+        return any(name.endswith("_") and not name.startswith("__") for name in list(vars(self)))
 
     def __copy__(self):
         # The attributes of a copy in memory need neither packing nor checks.

@@ -47,10 +47,7 @@ class Progress:
 
     @classmethod
     def of_fit(cls, estimator, X, y, **metadata):
-        """Progress of ``fit(X, y, **metadata)``, which is told to callbacks, too.
-
-        Called before anything that puts back the attributes of an estimator after an error.
-        """
+        """Progress of ``fit(X, y, **metadata)``, which is told to callbacks, too."""
         max_iter = getattr(estimator, "max_iter", None)
         return cls(estimator, FitTasks.of(estimator, X, y, max_iter or 0, **metadata), max_iter)
 

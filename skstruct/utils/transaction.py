@@ -1,31 +1,65 @@
-"""Fits that fail: the estimator stays as it was."""
+"""Fits in one go: neither another thread nor an error finds an estimator that is half fitted."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import wraps
 
-__all__ = ["unchanged_on_error"]
+__all__ = ["draft_of", "reads_one_fit"]
 
 
 @contextmanager
-def unchanged_on_error(estimator):
-    """Context that restores an estimator's attributes after an exception or an interrupt.
+def draft_of(estimator, undo=()):
+    """Context of a fit, which works on a draft of the estimator.
 
-    It yields a list. Functions appended to the list are called as well, and restore what the
-    attributes refer to.
+    When all is done, the attributes of the draft replace those of the estimator, in one assignment:
+    other threads see what it was before, or what it is then. After an exception or an interrupt, it
+    is as it was.
+
+    Parameters
+    ----------
+    estimator : estimator
+    undo : list of callable, default=()
+        Called after an error: they restore what the attributes refer to. May be filled later.
+
+    Yields
+    ------
+    draft : estimator
+        Shallow copy.
     """
-    before = estimator.__dict__.copy()
-    undo = []
+    draft = _with_attributes(estimator, vars(estimator).copy())
     try:
-        yield undo
+        yield draft
+        estimator.__dict__ = vars(draft)
     except BaseException as error:
-        for put_back in undo:
-            put_back()
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
+        # An interrupt may come after the assignment, and change nothing any more.
+        if vars(estimator) is not vars(draft):
+            for put_back in undo:
+                put_back()
         if _hides_interrupt(error):
             raise KeyboardInterrupt from error
         raise
+
+
+def reads_one_fit(method):
+    """Decorator of a method that reads what was learnt: all of it from the same fit.
+
+    The method gets an estimator that keeps the attributes of the moment, whatever another thread
+    fits meanwhile. What it caches as an attribute stays with them.
+    """
+
+    @wraps(method)
+    def read(estimator, *args, **kwargs):
+        return method(_with_attributes(estimator, vars(estimator)), *args, **kwargs)
+
+    return read
+
+
+def _with_attributes(estimator, attributes):
+    """Estimator of the same class with this very dict of attributes."""
+    other = type(estimator).__new__(type(estimator))
+    other.__dict__ = attributes
+    return other
 
 
 def _hides_interrupt(error):

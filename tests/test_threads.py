@@ -1,0 +1,200 @@
+"""Estimators that a thread fits while another asks them: the old model answers, or the new."""
+
+import sys
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from helpers.learners import RERANKERS, STACKED, TAGGERS
+
+from skstruct import CRFTagger, SequenceVectorizer, TemplateVectorizer
+from skstruct.crfsuite import CRF
+from skstruct.streams import fit_stream
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(autouse=True)
+def frequent_switches():
+    """Let threads take turns every ten microseconds."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def sequences(words, labels, seed):
+    """Feature dicts and labels of which every word and label occurs."""
+    rng = np.random.default_rng(seed)
+    found = [*words, *rng.choice(words, 20)]
+    X = [[{"word": str(a)}, {"word": str(b), "n": 1.5}] for a, b in zip(found, found, strict=True)]
+    y = [[str(rng.choice(labels)), str(rng.choice(labels))] for _ in X]
+    y[: len(labels)] = [[label, label] for label in labels]
+    return X, y
+
+
+# Models with other numbers of features and of labels, and words that both know.
+DATA = [
+    sequences(["the", "cat", "dog"], ["A", "B"], 0),
+    sequences(["the", "cat", *map(str, range(40))], ["C", "D", "E", "F"], 1),
+]
+QUESTION = [[{"word": "the"}, {"word": "cat", "n": 0.5}], [{"word": "dog"}]] * 10
+
+
+def groups(seed, n_features):
+    rng = np.random.default_rng(seed)
+    X = [[{f"f{rng.integers(n_features)}": 1.0 + k} for k in range(3)] for _ in range(20)]
+    return X, rng.integers(0, 3, 20).tolist()
+
+
+GROUPS = [groups(0, 3), groups(1, 30)]
+CANDIDATES = [[{"f0": 2.0, "f1": -1.0}, {"f1": 0.5}, {"f2": 1.0}]] * 10
+
+
+def as_text(answer):
+    return repr(np.asarray(answer, dtype=object).tolist())
+
+
+@contextmanager
+def in_a_thread(work):
+    """Let a thread work; yield a function that tells whether it is still at it."""
+    errors = []
+
+    def run():
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield thread.is_alive
+    finally:
+        thread.join()
+    assert not errors, errors[0]
+
+
+def assert_old_or_new(estimator, tasks, ask, n_fits=10):
+    """Fit to two tasks in turn, while this thread asks."""
+    expected, seen = [ask(estimator.fit(*task)) for task in tasks[::-1]], []
+    assert expected[0] != expected[1]
+
+    def fit():
+        for i in range(n_fits):
+            estimator.fit(*tasks[i % 2 - 1])
+
+    with in_a_thread(fit) as is_fitting:
+        while is_fitting():
+            seen.append(ask(estimator))
+    assert set(seen) <= set(expected)
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_taggers(name):
+    assert_old_or_new(TAGGERS[name](), DATA, lambda t: as_text(t.predict_proba(QUESTION)))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_nbest", "score"])
+def test_methods_of_taggers(method):
+    more = {"score": [[["A", "B"], ["A"]] * 10]}.get(method, [])
+
+    def ask(tagger):
+        return as_text(getattr(tagger, method)(QUESTION, *more))
+
+    assert_old_or_new(CRFTagger(max_iter=4), DATA, ask)
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+def test_rerankers(name, method):
+    def ask(reranker):
+        return as_text([scores.tolist() for scores in getattr(reranker, method)(CANDIDATES)])
+
+    assert_old_or_new(RERANKERS[name](), GROUPS, ask)
+
+
+def test_rerankers_of_taggers():
+    assert_old_or_new(STACKED(), DATA, lambda model: as_text(model.predict(QUESTION)), n_fits=4)
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "ap"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda crf: as_text(crf.predict_marginals(QUESTION)),
+        lambda crf: repr(sorted(crf.state_features_.items())),
+        lambda crf: repr(crf.classes_),
+    ],
+)
+def test_drop_in(algorithm, ask):
+    assert_old_or_new(CRF(algorithm=algorithm, max_iterations=3), DATA, ask, n_fits=6)
+
+
+@pytest.mark.parametrize("vectorizer", [SequenceVectorizer(), TemplateVectorizer("U0:%x[0,0]")])
+def test_vectorizers(vectorizer):
+    tasks, question = [(X,) for X, _ in DATA], QUESTION
+    if isinstance(vectorizer, TemplateVectorizer):
+        tasks = [([[t["word"] for t in x] for x in X],) for (X,) in tasks]
+        question = [["the", "dog"], ["cat"]] * 20
+
+    def ask(vectorizer):
+        batch = vectorizer.transform(question)
+        return f"{batch.X.shape} {batch.X.indices.tolist()} {batch.X.data.tolist()}"
+
+    assert_old_or_new(vectorizer, tasks, ask, n_fits=60)
+
+
+def test_portions():
+    """While a portion is learnt, weights are those before or after it, never some of both."""
+    X, y = DATA[1]
+    portions = [(X[i::7], y[i::7]) for i in range(7)] * 4
+    classes = sorted({label for labels in y for label in labels})
+
+    def learn(tagger):
+        for portion in portions:
+            tagger.partial_fit(*portion, classes=classes)
+            yield
+
+    def ask(tagger):
+        return as_text(tagger.predict_proba(QUESTION))
+
+    one, other = (CRFTagger(solver="sgd", average=True, random_state=0) for _ in range(2))
+    expected, seen, steps = [ask(one) for _ in learn(one)], [], learn(other)
+    next(steps)
+    with in_a_thread(lambda: list(steps)) as is_learning:
+        while is_learning():
+            seen.append(ask(other))
+    places = [expected.index(answer) for answer in seen]
+    assert places == sorted(places)
+    assert ask(other) == expected[-1]
+
+
+def test_streams_with_a_validation_set():
+    """Weights that a round forgets are still those of who reads them."""
+    X, y = DATA[1]
+    tagger = CRFTagger(solver="sgd", random_state=0).partial_fit(X, y)
+
+    def stream():
+        fit_stream(tagger, lambda epoch: [(X, y)] * 3, n_epochs=8, X_val=X, y_val=y, patience=8)
+
+    with in_a_thread(stream) as is_learning:
+        while is_learning():
+            for proba in tagger.predict_proba(QUESTION):
+                np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_a_fit_that_fails_is_not_seen():
+    X, y = DATA[0]
+    tagger = CRFTagger().fit(X, y)
+    expected = as_text(tagger.predict_proba(QUESTION))
+
+    def fail():
+        for _ in range(30):
+            with pytest.raises(ValueError, match="Sequence 1, token 0"):
+                tagger.fit([*X[:1], [{"word": np.nan}]], [*y[:1], ["Z"]])
+
+    with in_a_thread(fail) as is_failing:
+        while is_failing():
+            assert as_text(tagger.predict_proba(QUESTION)) == expected
