@@ -27,13 +27,7 @@ FLOORS = [
     {"kernels._jit": 50},
     {"kernels.vector": 400},
     {"kernels.chain": 400},
-    {
-        "kernels.online": 400,
-        "kernels.dual": 400,
-        "kernels.rerank": 400,
-        "kernels.templates": 400,
-        "kernels.dicts": 400,
-    },
+    {"kernels.online": 400, "kernels.dual": 400, "kernels.rerank": 400, "kernels.templates": 400},
     {"kernels.likelihood": 400},
     {"frames": 350},
     {"sequences": 400},
@@ -64,7 +58,7 @@ MOST_LINES_OF_A_BODY = 50
 
 # Modules that a program loads which imports one estimator, packages included. Kernels are loaded
 # when they are first called.
-MOST_LOADED = {"PerceptronTagger": 31, "CRFTagger": 46, "VRDAReranker": 21}
+MOST_LOADED = {"PerceptronTagger": 32, "CRFTagger": 46, "VRDAReranker": 22}
 
 # What is still to be put in order. Whoever does so takes it off the list.
 ARROWS_TO_TURN = set()

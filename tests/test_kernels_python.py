@@ -52,8 +52,7 @@ FOLDER = Path(skstruct.kernels.__file__).parent
 MODULES = sorted(
     module.name.removeprefix("skstruct.kernels.")
     for module in pkgutil.walk_packages(skstruct.kernels.__path__, "skstruct.kernels.")
-    # Features of dicts are read through Python's ABI; uncompiled, they are read as Python does.
-    if not module.ispkg and not module.name.startswith("skstruct.kernels.dicts.")
+    if not module.ispkg
 )
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
 LENGTHS = [3, 0, 1, 5, 4, 2]

@@ -302,9 +302,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         -------
         marginals : list of dict of str to float
         """
-        tagger = self._fitted().tagger_
-        tagger.set(xseq)
-        return self._as_dicts(tagger._probabilities()[0])
+        sequence = self._fitted().tagger_._set(xseq)
+        return self._as_dicts(sequence.probabilities()[0])
 
     def score(self, X, y):
         """Compute the token accuracy.
@@ -329,7 +328,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         if self._estimator is None and self.model_filename is not None:
             tagger = Tagger()
             tagger.open(self.model_filename)
-            self._estimator, self._labels = tagger._estimator, tagger.labels()
+            self._estimator, self._labels = tagger._opened().estimator, tagger.labels()
         return self._estimator
 
     @property
@@ -364,7 +363,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         return tagger_to_bytes(self.estimator_, labels=self._labels)
 
     def _as_dicts(self, proba):
-        columns = [self.tagger_._codes[label] for label in self._labels]
+        columns = list(map(self.tagger_._opened().code, self._labels))
         return [dict(zip(self._labels, row, strict=True)) for row in proba[:, columns].tolist()]
 
     def _forget(self):

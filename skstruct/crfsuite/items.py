@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.input.copies import copied
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["ItemSequence", "LabelLists", "as_sequences", "as_text", "as_tokens"]
@@ -116,4 +117,4 @@ def as_sequences(X):
     """Sequences of tokens, also if some are given as an `ItemSequence`."""
     if hasattr(X, "shape"):
         return X
-    return [as_tokens(xseq) for xseq in X]
+    return list(map(as_tokens, copied(X)))

@@ -21,6 +21,7 @@ from skstruct.crfsuite.log import HeldOut, TrainingLog
 from skstruct.crfsuite.messages import TrainLogParser, storing_messages, training_messages
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
+from skstruct.input.copies import copied
 from skstruct.utils.callbacks import EpochRelay
 from skstruct.utils.files import write_whole
 from skstruct.utils.memory import collector_paused
@@ -53,7 +54,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     """
     estimator = make_estimator(params)
     with collector_paused():
-        y = [[as_text(label) for label in sequence] for sequence in y]
+        y = _as_texts(y)
     labels = list(dict.fromkeys(label for sequence in y for label in sequence))
     if not all(isinstance(label, str) for label in labels):
         raise ValueError(f"Labels must be strings; got {short_repr(labels[:3])}, ...")
@@ -74,6 +75,11 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     return estimator, labels, log
 
 
+def _as_texts(y):
+    """Labels as text."""
+    return [list(map(as_text, copied(sequence))) for sequence in copied(y)]
+
+
 def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     """Fit; if there are held-out sequences, score them at every iteration."""
     named, other = dict(zip(labels, labels, strict=True)), "\0"
@@ -85,7 +91,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     label_of = {name: label for label, name in named.items()}
     validation, held_out, watch = (None, None, None), None, None
     if X_dev is not None:
-        y_dev = [[as_text(label) for label in sequence] for sequence in y_dev]
+        y_dev = _as_texts(y_dev)
         held_out = HeldOut(labels, y_dev)
         # A label that does not occur in training counts as wrong, whatever its number is.
         named_dev = [[named.get(label, other) for label in sequence] for sequence in y_dev]

@@ -14,24 +14,6 @@ from .chain.scores import (
 from .chain.search import SEARCHES, AStarSearch, PrefixSearch, search_range
 from .chain.sparse_forward_backward import SparseFactors, sparse_factors
 from .chain.transitions import transition_tables
-from .dicts.objects import WHERE
-from .dicts.pairs import (
-    BLOCK,
-    ENTRIES,
-    LENGTH_OF_STATE,
-    N_COLUMNS,
-    N_COLUMNS_OF_FEATURES,
-    N_REMEMBERED,
-    NEXT,
-    NUMBER,
-    OTHER_VALUES,
-    VALUE,
-    FoundNumbers,
-    PairTable,
-    count_features,
-    fill_slots_of_pairs,
-    number_pairs,
-)
 from .dual.certificate import conjugate_sum, true_gaps
 from .dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from .dual.problem import Problem, renumber_features
@@ -115,26 +97,17 @@ from .vector.columns import sort_rows
 from .vector.sums import dot
 
 __all__ = [
-    "BLOCK",
-    "ENTRIES",
     "HAMMING",
     "HINGE",
     "LABEL_TYPE",
-    "LENGTH_OF_STATE",
     "LOSSES",
     "MAX_PASSES",
     "MOST_LABELS",
-    "NEXT",
     "NORM",
     "NOT_FOUND_YET",
-    "NUMBER",
-    "N_COLUMNS",
-    "N_COLUMNS_OF_FEATURES",
     "N_PROGRESS",
-    "N_REMEMBERED",
     "N_SAG_PROGRESS",
     "ONE",
-    "OTHER_VALUES",
     "RATE",
     "ROOT",
     "SAG_SCALE",
@@ -145,8 +118,6 @@ __all__ = [
     "SMALLEST_SCALE",
     "TOTAL",
     "TRANSITION_TYPE",
-    "VALUE",
-    "WHERE",
     "AStarSearch",
     "Adaptive",
     "AverageGradient",
@@ -160,7 +131,6 @@ __all__ = [
     "EpochResult",
     "Exponentiated",
     "Features",
-    "FoundNumbers",
     "Groups",
     "Histories",
     "IntoLabels",
@@ -170,7 +140,6 @@ __all__ = [
     "Mean",
     "Memory",
     "OnlineState",
-    "PairTable",
     "Pattern",
     "Pieces",
     "PrefixSearch",
@@ -198,7 +167,6 @@ __all__ = [
     "conjugate_to",
     "copy_rows",
     "count_columns",
-    "count_features",
     "count_votes",
     "crf_epoch",
     "cut",
@@ -214,7 +182,6 @@ __all__ = [
     "dual_free_epoch",
     "dual_weights",
     "fill_slots",
-    "fill_slots_of_pairs",
     "find_template",
     "find_values",
     "gather_rows",
@@ -234,7 +201,6 @@ __all__ = [
     "model_rows",
     "n_possible",
     "nll_gradient",
-    "number_pairs",
     "number_template",
     "number_values",
     "oeg_steps",

@@ -48,7 +48,9 @@ def stack(y, name):
     rows = as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
     plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
     if not any(plain):
-        labels = list(chain.from_iterable(map(as_list, rows)))
+        # Copies, as another thread may change the lists.
+        rows = list(map(as_list, rows))
+        labels = list(chain.from_iterable(rows))
         lengths = [len(row) for row in rows]
     elif all(plain):
         labels = rows
