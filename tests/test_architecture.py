@@ -29,7 +29,6 @@ FLOORS = [
         "kernels.dual",
         "kernels.rerank",
         "kernels.templates",
-        "kernels.dicts",
     },
     {"kernels.likelihood"},
     {"matrices"},

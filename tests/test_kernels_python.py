@@ -55,8 +55,7 @@ MODULES = sorted(
     module.name.removeprefix("skstruct.")
     for package in (skstruct.chain, skstruct.kernels)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    # Features of dicts are read through Python's ABI; uncompiled, they are read as Python does.
-    if not module.ispkg and not module.name.startswith("skstruct.kernels.dicts.")
+    if not module.ispkg
 )
 # What numba's types need is not there uncompiled.
 COMPILED_ONLY = {"get_call_type", "get_call_signatures", "get_impl_key"}

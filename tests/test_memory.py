@@ -32,7 +32,7 @@ from skstruct import (
 )
 from skstruct.crfsuite import CRF, read_model
 from skstruct.crfsuite.file import CRFsuiteModel, encode_model
-from skstruct.features.lookup import FeatureCounter
+from skstruct.features.codes import NewCodes
 from skstruct.input.training_set import TrainingSet
 from skstruct.solvers import batch as batch_solver
 from skstruct.solvers import layout, proximal
@@ -168,12 +168,15 @@ def test_lbfgs_lets_go_of_the_tokens_before_all_weights_are_made(monkeypatch):
     assert alive == [False]
 
 
-def test_a_counter_is_empty_when_its_names_are_taken():
-    counter = FeatureCounter()
-    counter.look_up([{"word": "the", "n": 2.0}], 1e9)
-    assert list(counter.codes(["title"])) == [2]
-    assert counter.take_names()[0] == ["word:the", "n", "title"]
-    assert counter.take_names()[0] == []
+def test_names_are_taken():
+    codes = NewCodes()
+    codes.read([{"word": "the", "n": 2.0}], 1e9)
+    (number,) = codes.codes(["title"])
+    names, numbers = codes.take_names()
+    assert sorted(names) == ["n", "title", "word", "word:the"]
+    assert sorted(numbers) == [0, 1, 2, 3]
+    assert names[numbers.index(number)] == "title"
+    assert codes.take_names() == ([], [])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 16])

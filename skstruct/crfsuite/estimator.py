@@ -321,9 +321,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         -------
         marginals : list of dict of str to float
         """
-        tagger = self._fitted().tagger_
-        tagger.set(xseq)
-        return self._as_dicts(tagger._probabilities()[0])
+        sequence = self._fitted().tagger_._set(xseq)
+        return self._as_dicts(sequence.probabilities()[0])
 
     @reads_one_fit
     def score(self, X, y):
@@ -351,7 +350,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
             tagger = Tagger()
             tagger.open(self.model_filename)
             # At once: another thread may ask for them, too.
-            vars(self).update(_estimator=tagger._estimator, _labels=tagger.labels())
+            vars(self).update(_estimator=tagger._opened().estimator, _labels=tagger.labels())
         return self._estimator
 
     @property
@@ -388,7 +387,7 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         return tagger_to_bytes(self.estimator_, labels=self._labels)
 
     def _as_dicts(self, proba):
-        columns = [self.tagger_._codes[label] for label in self._labels]
+        columns = list(map(self.tagger_._opened().code, self._labels))
         return [dict(zip(self._labels, row, strict=True)) for row in proba[:, columns].tolist()]
 
     def _forget(self):

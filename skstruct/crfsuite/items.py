@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.input.copies import copied
 from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -126,7 +127,7 @@ def as_label_lists(y, name):
     if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of lists of labels. {_TAKES}")
     with collector_paused():
-        return [_as_labels(sequence, i, name) for i, sequence in enumerate(y)]
+        return [_as_labels(sequence, i, name) for i, sequence in enumerate(copied(y))]
 
 
 def _as_labels(sequence, i, name):
@@ -134,7 +135,7 @@ def _as_labels(sequence, i, name):
         raise ValueError(
             f"{name}[{i}] is {short_repr(sequence)}; expected a list of labels. {_TAKES}"
         )
-    return list(map(as_text, sequence))
+    return list(map(as_text, copied(sequence)))
 
 
 def refuse_other_labels(y, labels):
@@ -168,7 +169,7 @@ def as_sequences(X):
     """Sequences of tokens, also if some are given as an `ItemSequence`."""
     if hasattr(X, "shape"):
         return X
-    return [as_tokens(xseq) for xseq in X]
+    return list(map(as_tokens, copied(X)))
 
 
 def count_sequences(X):

@@ -46,6 +46,80 @@ class ModelInfo(NamedTuple):
     state_features: dict
 
 
+class _Model:
+    """What a tagger needs of an estimator; never changed, as several threads may tag with it."""
+
+    def __init__(self, estimator, labels):
+        self.estimator = estimator
+        self.labels = labels
+        self.classes = estimator.classes_.tolist()
+        self.codes = {label: code for code, label in enumerate(self.classes)}
+        self.chain = read_only(estimator._chain())
+        self.transitions = kernels.chain_factors(self.chain)
+
+    def code(self, label):
+        """Code of a label."""
+        label = as_text(label)
+        if label not in self.codes:
+            raise ValueError(f"{short_repr(label)} is not a label of this model; see labels().")
+        return self.codes[label]
+
+    def read(self, xseq):
+        """Read a sequence of tokens."""
+        xseq = as_tokens(xseq)
+        if not hasattr(self.estimator, "vectorizer_"):
+            return _Sequence(self, as_rows(self.estimator._read_X([xseq])[1].X))
+        # For a single sequence, building a batch would take most of the time.
+        xseq = list(xseq)
+        packed = self.estimator.vectorizer_.pack([xseq])
+        rows = as_rows(self.estimator._read_X([xseq])[1].X) if packed is None else packed.rows
+        return _Sequence(self, rows)
+
+
+class _Sequence:
+    """Rows of a sequence, and the model that they were read for."""
+
+    def __init__(self, model, rows):
+        self.model = model
+        self.rows = rows
+        self._found = None
+
+    def __len__(self):
+        return len(self.rows.indptr) - 1
+
+    def tag(self):
+        """Best labels."""
+        codes = np.empty(len(self), np.int32)
+        ends = read_only(np.array([0, len(self)]))
+        kernels.decode_best(self.rows, ends, 0, 1, self.model.chain, codes)
+        return [self.model.classes[code] for code in codes.tolist()]
+
+    def probabilities(self):
+        """Marginals and log-partition, computed once."""
+        if self._found is None:
+            model, log_partition = self.model, np.empty(1)
+            marginals = np.empty((len(self), len(model.classes)))
+            ends = read_only(np.array([0, len(self)]))
+            kernels.decode_marginals(
+                self.rows, ends, 0, 1, model.chain, model.transitions, marginals, log_partition
+            )
+            self._found = marginals, float(log_partition[0])
+        return self._found
+
+    def probability(self, yseq):
+        """Probability of labels."""
+        marginals, log_partition = self.probabilities()
+        codes = np.array([self.model.code(label) for label in yseq], np.int32)
+        if len(codes) != len(marginals):
+            raise ValueError(
+                f"Got {len(codes)} labels for {len(marginals)} tokens; pass one for each token."
+            )
+        scores = np.empty(marginals.shape)
+        kernels.sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
+        score = kernels.path_score(scores, len(codes), self.model.transitions.edges, codes)
+        return math.exp(score - log_partition)
+
+
 @set_module("skstruct.crfsuite")
 class Tagger:
     """Tagger with the interface of ``pycrfsuite.Tagger``: labels one sequence at a time.
@@ -74,16 +148,10 @@ class Tagger:
     """
 
     def __init__(self):
-        self._estimator = None
+        self._model = self._last = None
 
     def _use(self, estimator, labels):
-        self._estimator = estimator
-        self._labels = labels
-        self._classes = estimator.classes_.tolist()
-        self._codes = {label: code for code, label in enumerate(self._classes)}
-        self._chain = read_only(estimator._chain())
-        self._transitions = kernels.chain_factors(self._chain)
-        self._rows = self._found = None
+        self._model, self._last = _Model(estimator, labels), None
 
     def open(self, name):
         """Read a model file.
@@ -126,7 +194,7 @@ class Tagger:
 
     def close(self):
         """Drop the model."""
-        self._estimator = None
+        self._model = self._last = None
 
     def labels(self):
         """Return the labels in the order of the model file.
@@ -135,8 +203,7 @@ class Tagger:
         -------
         labels : list of str
         """
-        self._opened()
-        return list(self._labels)
+        return list(self._opened().labels)
 
     def set(self, xseq):
         """Set the sequence for the calls that follow.
@@ -147,8 +214,13 @@ class Tagger:
             Feature dicts, also with arrays; lists of attribute strings; or an ``ItemSequence`` of
             python-crfsuite.
         """
-        self._rows = self._read(self._opened(), as_tokens(xseq))
-        self._found = None
+        self._set(xseq)
+
+    def _set(self, xseq):
+        """Set the sequence, and return it as a `_Sequence`."""
+        # Threads that share a tagger go on with what they have set themselves.
+        self._last = sequence = self._opened().read(xseq)
+        return sequence
 
     def tag(self, xseq=None):
         """Predict the labels of a sequence.
@@ -163,15 +235,8 @@ class Tagger:
         labels : list of str
         """
         self._opened()
-        if xseq is not None:
-            self.set(xseq)
-        if self._rows is None:
-            return []
-        codes = np.empty(len(self._rows.indptr) - 1, np.int32)
-        kernels.decode_best(
-            self._rows, read_only(np.array([0, len(codes)])), 0, 1, self._chain, codes
-        )
-        return [self._classes[code] for code in codes.tolist()]
+        sequence = self._last if xseq is None else self._set(xseq)
+        return [] if sequence is None else sequence.tag()
 
     def marginal(self, y, pos):
         """Compute the marginal of a label at a position of the sequence that was set last.
@@ -187,10 +252,11 @@ class Tagger:
         -------
         probability : float
         """
-        marginals, _ = self._probabilities()
+        sequence = self._last_set()
+        marginals, _ = sequence.probabilities()
         if not 0 <= pos < len(marginals):
             raise ValueError(f"Position {pos} is out of range of {len(marginals)} tokens.")
-        return float(marginals[pos, self._code(y)])
+        return float(marginals[pos, sequence.model.code(y)])
 
     def probability(self, yseq):
         """Compute the probability of a label sequence for the sequence that was set last.
@@ -204,16 +270,7 @@ class Tagger:
         -------
         probability : float
         """
-        marginals, log_partition = self._probabilities()
-        codes = np.array([self._code(label) for label in yseq], np.int32)
-        if len(codes) != len(marginals):
-            raise ValueError(
-                f"Got {len(codes)} labels for {len(marginals)} tokens; pass one for each token."
-            )
-        scores = np.empty(marginals.shape)
-        kernels.sequence_scores(self._rows, 0, len(codes), self._chain, scores)
-        score = kernels.path_score(scores, len(codes), self._transitions.edges, codes)
-        return math.exp(score - log_partition)
+        return self._last_set().probability(yseq)
 
     def info(self):
         """Return the names and weights of the model.
@@ -224,11 +281,11 @@ class Tagger:
             Weights are in full precision, unlike python-crfsuite's, which have six decimals.
         """
         try:
-            estimator = self._opened()
+            opened = self._opened()
         except ValueError as error:
             # As python-crfsuite, which raises ValueError everywhere else.
             raise RuntimeError(str(error)) from None
-        data = tagger_to_bytes(estimator, labels=self._labels)
+        data = tagger_to_bytes(opened.estimator, labels=opened.labels)
         model = decode_model(data)
         labels, attributes = model.labels, model.attributes
         return ModelInfo(
@@ -264,45 +321,16 @@ class Tagger:
         write_whole(filename, "".join(lines).encode("utf-8", errors="surrogateescape"))
 
     def _opened(self):
-        if self._estimator is None:
+        model = self._model
+        if model is None:
             raise ValueError("The tagger is not opened")
-        return self._estimator
+        return model
 
-    def _read(self, estimator, xseq):
-        """Rows of a sequence."""
-        if not hasattr(estimator, "vectorizer_"):
-            return as_rows(estimator._read_X([xseq])[1].X)
-        # For a single sequence, building a batch would take most of the time.
-        xseq = list(xseq)
-        packed = estimator.vectorizer_.pack([xseq])
-        return as_rows(estimator._read_X([xseq])[1].X) if packed is None else packed.rows
-
-    def _probabilities(self):
-        """Marginals and log-partition of the sequence that was set last, cached."""
+    def _last_set(self):
+        """The sequence that was set last; without one, an empty one."""
         self._opened()
-        if self._rows is None:
-            self.set([])
-        if self._found is None:
-            n = len(self._rows.indptr) - 1
-            marginals, log_partition = np.empty((n, len(self._classes))), np.empty(1)
-            kernels.decode_marginals(
-                self._rows,
-                read_only(np.array([0, n])),
-                0,
-                1,
-                self._chain,
-                self._transitions,
-                marginals,
-                log_partition,
-            )
-            self._found = marginals, float(log_partition[0])
-        return self._found
-
-    def _code(self, label):
-        label = as_text(label)
-        if label not in self._codes:
-            raise ValueError(f"{short_repr(label)} is not a label of this model; see labels().")
-        return self._codes[label]
+        sequence = self._last
+        return self._set([]) if sequence is None else sequence
 
 
 def tagger_of(estimator, labels):

@@ -36,6 +36,7 @@ class ArrayValues:
 
     def add(self, row, name, vector):
         """Add the array of a token; `row` is the number of the token in the batch."""
+        vector = np.array(vector, np.float64, order="C")
         if vector.ndim != 1:
             raise ValueError(
                 f"feature {name!r} is an array of shape {vector.shape}; expected a 1-D array."
@@ -48,9 +49,7 @@ class ArrayValues:
             )
         self._rows.setdefault(name, array("q")).append(row)
         # A bytearray grows in place.
-        self._values.setdefault(name, bytearray()).extend(
-            np.ascontiguousarray(vector, np.float64).data.cast("B")
-        )
+        self._values.setdefault(name, bytearray()).extend(vector.data.cast("B"))
 
     def blocks(self, n_rows, find):
         """Yield the arrays of CSR matrices, one for each feature.

@@ -13,10 +13,10 @@ from skstruct.features.arrays import is_vector
 from skstruct.frames import refuse_frame
 from skstruct.utils.messages import short_repr
 
-__all__ = ["iterate_level", "read_tokens"]
+__all__ = ["PLAIN_COLLECTIONS", "iterate_level", "read_tokens"]
 
 # The types that most data consists of, which need no further check.
-_PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
+PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
 _PLAIN_NUMBERS = {bool, int, float}
 _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
@@ -34,6 +34,9 @@ def iterate_level(value, what, content):
 
 def read_tokens(tokens, limit, i, add_array):
     """Read the tokens of a sequence: feature dicts or collections of attribute strings.
+
+    Each dict or collection is copied at one moment, and what is returned is read from the copies:
+    another thread may change it meanwhile.
 
     Parameters
     ----------
@@ -54,22 +57,8 @@ def read_tokens(tokens, limit, i, add_array):
     positions, values : list
         Positions in `names` of the attributes with a value other than 1, and these values.
     """
-    if set(map(type, tokens)) <= _PLAIN_COLLECTIONS:
-        names = list(chain.from_iterable(tokens))
-        if set(map(type, names)) <= {str}:
-            return names, list(map(len, tokens)), [], []
     names, lengths, positions, values = [], [], [], []
-    joins = True
     for t, token in enumerate(tokens):
-        if joins and type(token) is dict:
-            # Most tokens of a sequence have features of the same types.
-            try:
-                strings = list(map(":".join, token.items()))
-                names += strings
-                lengths.append(len(strings))
-                continue
-            except TypeError:
-                joins = False
         start = len(names)
         try:
             for key, value in _features(token):
@@ -92,16 +81,29 @@ def read_tokens(tokens, limit, i, add_array):
                         positions.append(len(names))
                         values.append(number)
                     names.append(name)
-        except ValueError as error:
-            raise ValueError(f"Sequence {i}, token {t}: {error}") from None
+        except (ValueError, LookupError, RuntimeError) as error:
+            raise ValueError(f"Sequence {i}, token {t}: {_complaint(error, token)}") from None
         lengths.append(len(names) - start)
     return names, lengths, positions, values
+
+
+def _complaint(error, token):
+    """What was wrong with a token."""
+    if isinstance(error, ValueError):
+        return error
+    if isinstance(error, RecursionError):
+        return "its dicts are nested too deeply."
+    # As mappings and collections that are written in Python raise them.
+    return (
+        f"reading it, a {type(token).__name__}, failed with {error!r}; another thread may have "
+        "changed it meanwhile."
+    )
 
 
 def _features(token):
     """Pairs of key and value in a token; an attribute string is a feature with the value True."""
     if isinstance(token, Mapping):
-        return token.items()
+        return list(token.items())
     strings = _strings(token)
     if strings is None:
         raise ValueError(
@@ -122,7 +124,7 @@ def _attributes(key, value, limit, prefix=""):
     if strings is not None:
         return [(f"{name}:{text}", 1) for text in strings]
     if isinstance(value, Mapping):
-        nested = (_attributes(k, v, limit, f"{name}:") for k, v in value.items())
+        nested = (_attributes(k, v, limit, f"{name}:") for k, v in list(value.items()))
         return list(chain.from_iterable(nested))
     if not isinstance(value, (Real, Decimal, np.bool_)):
         raise ValueError(
@@ -148,15 +150,16 @@ def _as_float(value):
 
 def _strings(value):
     """Strings in a list, tuple, set or other collection; None if `value` is something else."""
-    if type(value) in _PLAIN_COLLECTIONS and set(map(type, value)) <= {str}:
-        return value
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Collection):
-        return None
-    if not all(isinstance(text, (str, bytes)) for text in value):
-        return None
-    return [_as_text(text) for text in value]
+    if type(value) not in PLAIN_COLLECTIONS:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Collection):
+            return None
+    texts = list(value)
+    kinds = set(map(type, texts))
+    if kinds <= {str}:
+        return texts
+    return list(map(_as_text, texts)) if all(issubclass(k, (str, bytes)) for k in kinds) else None
 
 
 def _as_text(text):

@@ -10,6 +10,7 @@ from operator import itemgetter
 import numpy as np
 
 from skstruct.frames import refuse_frame
+from skstruct.input.copies import copied
 from skstruct.utils.messages import short_repr
 
 __all__ = ["TokenColumns"]
@@ -75,7 +76,10 @@ class TokenColumns:
         different as values.
         """
         first = len(lengths)
-        if not set(map(type, chunk)) <= {list, tuple}:
+        # Copies: another thread may change the lists, here and below, between two looks at them.
+        if set(map(type, chunk)) <= {list, tuple}:
+            chunk = list(map(tuple, chunk))
+        else:
             chunk = [_as_tokens(sequence, first + i) for i, sequence in enumerate(chunk)]
         chunk_lengths = list(map(len, chunk))
         lengths += chunk_lengths
@@ -130,7 +134,9 @@ class TokenColumns:
         if types == {str}:
             self._check_width(1, tokens[0], 0, lengths, first)
             return [tokens]
-        if not types <= {list, tuple}:
+        if types <= {list, tuple}:
+            tokens = list(map(tuple, tokens))
+        else:
             tokens = [_as_columns(token, i, lengths, first) for i, token in enumerate(tokens)]
         self._check_width(len(tokens[0]), tokens[0], 0, lengths, first)
         if set(map(len, tokens)) != {self.n_columns}:
@@ -164,7 +170,7 @@ def _iterate(X):
     refuse_frame(X)
     try:
         if not isinstance(X, (str, bytes, Mapping)):
-            return iter(X)
+            return iter(copied(X))
     except TypeError:
         pass
     raise ValueError(f"X is {short_repr(X)}; expected a list of sequences. {_SHAPE}")
@@ -190,7 +196,7 @@ def _as_columns(token, i, lengths, first):
     if isinstance(token, np.ndarray) and token.ndim == 1:
         return token.tolist()
     if isinstance(token, (list, tuple)):
-        return token
+        return tuple(token)
     raise ValueError(
         f"{_place(i, lengths, first)}: {short_repr(token)} is not a valid token; expected a "
         f"string or a tuple of columns. {_SHAPE}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count, pairwise, repeat
 from numbers import Integral
 from typing import ClassVar
@@ -14,8 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.lookup import FeatureCounter, FeatureLookup
-from skstruct.features.stream import NO_COLUMN, Stream, canonical, renumber
+from skstruct.features.codes import NO_COLUMN, KnownCodes, NewCodes
+from skstruct.features.stream import Stream, canonical, renumber
 from skstruct.features.unseen import warn_of_unseen_attributes
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
@@ -31,25 +30,20 @@ __all__ = ["SequenceVectorizer"]
 _MOST_VALUES = 1 << 16
 
 
-def _sort_columns(stream, counter):
-    """Number the attributes in alphabetical order; return their names, and the rows.
+def _sort(codes, names, numbers):
+    """Put columns in alphabetical order in place of the numbers of `NewCodes`; return the names."""
+    distinct = sorted(dict.fromkeys(names))
+    _set_columns(codes, dict(zip(distinct, count())), names, numbers)
+    return distinct
 
-    The counter, whose numbers the stream has, is empty afterwards.
-    """
-    found = None if stream.arrays else counter.take_sorted_names()
-    if found:
-        names, columns, zero = found
-        stream.set_columns(columns, zero)
-        return names, *stream.to_rows()
-    first_seen = defaultdict(count().__next__)
-    stream.resolve(counter, partial(map, first_seen.__getitem__))
-    # Adds the names of the positions of arrays.
-    data, columns, indptr = stream.to_rows()
-    names = sorted(first_seen)
-    rank = np.empty(len(names), columns.dtype)
-    rank[np.fromiter(map(first_seen.__getitem__, names), np.int64)] = np.arange(len(names))
-    renumber(columns, rank)
-    return names, data, columns, indptr
+
+def _set_columns(codes, vocabulary, names, numbers):
+    """Put columns in place of the numbers of `NewCodes`; new names have none."""
+    columns = np.empty(len(names), codes.dtype)
+    columns[numbers] = np.fromiter(
+        map(vocabulary.get, names, repeat(NO_COLUMN)), codes.dtype, len(names)
+    )
+    renumber(codes, columns)
 
 
 # No wrapping of outputs: a batch cannot become a data frame.
@@ -190,10 +184,10 @@ class SequenceVectorizer(
 
     def _fit(self, X, min_freq, *, is_part=False):
         """Learn the attributes, of a part of the data that may lack tokens or attributes."""
-        counter = FeatureCounter()
-        stream = Stream(self.dtype).read(X, counter)
-        names, data, columns, indptr = _sort_columns(stream, counter)
-        del counter
+        codes = NewCodes()
+        stream = Stream(self.dtype, codes).read(X)
+        data, columns, indptr = stream.to_rows()
+        names = _sort(columns, *codes.take_names())
         if len(indptr) == 1 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
         if min_freq > 1:
@@ -253,17 +247,17 @@ class SequenceVectorizer(
             If there is no sequence, or a token or value is invalid.
         """
         check_is_fitted(self)
-        counter = FeatureCounter()
-        stream = self._read(X, counter)
-        get = self.vocabulary_.get
-        stream.resolve(counter, lambda names: map(get, names, repeat(NO_COLUMN)))
-        matrix = stream.to_matrix(self.vocabulary_.__len__)
+        codes = NewCodes()
+        stream = self._read(X, codes)
+        data, columns, indptr = stream.to_rows()
+        _set_columns(columns, self.vocabulary_, *codes.take_names())
+        matrix = canonical(data, columns, indptr, len(self.vocabulary_), stream.dtype)
         warn_of_unseen_attributes(matrix, int(np.sum(stream.token_lengths)))
         return stream.to_batch(matrix, self.feature_names_)
 
-    def _read(self, X, lookup):
+    def _read(self, X, codes):
         # A copy, because reading adds the lengths of arrays that were not in the training data.
-        return Stream(self.dtype, dict(self._array_lengths)).read(X, lookup)
+        return Stream(self.dtype, codes, dict(self._array_lengths)).read(X)
 
     def pack(self, X):
         """Vectorise a few sequences for kernels, without the overhead of sparse matrices.
@@ -279,19 +273,16 @@ class SequenceVectorizer(
             The rows and offsets of the batch that `transform` makes. None if a token has an array
             or repeats an attribute.
         """
-        stream = self._read(X, self._lookup())
+        stream = self._read(X, self._known_codes())
         return None if stream.arrays else stream.to_packed()
 
-    def _lookup(self):
+    def _known_codes(self):
         """Columns of features, remembered from call to call."""
-        lookup = vars(self).get("_last_lookup")
-        if lookup is None or lookup.vocabulary is not self.vocabulary_:
-            get = self.vocabulary_.get
+        codes = vars(self).get("_last_codes")
+        if codes is None or codes.vocabulary is not self.vocabulary_:
             most = max(_MOST_VALUES, len(self.vocabulary_))
-            lookup = FeatureLookup(lambda name: get(name, NO_COLUMN), most)
-            lookup.vocabulary = self.vocabulary_
-            self._last_lookup = lookup
-        return lookup
+            codes = self._last_codes = KnownCodes(self.vocabulary_, most)
+        return codes
 
     def restrict(self, support, indices=False):
         """Keep only some of the attributes, in place and in their order.
@@ -381,7 +372,7 @@ class SequenceVectorizer(
         "_array_lengths": Counts(),
     }
     # Made of the names.
-    _derived_state = ("vocabulary_", "_last_lookup")
+    _derived_state = ("vocabulary_", "_last_codes")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import TokenColumns
+from skstruct.input.copies import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.messages import short_repr
@@ -205,7 +206,7 @@ class EmbeddingVectorizer(
         """Distinct words, the number of each token's word, and the offsets of the sequences."""
         column = 0 if isinstance(self.column, str) else self.column
         if isinstance(self.column, str) and not isinstance(X, (str, bytes, Mapping)):
-            X = (_words(sequence, i, self.column) for i, sequence in enumerate(X))
+            X = (_words(list(sequence), i, self.column) for i, sequence in enumerate(copied(X)))
 
         def wanted(width):
             if not -width <= column < width:
@@ -276,9 +277,10 @@ def _words(sequence, i, key):
     """The words in a sequence of dicts."""
     words = []
     for t, token in enumerate(sequence):
-        if not isinstance(token, Mapping) or not isinstance(token.get(key), str):
+        word = token.get(key) if isinstance(token, Mapping) else None
+        if not isinstance(word, str):
             raise ValueError(
                 f"Sequence {i}, token {t}: {short_repr(token)} has no string for the key {key!r}."
             )
-        words.append(token[key])
+        words.append(word)
     return words

@@ -11,15 +11,16 @@ import scipy.sparse as sp
 from skstruct import kernels
 from skstruct.features.arrays import ArrayValues
 from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.input.copies import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.sparse import are_ones, merge_rows, pieces, read_only, shared_ones
 
-__all__ = ["NO_COLUMN", "PackedBatch", "Stream", "canonical", "renumber"]
+__all__ = ["PackedBatch", "Stream", "canonical", "renumber"]
 
-# Column of attributes without a column, whose entries are dropped.
-NO_COLUMN = -1
 _TOKENS_AT_ONCE = 500
+# Failures to read plain tokens, of several sequences and of one, after which it is not tried.
+_MOST_FAILURES = 20
 
 
 class PackedBatch:
@@ -37,11 +38,21 @@ class Stream:
     """Sequences being read into a CSR matrix.
 
     Takes four bytes for each attribute while reading, and sixteen for each value that is not 1.
+
+    Parameters
+    ----------
+    dtype : {np.float64, np.float32}
+        Type of the values.
+    codes : NewCodes or KnownCodes
+        Codes of the attributes.
+    array_lengths : dict of str to int, default=None
+        Length of the arrays of each known feature; new features are added.
     """
 
-    def __init__(self, dtype, array_lengths=None):
+    def __init__(self, dtype, codes, array_lengths=None):
         self.dtype = check_float_dtype(dtype)
         self.limit = float(np.finfo(self.dtype).max)
+        self._codes = codes
         # Buffers of int32, int64 and float64. A bytearray grows in place, by whole arrays.
         self.columns = bytearray()
         self.positions = bytearray()
@@ -49,29 +60,33 @@ class Stream:
         self.token_lengths = array("q")
         self.sequence_lengths = array("q")
         self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
+        self._failures = 0
 
-    def read(self, X, lookup):
-        """Read all sequences of `X`, with the numbers of a `FeatureCounter` or `FeatureLookup`."""
+    def read(self, X):
+        """Read all sequences of `X`."""
         for chunk in _chunks(X):
-            self._read_chunk(chunk, lookup)
+            self._read_chunk(chunk)
         if not self.sequence_lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
         self._check_arrays()
         return self
 
-    def _read_chunk(self, chunk, lookup):
-        """Read sequences at once, or one at a time where the look-up is refused."""
+    def _read_chunk(self, chunk):
+        """Read sequences at once, or one at a time where tokens are not plain."""
         tokens = chunk[0] if len(chunk) == 1 else list(chain.from_iterable(chunk))
-        found, lengths = lookup.look_up(tokens, self.limit), map(len, tokens)
+        found = None
+        if self._failures <= _MOST_FAILURES:
+            found = self._codes.read(tokens, self.limit)
+            self._failures += found is None
         if found is None and len(chunk) > 1:
             for sequence in chunk:
-                self._read_chunk([sequence], lookup)
+                self._read_chunk([sequence])
             return
         if found is None:
             i = len(self.sequence_lengths)
-            names, lengths, *rest = read_tokens(tokens, self.limit, i, self._add_array)
-            found = np.fromiter(lookup.codes(names), np.int32, len(names)), *rest
-        columns, positions, values = found
+            names, *rest = read_tokens(tokens, self.limit, i, self._add_array)
+            found = np.fromiter(self._codes.codes(names), np.int32, len(names)), *rest
+        columns, lengths, positions, values = found
         if len(values):
             start = len(self.columns) // 4
             self.positions += (np.array(positions, np.int64) + start).data
@@ -95,48 +110,20 @@ class Stream:
                 f"finite and at most {self.limit:.2g}."
             )
 
-    def resolve(self, counter, find):
-        """Put columns in place of the numbers of a `FeatureCounter`, which is empty afterwards.
-
-        `find` maps names to an iterator over their columns.
-        """
-        names, zero = counter.take_names()
-        self.set_columns(np.fromiter(find(names), np.int32, len(names)), zero)
-        self._find = find
-
-    def set_columns(self, columns, zero):
-        """Put ``columns[number]`` for each number, and the value 0 where ``zero[number]``."""
-        numbers = np.frombuffer(self.columns, np.int32)
-        if zero.any():
-            positions = np.flatnonzero(zero[numbers])
-            self.positions += positions.data
-            self.values += np.zeros(len(positions)).data
-        renumber(numbers, columns)
-
-    def to_matrix(self, count_columns):
-        """Canonical matrix of all tokens, of dtype int8 if every value is 1.
-
-        `count_columns` is called after the columns of arrays have been looked up.
-        """
-        data, columns, indptr = self.to_rows()
-        return canonical(data, columns, indptr, count_columns(), self.dtype)
-
     def to_rows(self):
-        """Data, columns and `indptr` of all tokens, unsorted; of dtype int8 if every value is 1."""
+        """Data, codes and `indptr` of all tokens, unsorted; of dtype int8 if every value is 1."""
         columns = np.frombuffer(self.columns, np.int32)
         n = len(columns)
         data = self._values_of_all(n) if self.values else np.ones(n, np.int8)
         indptr = _ends(self.token_lengths)
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
-            blocks += self.arrays.blocks(len(self.token_lengths), self._find)
+            blocks += self.arrays.blocks(len(self.token_lengths), self._codes.codes)
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
-        # It may keep all names in memory.
-        self._find = None
         return data, columns, indptr
 
     def to_packed(self):
-        """Rows of all tokens in the order of `to_matrix`; None if one repeats an attribute."""
+        """Rows of all tokens in the order of a matrix; None if one repeats an attribute."""
         columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
         if self.values:
             data = self._values_of_all(len(columns)).astype(np.float64)
@@ -170,12 +157,11 @@ def _chunks(X):
     """
     stays = isinstance(X, (list, tuple, np.ndarray))
     chunk, n_tokens = [], 0
-    for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
+    for i, sequence in enumerate(iterate_level(copied(X), "X", "sequences")):
         is_list = stays and type(sequence) is list
         if chunk and not is_list:
             yield chunk
             chunk, n_tokens = [], 0
-        # Copies: other threads may change the lists.
         tokens = list(sequence if is_list else iterate_level(sequence, f"Sequence {i}", "tokens"))
         chunk.append(tokens)
         n_tokens += len(tokens)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
 from skstruct.input.classes import label_array
+from skstruct.input.copies import copied, copied_lists
 from skstruct.matrices.index_arrays import to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import place, short_repr
@@ -70,7 +71,7 @@ def read_format(X, n_features=None, n_transition_features=None):
         return Format.ROWS, to_csr(X, place="Sequence {}, token 0".format)
     if sp.issparse(X) or is_frame(X):
         return Format.ROWS, X
-    X = _as_collection(X)
+    X = _as_collection(copied_lists(X))
     if isinstance(X, Iterator):
         return Format.TOKENS, X
     leaf = _first_leaf(X)
@@ -283,6 +284,7 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
 
 def _flatten_rows(y, offsets, name, partial):
     """Labels of sequences of length one, and their dtype, by scikit-learn's rules."""
+    y = copied(y)
     given = y if isinstance(y, (list, tuple)) else []
     if given and all(isinstance(label, str) for label in given):
         y = label_array(list(given))
@@ -303,7 +305,7 @@ def _flatten_sequences(y, offsets, name, partial):
     """Labels of all sequences, concatenated, and their dtype: None, for numpy to choose."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
-    y = _as_list(y.to_numpy() if is_frame(y) else y)
+    y = copied_lists(_as_list(y.to_numpy() if is_frame(y) else y))
     _check_count(y, offsets, name)
     lengths = np.diff(offsets).tolist()
     if set(map(type, y)) <= {list, tuple} and list(map(len, y)) == lengths:
@@ -324,6 +326,7 @@ def _flatten_one_by_one(y, lengths):
                 f"Sequence {i}: its labels must be a list with one label for each token, "
                 f"got {short_repr(sequence)}."
             )
+        sequence = list(sequence)
         if len(sequence) != length:
             raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
         labels.extend(sequence)

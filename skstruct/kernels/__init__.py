@@ -18,24 +18,6 @@ from skstruct.chain.protocol import chain_factors
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
-from skstruct.kernels.dicts.objects import WHERE
-from skstruct.kernels.dicts.pairs import (
-    BLOCK,
-    ENTRIES,
-    LENGTH_OF_STATE,
-    N_COLUMNS,
-    N_COLUMNS_OF_FEATURES,
-    N_REMEMBERED,
-    NEXT,
-    NUMBER,
-    OTHER_VALUES,
-    VALUE,
-    FoundNumbers,
-    PairTable,
-    count_features,
-    fill_slots_of_pairs,
-    number_pairs,
-)
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from skstruct.kernels.dual.problem import Problem, renumber_features
@@ -125,26 +107,17 @@ from skstruct.kernels.vector.columns import sort_rows
 from skstruct.kernels.vector.sums import dot
 
 __all__ = [
-    "BLOCK",
-    "ENTRIES",
     "HAMMING",
     "HINGE",
     "LABEL_TYPE",
-    "LENGTH_OF_STATE",
     "LOSSES",
     "MAX_PASSES",
     "MOST_LABELS",
-    "NEXT",
     "NORM",
     "NOT_FOUND_YET",
-    "NUMBER",
-    "N_COLUMNS",
-    "N_COLUMNS_OF_FEATURES",
     "N_PROGRESS",
-    "N_REMEMBERED",
     "N_SAG_PROGRESS",
     "ONE",
-    "OTHER_VALUES",
     "RATE",
     "ROOT",
     "SAG_SCALE",
@@ -155,8 +128,6 @@ __all__ = [
     "SMALLEST_SCALE",
     "TOTAL",
     "TRANSITION_TYPE",
-    "VALUE",
-    "WHERE",
     "AStarSearch",
     "Adaptive",
     "AverageGradient",
@@ -171,7 +142,6 @@ __all__ = [
     "EpochResult",
     "Exponentiated",
     "Features",
-    "FoundNumbers",
     "Groups",
     "Histories",
     "Leaving",
@@ -180,7 +150,6 @@ __all__ = [
     "Mean",
     "Memory",
     "OnlineState",
-    "PairTable",
     "Pattern",
     "Pieces",
     "Problem",
@@ -206,7 +175,6 @@ __all__ = [
     "conjugate_to",
     "copy_rows",
     "count_columns",
-    "count_features",
     "count_votes",
     "crf_epoch",
     "cut",
@@ -220,7 +188,6 @@ __all__ = [
     "dual_free_epoch",
     "dual_weights",
     "fill_slots",
-    "fill_slots_of_pairs",
     "find_template",
     "find_values",
     "gather_rows",
@@ -242,7 +209,6 @@ __all__ = [
     "model_rows",
     "n_possible",
     "nll_gradient",
-    "number_pairs",
     "number_template",
     "number_values",
     "oeg_steps",

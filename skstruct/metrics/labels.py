@@ -72,7 +72,9 @@ def stack(y, name):
     plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
     flat = bool(rows) and all(plain)
     if not any(plain):
-        labels = list(chain.from_iterable(map(as_list, rows)))
+        # Copies, as another thread may change the lists.
+        rows = list(map(as_list, rows))
+        labels = list(chain.from_iterable(rows))
         lengths = [len(row) for row in rows]
     elif flat:
         labels = rows

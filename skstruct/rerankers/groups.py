@@ -10,6 +10,7 @@ from numbers import Integral, Number
 import numpy as np
 
 from skstruct import kernels
+from skstruct.input.copies import copied
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
@@ -164,7 +165,7 @@ def _by_position(values, name):
         return list(values)
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise ValueError(f"{name} must have an entry for each group; got {short_repr(values)}.")
-    return values
+    return copied(values)
 
 
 def _read_per_candidate(values, offsets, name, names):

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from skstruct import kernels
 from skstruct.decoding import best_labels, marginals
 from skstruct.input.constraints import check_labelling, minus_infinite
+from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.known_labels import check_decoded, clamp, no_labelling
 from skstruct.input.training_set import batch_rows
@@ -202,9 +203,9 @@ class LinearChainMixin:
 
         For a single sentence, making matrices would take most of the time.
         """
-        few = isinstance(X, list) and 0 < len(X) <= _FEW and "vectorizer_" in vars(self)
-        if few and all(type(tokens) is list and tokens for tokens in X):
-            dicts = all(type(tokens[0]) is dict for tokens in X)
+        if isinstance(X, list) and 0 < len(X) <= _FEW and "vectorizer_" in vars(self):
+            X = copied_lists(X)
+            dicts = all(isinstance(s, list) and s and type(s[0]) is dict for s in X)
             packed = self.vectorizer_.pack(X) if dicts else None
             if packed is not None:
                 return Format.TOKENS, packed

@@ -73,6 +73,13 @@ class _ShortRepr(Repr):
         # A label or the name of a feature is shown whole.
         self.maxstring = 80
 
+    def repr(self, x):
+        try:
+            return super().repr(x)
+        except (LookupError, RuntimeError):
+            # Another thread has changed it meanwhile.
+            return f"<{type(x).__name__}>"
+
     def repr1(self, x, level):
         if isinstance(x, np.generic):
             plain = x.item() if x.dtype.kind in "biufcSU" else str(x)

@@ -23,18 +23,11 @@ else:
 
     @intrinsic
     def prefetch(typing_context, array, position):
-        """Prefetch ``array.flat[position]`` of a C-contiguous array for reading.
-
-        Or the byte at a position from an address, an integer that need not be a valid address.
-        """
+        """Prefetch ``array.flat[position]`` of a C-contiguous array for reading."""
 
         def codegen(context, builder, signature, args):
-            byte = ir.IntType(8).as_pointer()
-            if isinstance(array, types.Integer):
-                address = builder.inttoptr(builder.add(*args), byte)
-            else:
-                data = arrayobj.make_array(array)(context, builder, args[0]).data
-                address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+            data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+            address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
             i32 = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [address.type, i32, i32, i32])
             name = "llvm.prefetch.p0"
@@ -46,5 +39,4 @@ else:
             builder.call(function, [address, *hints])
             return context.get_dummy_value()
 
-        first = types.intp if isinstance(array, types.Integer) else array
-        return types.void(first, types.intp), codegen
+        return types.void(array, types.intp), codegen
