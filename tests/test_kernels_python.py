@@ -53,7 +53,9 @@ MODULES = sorted(
     module.name.removeprefix("skstruct.kernels.")
     for module in pkgutil.walk_packages(skstruct.kernels.__path__, "skstruct.kernels.")
     # Features of dicts are read through Python's ABI; uncompiled, they are read as Python does.
-    if not module.ispkg and not module.name.startswith("skstruct.kernels.dicts.")
+    # And how kernels are compiled is run with the import of the package, which is not watched.
+    if not module.ispkg
+    and not module.name.startswith(("skstruct.kernels.dicts.", "skstruct.kernels._jit"))
 )
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
 LENGTHS = [3, 0, 1, 5, 4, 2]
