@@ -35,7 +35,7 @@ from skstruct.crfsuite.file import CRFsuiteModel, encode_model
 from skstruct.features.codes import NewCodes
 from skstruct.input.training_set import TrainingSet
 from skstruct.solvers import batch as batch_solver
-from skstruct.solvers import layout, proximal
+from skstruct.solvers import layout
 from skstruct.solvers.likelihood.sums import Likelihood
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils import memory
@@ -129,8 +129,7 @@ def test_lbfgs_lets_go_before_all_weights_are_made(monkeypatch, params):
     """The largest arrays of a fit are not there at the same time."""
     events = []
     method = "minimize_proximal" if params else "minimize_lbfgs"
-    module = proximal if params else batch_solver
-    steps, unpack = getattr(module, method), CRFObjective.unpack
+    steps, unpack = getattr(batch_solver, method), CRFObjective.unpack
 
     def watched(*arguments, **more):
         try:
@@ -142,7 +141,7 @@ def test_lbfgs_lets_go_before_all_weights_are_made(monkeypatch, params):
         events.append("weights begin")
         return unpack(objective, theta)
 
-    monkeypatch.setattr(module, method, watched)
+    monkeypatch.setattr(batch_solver, method, watched)
     monkeypatch.setattr(CRFObjective, "unpack", watched_unpack)
     X, y = data(30, 3)
     CRFTagger(**params).fit(X, y)
