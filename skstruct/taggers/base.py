@@ -21,11 +21,6 @@ from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
-from skstruct.taggers.doubts import (
-    sequences_with_chunks,
-    warn_of_distinct_labels,
-    warn_of_missing_chunks,
-)
 from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
@@ -169,13 +164,16 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
         Learning also stops when ``is_over(history)`` returns True.
         """
+        # Imported where it is needed: a stored tagger that predicts does not learn.
+        from skstruct.taggers import doubts
+
         with_chunks = []
 
         def read(warm):
             classes = self.classes_ if warm else None
             training_set = self._read_training_set(X, y, sample_weight, classes, not warm)
-            warn_of_distinct_labels(training_set, self.classes_, stacklevel=7)
-            with_chunks.append(sequences_with_chunks(training_set, self.classes_))
+            doubts.warn_of_distinct_labels(training_set, self.classes_, stacklevel=7)
+            with_chunks.append(doubts.sequences_with_chunks(training_set, self.classes_))
             return training_set
 
         def learn(progress):
@@ -190,7 +188,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 self._chain() if warm else None,
                 self._watcher(validation, on_prediction, progress, is_over),
             )
-            warn_of_missing_chunks(*with_chunks, solution.chain, self.classes_, stacklevel=6)
+            doubts.warn_of_missing_chunks(*with_chunks, solution.chain, self.classes_, stacklevel=6)
             return solution
 
         return self._fit_by(learn, X, y, sample_weight=sample_weight)
