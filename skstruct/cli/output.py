@@ -65,7 +65,8 @@ def give_up_unwritten():
             if stream is not None:
                 stream.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ __all__ = ["warn_of_unseen_attributes", "warn_of_unseen_values"]
 # Fewer tokens may well have nothing in common with the training data.
 _FEWEST_TOKENS = 20
 # As many are looked at.
-_MOST_TOKENS = 1000
+_MOST_TOKENS = 500
 # Share of the tokens that must be known.
 _FEWEST_KNOWN = 0.05
 # Share of the features of a token that a template makes which must be known.
@@ -28,14 +28,16 @@ def warn_of_unseen_attributes(matrix, n_given):
     n_given : int
         Number of features of all tokens.
     """
-    n_tokens = matrix.shape[0]
-    # One feature is enough for a token: a model may have been pruned to a few.
-    if n_tokens < _FEWEST_TOKENS or matrix.nnz > n_given / 2:
+    if matrix.shape[0] < _FEWEST_TOKENS or matrix.nnz > n_given / 2:
         return
-    _, which, counts = np.unique(matrix.indices, return_inverse=True, return_counts=True)
-    # What all tokens have, such as a bias, tells nothing.
-    is_telling = (counts < (1 - _FEWEST_KNOWN) * n_tokens)[which]
-    rows = np.repeat(np.arange(n_tokens), np.diff(matrix.indptr))[is_telling]
+    some = matrix[_spread(matrix.shape[0])]
+    n_tokens = some.shape[0]
+    _, which, counts = np.unique(some.indices, return_inverse=True, return_counts=True)
+    # A bias tells nothing: all tokens have it, with the value 1.
+    differs = np.bincount(which, some.data != 1, minlength=len(counts)) > 0
+    is_telling = (differs | (counts < (1 - _FEWEST_KNOWN) * n_tokens))[which]
+    rows = np.repeat(np.arange(n_tokens), np.diff(some.indptr))[is_telling]
+    # One feature is enough for a token: a model may have been pruned to a few.
     _warn_if_few(np.bincount(rows, minlength=n_tokens) > 0)
 
 
@@ -59,11 +61,16 @@ def warn_of_unseen_values(reader, numbers):
     if not own:
         return
     lines, fields = np.array(own).T[:, :, None]
-    tokens = np.linspace(0, reader.n_rows - 1, min(reader.n_rows, _MOST_TOKENS)).astype(np.int64)
+    tokens = _spread(reader.n_rows)
     # A function may give no value.
     n_given = (reader.tokens.codes[fields, reader.tokens.places[tokens]] >= 0).sum(axis=0)
     n_known = (numbers[lines, tokens] >= 0).sum(axis=0)
     _warn_if_few((n_known >= _SHARE * n_given)[n_given > 0])
+
+
+def _spread(n_tokens):
+    """Numbers of some tokens from all over a batch."""
+    return np.linspace(0, n_tokens - 1, min(n_tokens, _MOST_TOKENS)).astype(np.int64)
 
 
 def _warn_if_few(is_known):
