@@ -165,11 +165,12 @@ class PartialFitMixin:
 
     def _compute_weights(self):
         """Set the learned attributes that `partial_fit` has left open, all at once."""
-        if self._state is None or "coef_" in vars(self):
+        if self._state is None or {"coef_", "end_"} <= vars(self).keys():
             return
         with self._turn:
             weights = weights_of(averaged(self._state))
-        vars(self).update(weights)
+        # What was set by hand stays.
+        vars(self).update({**weights, **vars(self)})
 
     def _restore_state(self):
         # A tagger that this one is a copy of may change the arrays in place.
