@@ -31,6 +31,11 @@ from skstruct.input.validation_set import read_validation_set
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.base import Model, settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
+from skstruct.taggers.doubts import (
+    sequences_with_chunks,
+    warn_of_distinct_labels,
+    warn_of_missing_chunks,
+)
 from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
