@@ -723,7 +723,7 @@ def test_only_what_may_be_forbidden_may_be_infinite(name, bad):
     if bad < 0 and name in ("transition_", "start_", "end_"):
         assert_array_equal(getattr(pickle.loads(data), name)[0], bad)
     else:
-        with pytest.raises(ValueError, match=f"damaged: a weight of {name} is infinite"):
+        with pytest.raises(ValueError, match=f"damaged: a number of {name} is infinite"):
             pickle.loads(data)
 
 

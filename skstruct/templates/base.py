@@ -310,9 +310,9 @@ class LearningTemplateVectorizer(
         names = ("_values", "_groups", "_codes", "_hashes")
         arrays = {name: state.pop(name, None) for name in names}
         state.pop("_of_transitions", None)
-        lines = {"template_": self.template_, "n_features_": self.n_features_}
+        others = {name: state[name] for name in ("template_", "n_features_")}
         self._features = LearntFeatures.__new__(LearntFeatures)
-        self._features._read_state(lines | arrays)
+        self._features._read_state(others | arrays | {"_of_transitions": False})
         # Models stored by the first versions do not have it.
         transitions = state.setdefault("_transitions", None)
         if transitions is not None and not isinstance(transitions, LearntFeatures):
