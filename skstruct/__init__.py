@@ -58,4 +58,5 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
+# A fit finds its solver by name. None imports: a fork or a Ctrl-C in the midst would break others.
 _load_all()

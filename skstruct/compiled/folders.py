@@ -23,7 +23,15 @@ import numba
 from skstruct.utils.files import replaced
 from skstruct.utils.messages import tell_once
 
-__all__ = ["CANNOT_KEEP", "NATIVE", "cache_folders", "is_native", "read_file", "write_file"]
+__all__ = [
+    "CANNOT_KEEP",
+    "NATIVE",
+    "cache_folders",
+    "is_native",
+    "is_safe",
+    "read_file",
+    "write_file",
+]
 
 # Folders of other environments are kept if they are among the newest or were used within a day.
 KEPT = 5
@@ -79,7 +87,7 @@ def read_file(folders, name):
     for folder in folders:
         with contextlib.suppress(OSError):
             content = (folder / name).read_bytes()
-            if all(map(_is_own, (folder.parent, folder, folder / name))):
+            if is_safe(folder) and _is_own(folder / name):
                 _mark_used(folder)
                 return content
             tell_once(logging.WARNING, UNSAFE, folder)
@@ -113,7 +121,12 @@ def _make(folder):
     if not folder.is_dir():
         folder.mkdir(0o755, exist_ok=True)
         _prune(folder)
-    return _is_own(folder)
+    return is_safe(folder)
+
+
+def is_safe(folder):
+    """Return True if nobody but those trusted can write into a folder, or replace it."""
+    return _is_own(folder.parent) and _is_own(folder)
 
 
 def _is_own(path):

@@ -10,7 +10,7 @@ import numba
 
 from skstruct.compiled.archive import archive_report
 from skstruct.compiled.cache import own_folders, uses
-from skstruct.compiled.folders import is_native
+from skstruct.compiled.folders import is_native, is_safe
 from skstruct.compiled.keys import sources_hash
 from skstruct.utils.public_paths import set_module
 
@@ -68,7 +68,8 @@ def _kernel_lines():
     lines += [f"from the package, {line}" for line in archive_report()]
     for folder in folders:
         n_files = len(list(folder.glob("*.kernel")))
-        lines.append(f"from the cache: {folder}, {n_files} kernels")
+        note = "" if not folder.exists() or is_safe(folder) else ", not used: others may write here"
+        lines.append(f"from the cache: {folder}, {n_files} kernels{note}")
     if is_native(folders):
         lines.append("the cache comes first, as `skstruct warm --native` has it")
     if sources_hash() is None:
