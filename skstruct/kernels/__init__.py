@@ -18,6 +18,7 @@ from skstruct.chain.protocol import chain_factors
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
+from skstruct.chain.second_order import SecondOrderChain
 from skstruct.kernels.dicts.objects import WHERE
 from skstruct.kernels.dicts.pairs import (
     BLOCK,
@@ -188,6 +189,7 @@ __all__ = [
     "Rows",
     "Sampling",
     "Schedule",
+    "SecondOrderChain",
     "Sources",
     "StateFeatures",
     "Tally",
