@@ -341,7 +341,7 @@ STEPS = {
 def test_steps_are_the_twins(name):
     step, params = STEPS[name]
     weight = np.linspace(0.5, 2, len(LENGTHS))
-    cases = ((False, True, None, None), (True, False, 2, None), (True, True, None, ALLOWED))
+    cases = ((False, True, None, None), (True, False, 3, None), (True, True, None, ALLOWED))
     for seed, (average, intercept, mini_length, allowed) in enumerate(cases):
         batch, y = data(seed, allowed=allowed)
         tagger = clone(ONLINE[name]).set_params(
@@ -483,7 +483,7 @@ def test_what_has_no_second_order_says_so(tmp_path):
 def test_terms_add_up_to_the_score():
     X, y = [[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]]], [["x", "y", "x"], ["y", "y", "x"]]
     tagger = CRFTagger(order=2, l2=0.1).fit(X, y)
-    table = explain_labelling(tagger, X, 0)
+    table = explain_labelling(tagger, X, index=0)
     [best] = tagger.predict_nbest(X[:1], 1)[0]
     assert_allclose(table["contribution"].sum(), best.score)
     assert "triple" in set(table["kind"])
