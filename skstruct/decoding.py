@@ -57,7 +57,7 @@ def best_labels(rows, offsets, chain, n_jobs):
         The tokens.
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
-    chain : Chain or TransitionChain
+    chain : Chain, TransitionChain or SecondOrderChain
         The weights, in arrays that are read only.
     n_jobs : int or None
         Number of threads.

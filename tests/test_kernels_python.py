@@ -342,7 +342,7 @@ def second_order():
     found, rng, k = {}, np.random.default_rng(4), 3
     search = make_search(4, "astar", 1), make_search(4, "beam", 5, count_misses=True)
     for name, scale, forbidden in (("plain", 1, 0.0), ("forbids", 1, 0.3), ("far", 400, 0.0)):
-        transition, triple = rng.normal(size=(k, k)), rng.normal(scale=scale, size=(k, k, k))
+        transition, triple = rng.normal(size=(k, k)), rng.normal(scale=scale, size=(k * k, k))
         triple[rng.random(triple.shape) < forbidden] = -np.inf
         chain = SecondOrderChain(rng.normal(size=(2, k)), transition, *np.zeros((3, k)), triple)
         tokens, offsets = as_rows(rng.normal(size=(9, 2))), np.array([0, 4, 5, 9])

@@ -17,6 +17,7 @@ ASKING = {
     "no_l2": {"l2": 0},
     "min_freq": {"min_freq": 2},
     "constraint": {"constraint": np.ones((2, 2), bool)},
+    "order": {"order": 2},
     "early_stopping": {"early_stopping": True},
     "warm_start": {"warm_start": True},
     "average": {"average": True},

@@ -6,7 +6,7 @@ Ranges may run in parallel: a call writes only the rows and sequences of its ran
 import numpy as np
 
 # Members for the weights of each kind have to be there before these loops are compiled.
-from skstruct.chain import dense, listed, per_token  # noqa: F401
+from skstruct.chain import dense, listed, per_token, second_order  # noqa: F401
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import edges_of, factors_for, score_edges, zero_counts
 from skstruct.chain.scores import longest, sequence_scores

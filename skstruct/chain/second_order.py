@@ -54,7 +54,7 @@ class SecondOrderChain(NamedTuple):
     intercept: np.ndarray  # (n_labels,)
     start: np.ndarray  # (n_labels,)
     end: np.ndarray  # (n_labels,)
-    triple: np.ndarray  # (n_labels, n_labels, n_labels), of three labels in their order
+    triple: np.ndarray  # (n_labels ** 2, n_labels), from a pair, row by row, to a label
 
 
 class SecondOrder(NamedTuple):
@@ -93,7 +93,7 @@ def pair_edges(chain, length):
     for h in range(k):
         for i in range(k):
             for j in range(k):
-                log[i, h, j] = chain.transition[i, j] + chain.triple[h, i, j]
+                log[i, h, j] = chain.transition[i, j] + chain.triple[h * k + i, j]
     return SecondOrder(chain.transition.copy(), log)
 
 
@@ -231,7 +231,9 @@ def pair_factors(edges, length):
 @chain_factors.register(SecondOrderChain)
 def pair_chain_factors(chain):
     """Factors of a model."""
-    log = np.ascontiguousarray((chain.transition + chain.triple).swapaxes(0, 1))
+    k = len(chain.transition)
+    triple = chain.triple.reshape(k, k, k)
+    log = np.ascontiguousarray((chain.transition + triple).swapaxes(0, 1))
     edges = SecondOrder(chain.transition.copy(), log)
     return PairFactors(edges, *tabulate_triples(edges.first, edges.log))
 

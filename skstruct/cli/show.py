@@ -28,7 +28,8 @@ def show(model, top, labels, dump):
     """Describe MODEL: kind, parameters, labels, size, and the weights that matter most.
 
     With --dump, each line has a weight that is not zero: the feature, the label, the weight; for
-    transitions the label before, the label and the weight.
+    transitions the label before, the label and the weight; for triples of labels, three labels and
+    the weight.
 
     \b
     Examples:

@@ -73,6 +73,11 @@ def write_model(model, path, *, encoding="utf-8"):
 
 def _as_text_model(model):
     vectorizer, tagger = _parts(model)
+    if hasattr(tagger, "transition2_"):
+        raise ValueError(
+            "The tagger has weights of label triples (transition2_), which CRF++ does not support. "
+            "Fit it with order=1."
+        )
     chain = tagger._chain()
     if not all(np.isfinite(part).all() for part in chain):
         raise ValueError(

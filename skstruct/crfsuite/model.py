@@ -169,6 +169,11 @@ def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
             "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
             "format does not support. Fit it without transition features."
         )
+    if hasattr(tagger, "transition2_"):
+        raise ValueError(
+            "The tagger has weights of label triples (transition2_), which CRFsuite's format does "
+            "not support. Fit it with order=1."
+        )
     chain = tagger._chain()
     if not all(np.isfinite(part).all() for part in chain):
         raise ValueError(

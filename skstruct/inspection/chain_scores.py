@@ -103,7 +103,17 @@ def score_sequence(fitted, batch):
     Returns
     -------
     scores : ChainScores
+
+    Raises
+    ------
+    ValueError
+        If the tagger is of second order.
     """
+    if hasattr(fitted.tagger, "transition2_"):
+        raise ValueError(
+            "Scores of alternatives are shown for taggers of first order, not for order=2: see "
+            "predict_nbest, or explain_labelling."
+        )
     tagger, k = fitted.tagger, len(fitted.tagger.classes_)
     emissions = np.asarray(batch.X @ fitted.coef().T + tagger.intercept_, dtype=np.float64)
     emissions[0] += tagger.start_

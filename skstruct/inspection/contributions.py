@@ -174,6 +174,9 @@ def _terms(fitted, batch, codes):
         else:
             before = codes[t - 1]
             add("transition", classes[before], 1.0, tagger.transition_[before, code])
+            if t > 1 and hasattr(tagger, "transition2_"):
+                weight = tagger.transition2_[codes[t - 2], before, code]
+                add("triple", f"{classes[codes[t - 2]]} {classes[before]}", 1.0, weight)
             for column, value in _transition_features(batch, t):
                 weight = tagger.transition_coef_[before, code, column]
                 add("transition feature", f"{classes[before]} x{column}", value, weight)

@@ -15,7 +15,7 @@ _START, _END = "(start)", "(end)"
 
 @set_module("skstruct.inspection")
 class TransitionDisplay:
-    """Heat map of the weights of label pairs.
+    """Heat map of the weights of label pairs; those of triples are not shown.
 
     It is recommended to use :meth:`from_estimator`.
 
@@ -131,7 +131,7 @@ class TransitionDisplay:
 
 @set_module("skstruct.inspection")
 def transition_weights(estimator, *, labels=None, include_ends=False):
-    """Table of the weights of label pairs.
+    """Table of the weights of label pairs, without those of triples.
 
     Parameters
     ----------

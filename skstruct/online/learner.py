@@ -187,7 +187,8 @@ class OnlineLearner:
         n_shards = count_shards(self.settings.n_jobs)
         copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
-        self._model.require_memory(copies, 2, "average=False and n_jobs=1 need less.")
+        n_tables = 2 if self._model.order == 1 else 5 * self._model.n_labels
+        self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
 
     def new_state(self, training_set, start=None):
         """State before the first sample, with the weights of a chain or zero."""
@@ -302,10 +303,10 @@ class OnlineLearner:
         """State of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
         listed = None
-        if self.rule.lists and self._model.n_transition_features is None:
+        if self.rule.lists and isinstance(state.chain, kernels.Chain):
             listed = list_transitions(state.chain.transition)
         if listed is None:
-            return state, chain_work(n_labels)
+            return state, chain_work(n_labels, self._model.order)
         work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)
         return state._replace(chain=kernels.grow_list(state.chain, listed)), work_per_row
 

@@ -113,8 +113,8 @@ class Mixture:
             for part in chain:
                 part[:] = part.mean(axis=0)
         now = self.state.progress
-        # Weights of transition features, if any, come after the fields that all chains have.
-        norms += norm_of[len(kernels.Chain._fields) - 1 :]
+        if isinstance(self.state.chain, kernels.TransitionChain):
+            norms += norm_of[-1:]
         now[kernels.NORM], now[kernels.SCALE], now[kernels.TOTAL] = sum(norms), 1.0, 0.0
         now[kernels.RATE] = progress[:, kernels.RATE].mean()
         now[kernels.SEEN] += progress[:, kernels.SEEN].sum()

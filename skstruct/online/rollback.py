@@ -54,7 +54,7 @@ class Undo:
 
     def _places(self, chain):
         """Rows of each part of a chain that the pass can change."""
-        everything = [...] * (len(kernels.Chain._fields) - 1)
+        everything = [...] * (len(chain) - len(self._features))
         return [self._features[0], *everything, *self._features[1:]]
 
 

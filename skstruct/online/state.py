@@ -7,7 +7,10 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.constraints import WEIGHTS, forbid, without_forbidden
 
-__all__ = ["averaged", "check_finite", "new_state", "not_finite"]
+__all__ = ["averaged", "check_finite", "new_state", "not_finite", "without_features"]
+
+# Weights of features, in chains that have them.
+_OF_FEATURES = ("weights", "transition_weights")
 
 
 def new_state(model, *, average, learning_rate, start=None):
@@ -88,6 +91,12 @@ def check_finite(chain, possible, epoch):
             raise not_finite(epoch)
 
 
+def without_features(chain):
+    """The same weights without those of features."""
+    none = {name: getattr(chain, name)[:0] for name in _OF_FEATURES if name in chain._fields}
+    return chain._replace(**none)
+
+
 def not_finite(epoch):
     """Error for weights that overflowed."""
     return ValueError(
@@ -98,7 +107,6 @@ def not_finite(epoch):
 
 def _squared_norm(chain):
     """Squared norm of the weights of features."""
-    norm = np.square(chain.weights).sum()
-    if isinstance(chain, kernels.TransitionChain):
-        norm += np.square(chain.transition_weights).sum()
-    return norm
+    return sum(
+        np.square(getattr(chain, name)).sum() for name in _OF_FEATURES if name in chain._fields
+    )

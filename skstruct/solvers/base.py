@@ -43,12 +43,15 @@ class Model(NamedTuple):
         Number of transition features; None where transitions have none.
     possible : Constraint or None
         Labels that may follow each other, come first and last; None allows all.
+    order : int
+        2 if triples of labels have weights, too, else 1.
     """
 
     n_features: int
     n_labels: int
     n_transition_features: int | None = None
     possible: Constraint | None = None
+    order: int = 1
 
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
@@ -57,6 +60,8 @@ class Model(NamedTuple):
         if self.n_transition_features is not None:
             weights = zero_transition_weights(self.n_transition_features, k)
             chain = kernels.TransitionChain(*chain, weights)
+        elif self.order == 2:
+            chain = kernels.SecondOrderChain(*chain, np.zeros((k * k, k)))
         return chain if self.possible is None else forbid(chain, self.possible)
 
     def require_memory(self, copies, tables, advice=""):
@@ -82,6 +87,10 @@ class Model(NamedTuple):
         if n_transition_features:
             features += f", {n_transition_features:,} transition features"
         n_weights = self.n_features * k + k * k * (1 + n_transition_features)
+        if self.order == 2:
+            features += ", triples"
+            n_weights += k**3
+            advice = f"order=1 needs less. {advice}"
         require_memory(
             8 * (copies * n_weights + tables * k * k),
             f"The weights of {features} and {k:,} labels, stored {copies} "

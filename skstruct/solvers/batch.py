@@ -20,7 +20,7 @@ from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.proximal import minimize_proximal, proximal_points
 from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory, return_memory
-from skstruct.utils.parallel import chain_work, range_runner
+from skstruct.utils.parallel import chain_work, count_shards, range_runner
 
 __all__ = ["Settings", "has_stalled", "minimize", "solve"]
 
@@ -53,10 +53,8 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.solvers.base` says."""
-    # The result is as large as that, however few weights there are. With transition features, each
-    # token of a sequence has tables of all transitions.
-    plain = model.n_transition_features is None
-    model.require_memory(1, 0 if plain else 4 * np.diff(training_set.offsets).max())
+    # The result is as large as that, however few weights there are.
+    model.require_memory(1, _n_tables(model, training_set, settings.n_jobs))
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
     objective = CRFObjective(
         training_set,
@@ -69,12 +67,25 @@ def solve(training_set, model, settings, start, watcher):
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
+        order=model.order,
     )
     # The objective has packed it.
     del training_set
-    work = chain_work(objective.n_labels)
+    work = chain_work(objective.n_labels, model.order)
     with range_runner(objective.offsets, settings.n_jobs, work) as run:
         return minimize(objective, settings, start, watcher, run)
+
+
+def _n_tables(model, training_set, n_jobs):
+    """Number of matrices of transitions that the sums of sequences need at once."""
+    longest = np.diff(training_set.offsets).max()
+    if model.n_transition_features is not None:
+        # Tables of all transitions for each token.
+        return 4 * longest
+    if model.order == 1:
+        return 0
+    # For each thread scores, factors and counts of triples, and rows of pairs for each token.
+    return max(count_shards(n_jobs), 1) * (5 * model.n_labels + 3 * longest)
 
 
 def minimize(objective, settings, start, watcher, run=None):

@@ -293,14 +293,20 @@ def sum_of_squares(features):
     return np.square(features.data).sum() if features.data.size else len(features.places)
 
 
-def transition_frequency(training_set, n_labels):
-    """Count how often each label follows each other, weighted; shape (n_labels, n_labels)."""
+def transition_frequency(training_set, n_labels, order=1):
+    """Count how often each label follows each other, or with order 2 each pair, weighted.
+
+    The axes of the result are as many labels in the order of their tokens.
+    """
     labels, offsets = training_set.labels, training_set.offsets
-    frequency = np.zeros((n_labels, n_labels))
-    for part in pieces(range(1, len(labels))):
+    frequency = np.zeros((n_labels,) * (order + 1))
+    for part in pieces(range(order, len(labels))):
         later = np.arange(part.start, part.stop)
         sequence = np.searchsorted(offsets, later, side="right") - 1
-        counted = (later > offsets[sequence]) & (labels[later - 1] >= 0) & (labels[later] >= 0)
+        counted = later >= offsets[sequence] + order
+        for back in range(order + 1):
+            counted &= labels[later - back] >= 0
         later, weight = later[counted], training_set.sample_weight[sequence[counted]]
-        np.add.at(frequency, (labels[later - 1], labels[later]), weight)
+        where = tuple(labels[later - back] for back in range(order, -1, -1))
+        np.add.at(frequency, where, weight)
     return frequency

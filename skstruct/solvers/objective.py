@@ -92,13 +92,17 @@ class Objective:
         """Compute a parameter vector near the minimum.
 
         From there a batch method needs a third of the evaluations or fewer. The order of the
-        sequences is random but fixed.
+        sequences is random but fixed. Triples start from zero, and the others near the minimum of
+        the model without.
 
         Returns
         -------
         theta : ndarray of shape (size,) or None
             None if it would need too much memory, or its weights got too large.
         """
+        if self.vector.shape.order > 1:
+            found = self._first_order().stochastic_start()
+            return None if found is None else np.pad(found, (0, self.size - len(found)))
         memory = self._memory()
         if memory is None:
             return None
@@ -111,6 +115,11 @@ class Objective:
                 break
             before = distance
         return theta
+
+    def _first_order(self):
+        """Objective of the same model without triples."""
+        vector = self.vector.first_order()
+        return Objective(self.likelihood.first_order(vector), vector, self.l2)
 
     @property
     def most_at_zero(self):
@@ -228,6 +237,8 @@ class CRFObjective(Objective):
     possible : Constraint, default=None
         Allowed transitions, first and last labels. Other labellings have probability zero; weights
         that would be minus infinity are pinned.
+    order : int, default=1
+        2 for weights of label triples, besides those of pairs.
 
     Attributes
     ----------
@@ -248,6 +259,7 @@ class CRFObjective(Objective):
         all_possible_transitions=False,
         fit_intercept=True,
         possible=None,
+        order=1,
     ):
         self.offsets, self.labels = training_set.offsets, training_set.labels
         self.sample_weight = training_set.sample_weight
@@ -280,6 +292,9 @@ class CRFObjective(Objective):
             fit_intercept=fit_intercept,
             possible=possible,
             transitions=transitions,
+            triple_frequency=transition_frequency(training_set, n_labels, 2)
+            if order == 2
+            else None,
         )
         partial = bool(np.any(self.labels < 0))
         likelihood = Likelihood(features, training_set, vector.shape, vector.transition, partial)

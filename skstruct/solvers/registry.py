@@ -61,6 +61,7 @@ ABILITIES = {
     "no_l2": _NoPenalty("no L2 penalty (``l2=0``)", "l2"),
     "min_freq": Ability("minimum frequency of features", "min_freq", 0),
     "constraint": Ability("constraint on labellings", "constraint"),
+    "order": Ability("second order (``order=2``)", "order", 1),
     "partial_labels": Ability("partly labelled sequences"),
     "transition_features": Ability("transition features"),
     "validation_set": Ability("validation set (``X_val``, ``y_val``)"),
@@ -101,8 +102,8 @@ SOLVERS = {
     "lbfgs": _solver(
         "solvers.batch",
         "limited-memory BFGS",
-        *("l1", "no_l2", "min_freq", "constraint", "partial_labels", "transition_features"),
-        *("validation_set", "early_stopping", "warm_start", "bound"),
+        *("l1", "no_l2", "min_freq", "constraint", "order", "partial_labels"),
+        *("transition_features", "validation_set", "early_stopping", "warm_start", "bound"),
     ),
     "sag": _solver(
         "solvers.sag",
@@ -113,8 +114,16 @@ SOLVERS = {
     "sgd": _solver(
         "online.sgd",
         "stochastic gradient descent",
-        *("no_l2", "constraint", "partial_labels", "transition_features", "validation_set"),
-        *("early_stopping", "warm_start", "average", "structure_alpha", "mini_length", "no_tol"),
+        *("no_l2", "constraint", "order", "partial_labels", "transition_features"),
+        *(
+            "validation_set",
+            "early_stopping",
+            "warm_start",
+            "average",
+            "structure_alpha",
+            "mini_length",
+            "no_tol",
+        ),
         "partial_fit",
     ),
     "crfsuite": _solver(

@@ -36,7 +36,13 @@ from skstruct.taggers.doubts import (
     warn_of_distinct_labels,
     warn_of_missing_chunks,
 )
-from skstruct.taggers.prediction import LEARNT, LinearChainMixin, weights_of
+from skstruct.taggers.prediction import (
+    ALWAYS_LEARNT,
+    LEARNT,
+    LinearChainMixin,
+    order_of,
+    weights_of,
+)
 from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
@@ -107,11 +113,11 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "start_": Array(REAL, ("classes_",), forbids=True),
         "end_": Array(REAL, ("classes_",), forbids=True),
         "transition_coef_": Array(REAL, ("classes_", "classes_", "n_transition_features_in_")),
+        "transition2_": Array(REAL, ("classes_", "classes_", "classes_")),
         "n_iter_": Count(),
         "history_": Columns(),
     }
-    # The last of them is there if transitions have features.
-    _complete = LEARNT[:-1]
+    _complete = ALWAYS_LEARNT
 
     def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the weights.
@@ -220,7 +226,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                     read(warm),
                     draft._model(),
                     settings,
-                    draft._chain() if warm else None,
+                    draft._same_order(draft._chain()) if warm else None,
                     draft._watcher(validation, on_prediction, progress, is_over),
                 )
                 warn_of_missing_chunks(*with_chunks, solution.chain, draft.classes_, stacklevel=6)
@@ -248,8 +254,26 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _model(self):
         """Size of the model, and the labellings that `constraint` allows."""
         n_transition_features = vars(self).get("n_transition_features_in_")
+        if self._order == 2 and n_transition_features is not None:
+            raise ValueError(
+                "X with transition features (transition_X) needs order=1, not order=2."
+            )
         size = self.n_features_in_, len(self.classes_), n_transition_features
-        return Model(*size, read_constraint(self.constraint, self.classes_))
+        return Model(*size, read_constraint(self.constraint, self.classes_), self._order)
+
+    @property
+    def _order(self):
+        """Order of the chain that `fit` learns."""
+        return getattr(self, "order", 1)
+
+    def _same_order(self, chain):
+        """Return the weights to go on from; a ValueError if they are of another order."""
+        if order_of(chain) != self._order:
+            raise ValueError(
+                f"order={self._order} cannot go on from weights of order {order_of(chain)}: set "
+                f"order={order_of(chain)}, or fit anew with warm_start=False."
+            )
+        return chain
 
     def _watcher(self, validation, on_prediction, progress, is_over=None):
         """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
@@ -342,6 +366,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             "n_transition_features_in_" in learnt
         ):
             raise ValueError("features of transitions do not belong to the weights.")
+        if "transition_coef_" in learnt and "transition2_" in learnt:
+            raise ValueError(
+                "it has features of transitions, and triples, which do not go together."
+            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

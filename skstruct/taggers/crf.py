@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skstruct.solvers.base import settings_of
@@ -57,15 +57,23 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Strength of the L1 penalty, which makes weights exactly zero. Only "lbfgs" and "crfsuite".
     min_freq : float, default=0
         Frequency below which a combination of a feature or label with a label has no weight. The
-        frequency of a feature is the sum of its absolute values. Only "lbfgs" and "crfsuite".
+        frequency of a feature is the sum of its absolute values. With `order` 2 also that of a pair
+        of labels with the next. Only "lbfgs" and "crfsuite".
     all_possible_states : bool, default=False
         Give every feature a weight for every label, not only for those that it occurs with.
         Always so with "sag", "oeg" and "sgd".
     all_possible_transitions : bool, default=False
         Give every transition a weight, not only those that occur; likewise for its combinations
-        with transition features. Always so with "sag", "oeg" and "sgd".
+        with transition features, and for label triples. Always so with "sag", "oeg" and "sgd".
     fit_intercept : bool, default=True
         Learn a bias for each label, and for each label at the first and at the last token.
+    order : {1, 2}, default=1
+        Order of the chain. With 2, a label's score depends on the two labels before it: each triple
+        of neighbouring labels has a weight beside that of its last pair, so that the score of a
+        labelling is that of order 1 plus a weight for each label from the third on. Triples have
+        weights where they occur, as transitions have (see `min_freq` and
+        `all_possible_transitions`). Time and memory grow with the cube of the number of labels.
+        Only "lbfgs" and "sgd", without transition features.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
         allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
@@ -145,6 +153,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Weights of transitions, from row to column.
     transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
         Weights of transition features, from row to column, if X has a ``transition_X``.
+    transition2_ : ndarray of shape (n_classes, n_classes, n_classes)
+        Weights of label triples in the order of their tokens, if `order` is 2: of the last label,
+        the third axis, after the two before it. They add to those of pairs.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases at all, first and last tokens.
     n_iter_ : int
@@ -212,6 +223,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         "mini_length": [Interval(Real, 1, None, closed="left"), None],
         "structure_alpha": [Interval(Real, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
+        "order": [Options(Integral, {1, 2})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "shuffle": ["boolean"],
@@ -244,6 +256,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         all_possible_states=False,
         all_possible_transitions=False,
         fit_intercept=True,
+        order=1,
         constraint=None,
         max_iter=1000,
         tol=1e-4,
@@ -269,6 +282,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         self.all_possible_states = all_possible_states
         self.all_possible_transitions = all_possible_transitions
         self.fit_intercept = fit_intercept
+        self.order = order
         self.constraint = constraint
         self.max_iter = max_iter
         self.tol = tol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, Options
 
 from skstruct.online.learner import OnlineLearner, Settings, UpdateRule, less_loss
 from skstruct.solvers.base import settings_of
@@ -60,6 +60,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "mini_length": [Interval(Real, 1, None, closed="left"), None],
         "structure_alpha": [Interval(Real, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
+        "order": [Options(Integral, {1, 2})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "shuffle": ["boolean"],

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
-from skstruct import kernels
 from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.classes import sorted_classes
 from skstruct.input.constraints import WEIGHTS, forbid
-from skstruct.online.state import averaged, check_finite
+from skstruct.online.state import averaged, check_finite, without_features
 from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.stored import LearnerState
 from skstruct.utils.history import History
@@ -80,6 +79,7 @@ class PartialFitMixin:
     start_ = _Deferred()
     end_ = _Deferred()
     transition_coef_ = _Deferred()
+    transition2_ = _Deferred()
 
     # Sizes of the arrays of the state.
     _n_edges = property(lambda tagger: vars(tagger).get("n_transition_features_in_"))
@@ -134,8 +134,10 @@ class PartialFitMixin:
         learner = self._learner(model)
         state = self._state
         if state is None:
-            state = learner.new_state(training_set, None if first_call else self._chain())
+            start = None if first_call else self._same_order(self._chain())
+            state = learner.new_state(training_set, start)
             self._turn = Turn()
+        self._same_order(state.chain)
         if state.chain.weights.shape != (model.n_features, model.n_labels):
             raise ValueError(
                 f"{model.n_labels} classes do not fit the {state.chain.weights.shape[1]} that "
@@ -152,9 +154,7 @@ class PartialFitMixin:
         random_state = check_random_state(learner.settings.random_state)
         learner.run_epoch(training_set, state, random_state, history, n_epochs)
         # The norm has shown that the weights of features are finite.
-        no_features = np.empty((0, len(self.classes_)))
-        others = kernels.Chain(no_features, *state.chain[1 : len(kernels.Chain._fields)])
-        check_finite(others, model.possible, n_epochs)
+        check_finite(without_features(state.chain), model.possible, n_epochs)
         Progress(self).tell(history)
         self._forget(*self._learnt)
         self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()

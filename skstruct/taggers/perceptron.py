@@ -21,6 +21,10 @@ class PerceptronTagger(OnlineTagger):
         Predict with the average of the weights after every sequence, not with the last ones.
     fit_intercept : bool, default=True
         Learn a bias for each label, and for each label at the first and at the last token.
+    order : {1, 2}, default=1
+        Order of the chain. With 2, a label's score depends on the two labels before it: each triple
+        of neighbouring labels has a weight beside that of its last pair. Time and memory grow with
+        the cube of the number of labels. Not with transition features.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
         allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
@@ -77,6 +81,9 @@ class PerceptronTagger(OnlineTagger):
         Weights of transitions, from row to column.
     transition_coef_ : ndarray of shape (n_classes, n_classes, n_transition_features)
         Weights of transition features, from row to column, if X has a ``transition_X``.
+    transition2_ : ndarray of shape (n_classes, n_classes, n_classes)
+        Weights of label triples in the order of their tokens, if `order` is 2: of the last label,
+        the third axis, after the two before it. They add to those of pairs.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases at all, first and last tokens.
     n_iter_ : int
@@ -119,6 +126,7 @@ class PerceptronTagger(OnlineTagger):
         *,
         average=True,
         fit_intercept=True,
+        order=1,
         constraint=None,
         structure_alpha=1.0,
         mini_length=None,
@@ -136,6 +144,7 @@ class PerceptronTagger(OnlineTagger):
     ):
         self.average = average
         self.fit_intercept = fit_intercept
+        self.order = order
         self.constraint = constraint
         self.structure_alpha = structure_alpha
         self.mini_length = mini_length

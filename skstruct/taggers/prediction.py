@@ -22,10 +22,11 @@ from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import reads_one_fit
 
-__all__ = ["LEARNT", "Labelling", "LinearChainMixin", "weights_of"]
+__all__ = ["ALWAYS_LEARNT", "LEARNT", "Labelling", "LinearChainMixin", "order_of", "weights_of"]
 
-# Attributes that hold the weights; the last one only where transitions have features.
-LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_", "transition_coef_")
+# Attributes that hold the weights: of all models, of transition features, and of second order.
+ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
+LEARNT = (*ALWAYS_LEARNT, "transition_coef_", "transition2_")
 
 # Sequences that are read without a batch.
 _FEW = 8
@@ -247,7 +248,7 @@ class LinearChainMixin:
 
     def _set_chain(self, chain):
         """Set the attributes of the weights."""
-        self._forget("transition_coef_")
+        self._forget("transition_coef_", "transition2_")
         vars(self).update(weights_of(chain))
 
     def _chain(self):
@@ -265,12 +266,17 @@ class LinearChainMixin:
             kernel_array(self.end_),
         )
         k, n_features = len(self.classes_), self.n_features_in_
-        _check_shapes(self, LEARNT, chain, ((n_features, k), (k, k), (k,), (k,), (k,)))
+        shapes = (n_features, k), (k, k), (k,), (k,), (k,)
+        _check_shapes(self, ALWAYS_LEARNT, chain, shapes)
+        if hasattr(self, "transition2_"):
+            triple = kernel_array(self.transition2_)
+            _check_shapes(self, ("transition2_",), (triple,), ((k, k, k),))
+            return kernels.SecondOrderChain(*chain, triple.reshape(k * k, k))
         if not hasattr(self, "transition_coef_"):
             return chain
         weights = kernel_array(self.transition_coef_.transpose(2, 0, 1))
         shape = self.n_transition_features_in_, k, k
-        _check_shapes(self, LEARNT[-1:], (weights,), (shape,))
+        _check_shapes(self, ("transition_coef_",), (weights,), (shape,))
         return kernels.TransitionChain(*chain, weights.reshape(len(weights), k * k))
 
     def _forget(self, *names):
@@ -289,6 +295,11 @@ def _check_shapes(tagger, names, parts, shapes):
             )
 
 
+def order_of(chain):
+    """Order of the model of a chain."""
+    return 2 if isinstance(chain, kernels.SecondOrderChain) else 1
+
+
 def weights_of(chain):
     """Attributes of the weights of a chain; those of a feature stay contiguous."""
     weights = {
@@ -302,6 +313,8 @@ def weights_of(chain):
         k = len(chain.intercept)
         of_pairs = chain.transition_weights.reshape(-1, k, k)
         weights["transition_coef_"] = of_pairs.transpose(1, 2, 0)
+    elif isinstance(chain, kernels.SecondOrderChain):
+        weights["transition2_"] = chain.triple.reshape((len(chain.intercept),) * 3)
     return weights
 
 

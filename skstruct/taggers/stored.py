@@ -32,6 +32,8 @@ class LearnerState(Declaration):
         what = "the state of the learner"
         n_features, n_edges = size("n_features_in_"), size("_n_edges")
         state = _state(n_features, n_edges, confident=self._confident).read(value, what, size)
+        if len({type(chain) for chain in state if isinstance(chain, tuple)}) > 1:
+            raise ValueError(f"{what} has weights of several orders.")
         if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
             raise ValueError(f"{what} has averages without those of features.")
         progress = state.progress[[kernels.SEEN, kernels.TOTAL, kernels.RATE]]
@@ -65,6 +67,10 @@ def _weights(n_features, n_edges, least=None, *, forbids=True):
         "end": ends,
     }
     if n_edges is None:
-        return Record(kernels.Chain, **parts)
+        triples = Array(np.float64, ("_n_pairs", "classes_"), least=least)
+        return Either(
+            Record(kernels.SecondOrderChain, **parts, triple=triples),
+            Record(kernels.Chain, **parts),
+        )
     of_pairs = Array(np.float64, (n_edges, "_n_pairs"), least=least)
     return Record(kernels.TransitionChain, **parts, transition_weights=of_pairs)

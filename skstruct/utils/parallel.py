@@ -23,12 +23,12 @@ _WORK_AT_ONCE = 2e9
 _thread = threading.local()
 
 
-def chain_work(n_labels):
+def chain_work(n_labels, order=1):
     """Work of a dynamic programme for one token, in pairs of labels.
 
     The features of a token take as long as some hundreds of pairs for each label.
     """
-    return n_labels * (n_labels + 300.0)
+    return n_labels * (n_labels**order + 300.0)
 
 
 def portions(n_rows, work_per_row):

@@ -53,6 +53,9 @@ def describe(model, n_top, labels):
     if n_top and not labels:
         pairs = [f"{a} -> {b}" for a in classes for b in classes]
         lines += ["", *_extremes("transitions", np.ravel(estimator.transition_), pairs, n_top)]
+        if hasattr(estimator, "transition2_"):
+            triples = [f"{pair} -> {c}" for pair in pairs for c in classes]
+            lines += ["", *_extremes("triples", np.ravel(estimator.transition2_), triples, n_top)]
     return lines
 
 
@@ -121,3 +124,7 @@ def dumped(model):
             yield f"{names[i]}\t{classes[code]}\t{float(weights[code])!r}"
     for a, b in zip(*np.nonzero(estimator.transition_), strict=True):
         yield f"{classes[a]}\t{classes[b]}\t{float(estimator.transition_[a, b])!r}"
+    if hasattr(estimator, "transition2_"):
+        triples = estimator.transition2_
+        for a, b, c in zip(*np.nonzero(triples), strict=True):
+            yield f"{classes[a]}\t{classes[b]}\t{classes[c]}\t{float(triples[a, b, c])!r}"

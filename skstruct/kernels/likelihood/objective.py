@@ -41,7 +41,7 @@ def nll_gradient(
         The tokens.
     counted : StateFeatures
         The same, or with squared values for the Hessian: the factors of the gradient's rows.
-    chain : Chain, TransitionChain or ListedChain
+    chain : Chain, TransitionChain, ListedChain or SecondOrderChain
         The weights; ``chain.weights`` is the vector of state weights. Transitions that are not
         listed get no gradient.
     labels : ndarray of shape (n_rows,)
@@ -52,7 +52,7 @@ def nll_gradient(
     curved : bool
         Estimate the diagonal of the Hessian instead of the gradient. For state weights it is exact
         but for the correlation of a feature's tokens; counts of transitions are taken for Poisson.
-    out : Chain or TransitionChain
+    out : Chain, TransitionChain or SecondOrderChain
         The gradient or the diagonal is added here.
     """
     length, n_labels = longest(offsets, first, last), chain.transition.shape[0]
@@ -87,7 +87,7 @@ def nll_gradient(
         add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
         end_sequence(out, counted, a, b, counts)
     finish(factors, counts)
-    add_counts(factors, counts, out.transition)
+    add_counts(factors, counts, out)
     return nll
 
 
@@ -108,7 +108,7 @@ def subtract_gold(marginals, gold, weight, counts, out):
         for j in range(marginals.shape[1]):
             marginals[t, j] *= weight
         if t > 0:
-            add_gold(out, counts, t, gold[t - 1], gold[t], -weight)
+            add_gold(out, counts, t, gold, -weight)
 
 
 @lean_jit

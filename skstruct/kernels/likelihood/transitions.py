@@ -5,6 +5,7 @@ from skstruct.chain.family import family, needed
 from skstruct.chain.listed import Listed, ListedChain, ListedFactors, read_scores
 from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import creating, factors_of
+from skstruct.chain.second_order import PairFactors, SecondOrderChain
 from skstruct.kernels._jit import lean_jit
 from skstruct.kernels.likelihood.parameters import (
     add_state_gradient,
@@ -72,20 +73,28 @@ def listed_gives_up(factors):
 
 
 @needed
-def add_gold(out, counts, t, i, j, weight):
-    """Add a transition to the gradient, or to counts that are final."""
+def add_gold(out, counts, t, gold, weight):
+    """Add the transition of a labelling into token ``t`` to the gradient, or to final counts."""
 
 
 @add_gold.of(Chain)
-def add_dense_gold(out, counts, t, i, j, weight):
+def add_dense_gold(out, counts, t, gold, weight):
     """Add to the matrix."""
-    out.transition[i, j] += weight
+    out.transition[gold[t - 1], gold[t]] += weight
 
 
 @add_gold.of(TransitionChain)
-def add_token_gold(out, counts, t, i, j, weight):
+def add_token_gold(out, counts, t, gold, weight):
     """Add to the counts of a token."""
-    counts[t, i, j] += weight
+    counts[t, gold[t - 1], gold[t]] += weight
+
+
+@add_gold.of(SecondOrderChain)
+def add_gold_triple(out, counts, t, gold, weight):
+    """Add to the matrices of pairs and, from the third token on, of triples."""
+    out.transition[gold[t - 1], gold[t]] += weight
+    if t > 1:
+        out.triple[gold[t - 2] * out.transition.shape[0] + gold[t - 1], gold[t]] += weight
 
 
 @family
@@ -110,22 +119,34 @@ def end_token_sequence(out, features, first, last, counts):
 
 @family
 def add_counts(factors, counts, out):
-    """Add the counts of all sequences, which are finished, to the gradient of a matrix."""
+    """Add the counts of all sequences, which are finished, to the gradient."""
 
 
 @add_counts.of(DenseFactors)
 def add_dense_counts(factors, counts, out):
     """Add a matrix."""
-    add_matrix(counts, out)
+    add_matrix(counts, out.transition)
+
+
+@add_counts.of(PairFactors)
+def add_pair_counts(factors, counts, out):
+    """Add those of triples, and to the matrix of pairs their sums over the label before."""
+    k = out.transition.shape[0]
+    add_matrix(counts.first, out.transition)
+    for i in range(k):
+        for h in range(k):
+            for j in range(k):
+                out.transition[i, j] += counts.log[i, h, j]
+                out.triple[h * k + i, j] += counts.log[i, h, j]
 
 
 @add_counts.of(ListedFactors)
 def add_listed_counts(factors, counts, out):
     """Add what is listed."""
     leaving = factors.edges.leaving
-    for i in range(out.shape[0]):
+    for i in range(out.transition.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
-            out[i, leaving.into[k]] += counts[k]
+            out.transition[i, leaving.into[k]] += counts[k]
 
 
 # ----------------------------------------------------------------------------- steps of a sequence

@@ -10,6 +10,7 @@ from skstruct.chain.listed import GrowingChain
 from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import creating
 from skstruct.chain.scores import value_of
+from skstruct.chain.second_order import SecondOrderChain
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.online.changes import NORM, TOTAL
 from skstruct.kernels.online.products import claim_slot
@@ -28,7 +29,7 @@ class Sums(NamedTuple):
 class Room(NamedTuple):
     """Workspace for the differences of one sample."""
 
-    total: Chain  # of transitions and biases; its features are empty
+    total: Chain  # of transitions, biases and triples; its features are empty
     features: Sums
     transitions: Sums  # of the features of transitions
     codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
@@ -132,6 +133,21 @@ def change_sums(sums, step, weights, lag, variance, progress):
 
 
 @creating
+def zero_totals(chain):
+    """Differences of zero, for the weights of transitions and biases."""
+    k = chain.intercept.shape[0]
+    return Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k))
+
+
+@zero_totals.of(SecondOrderChain)
+def zero_pair_totals(chain):
+    """Differences for those of triples, too."""
+    k = chain.intercept.shape[0]
+    biases = np.zeros(k), np.zeros(k), np.zeros(k)
+    return SecondOrderChain(np.empty((0, k)), np.zeros((k, k)), *biases, np.zeros((k * k, k)))
+
+
+@creating
 def room_for_transitions(chain, rows, samples):
     """Workspace for the sums of transition features; empty where there are none."""
     return room_for_sums(rows, samples[:0], 0)
@@ -176,6 +192,22 @@ def add_up_token_transitions(chain, rows, sample, gold, difference, counts, sett
     return 0
 
 
+@add_up_transitions.of(SecondOrderChain)
+def add_up_pair_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+    """Move those of triples, and add them up for pairs."""
+    pairs, triples, k = room.total.transition, room.total.triple, counts.first.shape[0]
+    for i in range(k):
+        for j in range(k):
+            pairs[i, j] = counts.first[i, j]
+            counts.first[i, j] = 0.0
+        for h in range(k):
+            for j in range(k):
+                pairs[i, j] += counts.log[i, h, j]
+                triples[h * k + i, j] = counts.log[i, h, j]
+                counts.log[i, h, j] = 0.0
+    return 0
+
+
 @add_up_transitions.of(GrowingChain)
 def add_up_listed_transitions(chain, rows, sample, gold, difference, counts, settings, room):
     """Move those that change."""
@@ -201,6 +233,16 @@ def add_token_spread(chain, spread, variance, room, n_codes):
     return spread + spread_of_biases(room.total, variance)
 
 
+@add_spread.of(SecondOrderChain)
+def add_pair_spread(chain, spread, variance, room, n_codes):
+    """Add that of triples, too."""
+    triples = room.total.triple
+    for p in range(triples.shape[0]):
+        for j in range(triples.shape[1]):
+            spread += triples[p, j] * triples[p, j] * variance.triple[p, j]
+    return spread + spread_of_biases(room.total, variance)
+
+
 @add_spread.of(GrowingChain)
 def add_listed_spread(chain, spread, variance, room, n_codes):
     """Add that of transitions that change."""
@@ -210,7 +252,17 @@ def add_listed_spread(chain, spread, variance, room, n_codes):
 @family
 def change_transitions(chain, state, step, room, n_codes):
     """Change the weights of transitions by a step, and their variances."""
-    change_matrix(state, step, room.total.transition)
+    parts = state.chain.transition, state.lag.transition, state.variance.transition
+    change_matrix(state, step, room.total.transition, parts)
+
+
+@change_transitions.of(SecondOrderChain)
+def change_pair_transitions(chain, state, step, room, n_codes):
+    """Change those of triples, too."""
+    triples = state.chain.triple, state.lag.triple, state.variance.triple
+    change_matrix(state, step, room.total.triple, triples)
+    pairs = state.chain.transition, state.lag.transition, state.variance.transition
+    change_matrix(state, step, room.total.transition, pairs)
 
 
 @change_transitions.of(TransitionChain)
@@ -224,7 +276,8 @@ def change_token_transitions(chain, state, step, room, n_codes):
         state.variance.transition_weights,
         state.progress,
     )
-    change_matrix(state, step, room.total.transition)
+    parts = state.chain.transition, state.lag.transition, state.variance.transition
+    change_matrix(state, step, room.total.transition, parts)
 
 
 @change_transitions.of(GrowingChain)
@@ -245,9 +298,9 @@ def change_listed_transitions(chain, state, step, room, n_codes):
 
 
 @lean_jit
-def change_matrix(state, step, total):
-    """Change the weights of all transitions, and their variances."""
-    weights, lag, variance = state.chain.transition, state.lag.transition, state.variance.transition
+def change_matrix(state, step, total, parts):
+    """Change a matrix of weights and their lag and variances, the ``parts`` of a state."""
+    weights, lag, variance = parts
     when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
     for i in range(total.shape[0]):
         change_vector(total[i], step, weights[i], lag[i], variance[i], when)

@@ -31,6 +31,7 @@ from skstruct.kernels.online.adaptive import (
     room_for_sums,
     room_for_transitions,
     spread_of_sums,
+    zero_totals,
 )
 from skstruct.kernels.online.changes import SCALE
 from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
@@ -84,7 +85,7 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     edges = edges_of(chain, length)
     counts = zero_counts(edges, length)
     room = Room(
-        zero_chain(n_labels),
+        zero_totals(chain),
         room_for_sums(rows, samples, n_labels),
         room_for_transitions(chain, rows, samples),
         np.empty(most_changed(chain), np.int64),
@@ -122,13 +123,6 @@ def cost_of(excess, wrong, length, settings):
     if settings.cost == ROOT:
         return excess + np.sqrt(wrong)
     return excess + 1.0 if settings.cost == ONE else wrong / length
-
-
-@jit
-def zero_chain(n_labels):
-    """Differences of zero, for the weights of transitions and biases."""
-    k = n_labels
-    return Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k))
 
 
 @lean_jit

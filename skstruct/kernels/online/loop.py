@@ -30,7 +30,7 @@ from skstruct.kernels.online.transitions import (
     change_transitions,
     most_changed,
     scaled_edges,
-    shrink_transition_features,
+    shrink_more,
 )
 
 # A smaller scale is multiplied into the weights.
@@ -183,7 +183,7 @@ def shrink(chain, scale):
         chain.intercept[j] *= scale
         chain.start[j] *= scale
         chain.end[j] *= scale
-    shrink_transition_features(chain, scale)
+    shrink_more(chain, scale)
 
 
 @lean_jit

@@ -26,7 +26,7 @@ class Margin(NamedTuple):
     n_passes: int  # largest number of passes over the constraints
     fit_intercept: bool
     # Slots of features or transitions, -1 between samples (see `inner_products`).
-    slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** 2),)
+    slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** (order + 1)),)
 
 
 @jit

@@ -8,9 +8,11 @@ labelling.
 
 import numpy as np
 
+from skstruct.chain.family import family
 from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import creating, width
 from skstruct.chain.scores import value_of
+from skstruct.chain.second_order import SecondOrder
 from skstruct.kernels._jit import jit, lean_jit
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
@@ -32,7 +34,8 @@ def inner_products(edges, rows, sample, gold, labels, fit_intercept, slots):
     fit_intercept : bool
         Labels, first tokens and last tokens have biases.
     slots : ndarray of integers
-        Workspace, filled with -1: a slot for every feature, feature of transitions, or transition.
+        Workspace, filled with -1: a slot for every feature, feature of transitions, transition or
+        triple of labels.
 
     Returns
     -------
@@ -43,7 +46,7 @@ def inner_products(edges, rows, sample, gold, labels, fit_intercept, slots):
     places = np.empty(2 * length, np.int64)
     codes = np.empty((2 * length, 1 + n_found), np.int64)
     n_labels = width(edges, 0)
-    n_codes = min(2 * length * (1 + n_found), n_labels * n_labels)
+    n_codes = min(2 * length * (1 + n_found), most_codes(edges))
     gathered = np.empty((n_codes, n_found))
     n = differing_tokens(gold, labels, places)
     label_codes(gold, labels, places[:n], codes)
@@ -58,20 +61,54 @@ def inner_products(edges, rows, sample, gold, labels, fit_intercept, slots):
     n = differing_transitions(gold, labels, places)
     transition_codes(gold, labels, places[:n], n_labels, codes)
     add_shared(codes[:n], ones, slots, gathered, products)
-    of_transitions = places[:n], codes[:n], slots, gathered, products
-    add_transition_products(edges, rows, sample[0], *of_transitions)
+    work = codes, slots, gathered, products
+    add_transition_products(edges, rows, sample[0], gold, labels, places[:n], *work)
     return products
 
 
+@family
+def most_codes(edges):
+    """Number of codes of transitions."""
+    return width(edges, 0) * width(edges, 0)
+
+
+@most_codes.of(SecondOrder)
+def most_triples(edges):
+    """Number of triples of labels."""
+    return edges.log.size
+
+
 @creating
-def add_transition_products(edges, rows, offset, places, codes, slots, gathered, products):
-    """Add the products of features of transitions, if there are any."""
+def add_transition_products(
+    edges, rows, offset, gold, labels, places, codes, slots, gathered, products
+):
+    """Add the products of features of transitions or of triples of labels, if there are any.
+
+    ``places`` are the tokens whose incoming transition may differ, and ``codes`` begin with those
+    of these transitions.
+    """
 
 
 @add_transition_products.of(PerToken)
-def add_token_products(edges, rows, offset, places, codes, slots, gathered, products):
-    """Add those of the transitions at some places."""
+def add_token_products(edges, rows, offset, gold, labels, places, codes, slots, gathered, products):
+    """Add those of the features of the transitions."""
+    codes = codes[: places.shape[0]]
     add_products(rows.transitions, offset, places, codes, slots, gathered, products)
+
+
+@add_transition_products.of(SecondOrder)
+def add_triple_products(
+    edges, rows, offset, gold, labels, places, codes, slots, gathered, products
+):
+    """Add those of the triples that end where a transition may differ, or at the next token."""
+    k, n = edges.first.shape[0], 0
+    for t in range(2, gold.shape[0]):
+        if differs(gold, labels, t - 2) or differs(gold, labels, t - 1) or differs(gold, labels, t):
+            codes[n, 0] = (gold[t - 2] * k + gold[t - 1]) * k + gold[t]
+            for m in range(labels.shape[0]):
+                codes[n, m + 1] = (labels[m, t - 2] * k + labels[m, t - 1]) * k + labels[m, t]
+            n += 1
+    add_shared(codes[:n], rows.data[:0], slots, gathered, products)
 
 
 @lean_jit

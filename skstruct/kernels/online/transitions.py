@@ -15,6 +15,7 @@ from skstruct.chain.family import family, needed
 from skstruct.chain.listed import GrowingChain, first_at_least, list_transition, read_scores
 from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import score_edges
+from skstruct.chain.second_order import SecondOrderChain
 from skstruct.kernels._jit import lean_jit
 from skstruct.kernels.online.changes import NORM, TOTAL, add_lagged, change_feature_weights
 
@@ -42,6 +43,18 @@ def scaled_token_edges(chain, rows, sample, scale, edges):
         for i in range(edges.log.shape[1]):
             for j in range(edges.log.shape[2]):
                 edges.log[t, i, j] *= scale
+
+
+@scaled_edges.of(SecondOrderChain)
+def scaled_pair_edges(chain, rows, sample, scale, edges):
+    """Write the matrix of pairs, and for each label in the middle that of triples."""
+    k = edges.first.shape[0]
+    for i in range(k):
+        for j in range(k):
+            edges.first[i, j] = scale * chain.transition[i, j]
+        for h in range(k):
+            for j in range(k):
+                edges.log[i, h, j] = edges.first[i, j] + scale * chain.triple[h * k + i, j]
 
 
 @scaled_edges.of(GrowingChain)
@@ -128,6 +141,24 @@ def change_of_tokens(chain, state, rows, sample, difference, gold, counts, step,
             d[p] = 0.0
 
 
+@change_transitions.of(SecondOrderChain)
+def change_pairs(chain, state, rows, sample, difference, gold, counts, step, scratch):
+    """Change the matrix of pairs, whose counts include those of triples, and that of triples."""
+    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    k, lag = chain.transition.shape[0], state.lag
+    for i in range(k):
+        for h in range(k):
+            d, p = counts.log[i, h], h * k + i
+            add_lagged(d, step, total, chain.triple[p], average, lag.triple[p])
+            for j in range(k):
+                counts.first[i, j] += d[j]
+                d[j] = 0.0
+        d = counts.first[i]
+        add_lagged(d, step, total, chain.transition[i], average, lag.transition[i])
+        for j in range(k):
+            d[j] = 0.0
+
+
 @change_transitions.of(GrowingChain)
 def change_listed(chain, state, rows, sample, difference, gold, counts, step, scratch):
     """Change the weights of what has a count, and list it."""
@@ -145,11 +176,19 @@ def change_listed(chain, state, rows, sample, difference, gold, counts, step, sc
 
 
 @family
-def shrink_transition_features(chain, scale):
-    """Multiply the weights of features of transitions by a scale, if there are any."""
+def shrink_more(chain, scale):
+    """Multiply the weights by a scale that not all chains have, if there are any."""
 
 
-@shrink_transition_features.of(TransitionChain)
+@shrink_more.of(SecondOrderChain)
+def shrink_triples(chain, scale):
+    """Multiply those of triples."""
+    for row in chain.triple:
+        for j in range(row.shape[0]):
+            row[j] *= scale
+
+
+@shrink_more.of(TransitionChain)
 def shrink_token_features(chain, scale):
     """Multiply all rows."""
     for row in chain.transition_weights:

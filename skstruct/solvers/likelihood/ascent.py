@@ -100,9 +100,11 @@ class DualFreeAscent:
 
 
 def new_memory(likelihood):
-    """Memory of the sequences before the first epoch; None if it would be too large."""
+    """Memory of the sequences before the first epoch; None if it is too large or has triples."""
     n_rows, n_sequences = likelihood.n_tokens, len(likelihood.sample_weight)
     k, listed = likelihood.shape.n_labels, likelihood.listed
+    if likelihood.shape.order > 1:
+        return None
     n_slabs = n_rows if likelihood.shape.has_transition_features else n_sequences
     n_transitions = k * k if listed is None else len(listed.score)
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:

@@ -46,10 +46,14 @@ class Likelihood:
         self.shape, self.partial = shape, partial
         self._vectors = []
         self.listed = None
-        if not (shape.has_transition_features or partial):
+        if shape.may_list and not partial:
             size = shape.cuts[-1] + 3 * shape.n_labels
             zero = shape.constrained(np.zeros(size)).transition
             self.listed = list_transitions(zero, transition)
+
+    def first_order(self, vector):
+        """The same without triples, for a vector of first order."""
+        return Likelihood(self.features, self, vector.shape, vector.transition, self.partial)
 
     def with_list(self, chain):
         """Weights of a chain with listed transitions if that pays, else the same."""
