@@ -24,6 +24,12 @@ def addresses():
     return [[_attributes(sequence, t) for t in range(len(sequence))] for sequence in tokens], labels
 
 
+@pytest.fixture
+def values_without_limit(monkeypatch):
+    """Let values of features be as large as it takes for weights to overflow."""
+    monkeypatch.setattr("skstruct.input.scale._LARGEST", float("inf"))
+
+
 def _attributes(tokens, t):
     def around(shift):
         return tokens[t + shift].lower() if 0 <= t + shift < len(tokens) else ""

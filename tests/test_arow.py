@@ -220,6 +220,7 @@ def test_portions_keep_the_variances():
         assert_allclose(getattr(portions, name), getattr(whole, name), rtol=1e-12, err_msg=name)
 
 
+@pytest.mark.usefixtures("values_without_limit")
 def test_a_portion_that_fails_leaves_the_variances():
     batch, y = short_problem(2)
     tagger, other = (

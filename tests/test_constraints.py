@@ -736,6 +736,7 @@ def test_grid_search_over_constraints():
 
 
 @every_online_tagger
+@pytest.mark.usefixtures("values_without_limit")
 def test_a_learner_that_diverges_says_so(name):
     X, y, *_ = scheme_data()
     X = [1e200 * x for x in X]

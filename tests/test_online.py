@@ -457,6 +457,7 @@ def test_shards_learn(addresses):
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("learner", AVERAGING, ids=lambda learner: type(learner).__name__)
+@pytest.mark.usefixtures("values_without_limit")
 def test_weights_that_overflow_are_an_error(noisy, learner, n_jobs, average):
     """Values so large that their squares are infinite, in place of a rate that is too high."""
     X, y = noisy

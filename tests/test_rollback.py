@@ -82,6 +82,7 @@ def too_large(portion):
 
 
 @pytest.mark.parametrize("reads", [False, True], ids=["weights not made", "weights made"])
+@pytest.mark.usefixtures("values_without_limit")
 def test_a_portion_that_fails_leaves_no_trace(learner, data, reads):
     expected = learn(clone(learner), data)
     before = learnt(learn(clone(learner), data[:4]))
@@ -116,6 +117,7 @@ def test_an_interrupted_portion_leaves_no_trace(learner, data, monkeypatch):
     assert_same(learnt(learn(tagger, data[4:])), learnt(expected))
 
 
+@pytest.mark.usefixtures("values_without_limit")
 def test_a_first_portion_that_fails_leaves_no_trace(learner, data):
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="infinite or NaN"):
         learner.partial_fit(*too_large(data[0]), classes=[0, 1, 2])

@@ -106,6 +106,7 @@ def test_it_approaches_the_optimum_of_the_crf():
     assert_allclose(sapo.transition_, crf.transition_, atol=0.01)
 
 
+@pytest.mark.usefixtures("values_without_limit")
 def test_too_high_a_rate_is_an_error_and_leaves_the_estimator_alone():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 3)) * 1e200, rng.integers(2, size=20)

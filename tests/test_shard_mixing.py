@@ -276,8 +276,8 @@ def test_labels_that_are_unknown(plain):
 
 
 def test_weights_that_are_not_finite():
-    x = [[{"a": 1e300}, {"b": 1e300}]] * 4
+    x = [[{"a": 1}, {"b": 1}]] * 4
     with pytest.raises(ValueError, match="infinite or NaN in epoch"):
         learn_from_shards(
-            CRFTagger(solver="sgd", learning_rate=1e10, l2=0), dealt(x, [["A", "B"]] * 4, 2)
+            CRFTagger(solver="sgd", learning_rate=1e300, l2=0), dealt(x, [["A", "B"]] * 4, 2)
         )

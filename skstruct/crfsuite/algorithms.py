@@ -143,10 +143,10 @@ def read_value(parameter, value):
     text = value.strip().lower() if isinstance(value, str) else value
     try:
         number = {"true": 1.0, "false": 0.0}[text] if text in ("true", "false") else float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     # CRFsuite itself takes what is no number for 0, and drops decimals.
-    if math.isnan(number) or (kind is not float and number != int(number)):
+    if math.isnan(number) or (kind is not float and not number.is_integer()):
         what = "a number" if kind is float else "a whole number"
         raise ValueError(f"{parameter.ours}={short_repr(value)} is not {what}.")
     return kind(number)

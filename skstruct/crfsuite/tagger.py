@@ -13,7 +13,8 @@ from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header
 from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import tagger_from_model, tagger_to_bytes
-from skstruct.input.training_set import as_rows
+from skstruct.input.scale import check_log_partition, correct_marginals
+from skstruct.input.training_set import batch_rows
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -68,12 +69,12 @@ class _Model:
         """Read a sequence of tokens."""
         xseq = as_tokens(xseq)
         if not hasattr(self.estimator, "vectorizer_"):
-            return _Sequence(self, as_rows(self.estimator._read_X([xseq])[1].X))
+            return _Sequence(self, batch_rows(self.estimator._read_X([xseq])[1]))
         # For a single sequence, building a batch would take most of the time.
         xseq = list(xseq)
         packed = self.estimator.vectorizer_.pack([xseq])
-        rows = as_rows(self.estimator._read_X([xseq])[1].X) if packed is None else packed.rows
-        return _Sequence(self, rows)
+        batch = self.estimator._read_X([xseq])[1] if packed is None else packed
+        return _Sequence(self, batch_rows(batch))
 
 
 class _Sequence:
@@ -103,6 +104,7 @@ class _Sequence:
             kernels.decode_marginals(
                 self.rows, ends, 0, 1, model.chain, model.transitions, marginals, log_partition
             )
+            correct_marginals(marginals, ends, log_partition)
             self._found = marginals, float(log_partition[0])
         return self._found
 
@@ -117,6 +119,7 @@ class _Sequence:
         scores = np.empty(marginals.shape)
         kernels.sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
         score = kernels.path_score(scores, len(codes), self.model.transitions.edges, codes)
+        check_log_partition(np.array([log_partition]))
         return math.exp(score - log_partition)
 
 

@@ -49,16 +49,18 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
     -------
     solution : Solution
     """
-    shards = read_shards(tagger, workers, parts, vectorizer, classes)
+    *shards, scale = read_shards(tagger, workers, parts, vectorizer, classes)
     del parts
     watcher = make_watcher()
     start = None if before is None else start_from(before, tagger, vectorizer)
     if not (isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs"):
-        return fit_online(tagger, workers, *shards, start, watcher)
+        solution = fit_online(tagger, workers, *shards, start, watcher)
+        return solution._replace(scale=scale)
     objective = make_objective(tagger, workers, *shards, dtype)
     # The objective has a copy of its own of what it needs.
     del shards
-    return minimize(objective, settings_of(Settings, tagger), start, watcher)
+    solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
+    return solution._replace(scale=scale)
 
 
 def read_shards(tagger, workers, parts, vectorizer, classes):
@@ -72,6 +74,8 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         What stands for the training sets of the shards.
     numbers : list of ndarray
         For each shard the numbers of its features in the model.
+    scale : str or None
+        Advice to scale the features.
     """
     classes = None if classes is None else sort_classes(classes)
     shards = workers.map(read, parts, (vectorizer, classes), keep=True)
@@ -86,6 +90,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         tagger.feature_names_in_ = columns.vectorizer.feature_names_
     kept = [numbers >= 0 for numbers in columns.numbers]
     code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
+    scale = next((of.scale for of in found if of.scale is not None), None)
     codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
     # The driver has united it.
     del found
@@ -96,7 +101,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         (tagger.classes_, possible, tagger.class_weight, tagger._learns_partial_labels()),
         keep=True,
     )
-    return training_sets, [n[of] for n, of in zip(columns.numbers, kept, strict=True)]
+    return training_sets, [n[of] for n, of in zip(columns.numbers, kept, strict=True)], scale
 
 
 def make_objective(tagger, workers, training_sets, numbers, dtype):

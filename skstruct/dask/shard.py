@@ -17,7 +17,8 @@ from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.class_weight import weigh_sequences
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
-from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.input.scale import advise_scaling
+from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.layout import observe, sum_observed, transition_frequency
@@ -88,6 +89,8 @@ class Found(NamedTuple):
         Those of the `Shard`, packed.
     frequency : ndarray
         Number of tokens with each feature.
+    scale : str or None
+        Advice to scale the features.
     """
 
     n_sequences: int
@@ -98,6 +101,7 @@ class Found(NamedTuple):
     templates: LearningTemplateVectorizer | None
     n_features: int | None
     frequency: np.ndarray
+    scale: str | None
 
 
 class Counts(NamedTuple):
@@ -147,7 +151,7 @@ def read(X, y, settings):
         # No label can occur, but the number of sequences must be right.
         classes = np.empty(0, object)
     classes, labels = encode_labels(y, batch, format, classes, partial=True)
-    rows, columns = as_rows(batch.X), batch.feature_names
+    rows, columns = batch_rows(batch), batch.feature_names
     array_lengths, templates = {}, None
     if isinstance(learnt, LearningTemplateVectorizer):
         columns = np.arange(batch.n_features)
@@ -221,15 +225,14 @@ def vectorize(X, vectorizer):
 def describe(shard, _):
     """Tell the driver what a shard has, a `Found`."""
     frequency = np.bincount(shard.rows.indices, minlength=len(shard.columns)).astype(np.int32)
+    size = len(shard.offsets) - 1, len(shard.labels)
     return Found(
-        len(shard.offsets) - 1,
-        len(shard.labels),
+        *size,
         shard.classes,
         pack_strings(shard.columns),
         shard.array_lengths,
         shard.templates,
-        shard.n_features,
-        frequency,
+        *(shard.n_features, frequency, advise_scaling(shard.rows, shard.columns)),
     )
 
 

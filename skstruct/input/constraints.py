@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.input.scale import check_weights
 from skstruct.utils.messages import place, short_repr
 
 __all__ = [
     "SCHEMES",
     "WEIGHTS",
     "Constraint",
+    "check_chain",
     "check_labelling",
     "first_impossible",
     "forbid",
@@ -166,6 +168,11 @@ def without_forbidden(chain, possible):
     """Set the forbidden weights of a chain to zero, in a copy."""
     kept = {name: np.where(getattr(possible, name), getattr(chain, name), 0.0) for name in WEIGHTS}
     return chain._replace(**kept)
+
+
+def check_chain(chain, possible, epoch):
+    """Check the weights of a chain that are not forbidden, as `check_weights` does."""
+    check_weights(chain if possible is None else without_forbidden(chain, possible), epoch)
 
 
 def minus_infinite(chain):

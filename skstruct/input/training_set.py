@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
+from skstruct.input.scale import check_values
 from skstruct.utils.sparse import are_ones, as_csr, read_only
 
 __all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
@@ -64,13 +65,19 @@ def as_rows(X):
 
 
 def batch_rows(batch):
-    """Convert a batch to the layout of the kernels, with its transition features if any."""
-    rows = as_rows(batch.X)
-    return (
-        rows
-        if batch.transition_X is None
-        else kernels.TransitionRows(*rows, as_rows(batch.transition_X))
-    )
+    """Convert a batch to the layout of the kernels, with its transition features if any.
+
+    A batch that was packed for decoders is in it. A value that is too large to compute with is a
+    ValueError.
+    """
+    packed = getattr(batch, "rows", None)
+    rows = as_rows(batch.X) if packed is None else packed
+    check_values(rows, batch.offsets)
+    if packed is not None or batch.transition_X is None:
+        return rows
+    transitions = as_rows(batch.transition_X)
+    check_values(transitions, batch.offsets, "transition feature")
+    return kernels.TransitionRows(*rows, transitions)
 
 
 def take_rows(rows, kept):

@@ -6,6 +6,7 @@ import numpy as np
 
 from skstruct.input.formats import encode_labels
 from skstruct.input.sample_weight import read_sample_weight, require_weight
+from skstruct.input.scale import check_sample_weight
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.utils.sparse import read_only
 
@@ -51,7 +52,8 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
             raise ValueError(f"none of the labels {found.tolist()} occurs in training.")
         weight = read_sample_weight(sample_weight, len(batch), "sample_weight_val")
         require_weight(weight, batch.lengths)
+        check_sample_weight(weight)
+        rows = batch_rows(batch)
     except ValueError as error:
         raise ValueError(f"X_val, y_val: {error}") from error
-    given = TrainingSet(batch_rows(batch), batch.offsets, known[codes], read_only(weight))
-    return given.weighted()
+    return TrainingSet(rows, batch.offsets, known[codes], read_only(weight)).weighted()

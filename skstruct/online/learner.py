@@ -13,8 +13,8 @@ from skstruct.decoding import list_transitions
 from skstruct.online.mixing import Mixture
 from skstruct.online.pieces import cut_sequences
 from skstruct.online.rollback import Undo, may_rescale
-from skstruct.online.state import averaged, check_finite, new_state, not_finite
-from skstruct.solvers.base import Solution
+from skstruct.online.state import averaged, new_state
+from skstruct.solvers.base import Complaint, Solution
 from skstruct.solvers.watcher import token_accuracy
 from skstruct.utils.history import History
 from skstruct.utils.parallel import chain_work, count_shards, portions
@@ -177,9 +177,8 @@ class OnlineLearner:
                 break
         else:
             if settings.tol is not None:
-                complaint = f"Still improving after max_iter={settings.max_iter} epochs."
+                complaint = Complaint(f"Still improving after max_iter={settings.max_iter} epochs.")
         found = watcher.best or chain(overwrite=True)
-        check_finite(found, self._model.possible, epoch)
         return Solution(found, history.arrays(), epoch, complaint=complaint)
 
     def _require_memory(self):
@@ -361,7 +360,7 @@ class OnlineLearner:
 
 
 def note_epoch(history, number, result, n_labelled, progress, notes):
-    """Add an entry of an epoch to the history; a ValueError if the weights are not finite.
+    """Add an entry of an epoch to the history.
 
     Parameters
     ----------
@@ -378,8 +377,6 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
         What else there is to note.
     """
     weight_norm = progress[kernels.SCALE] * np.sqrt(np.maximum(progress[kernels.NORM], 0.0))
-    if not (np.isfinite(result.loss) and np.isfinite(weight_norm)):
-        raise not_finite(number)
     history.add(
         epoch=number,
         mistakes=result.mistakes / max(n_labelled, 1),

@@ -44,11 +44,14 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
     if mini_length is None and structure_alpha == 1:
         whole = np.ones_like(lengths)
         return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
+    longest = lengths.max(initial=1)
     if mini_length is None:
+        structure_alpha = min(structure_alpha, longest)
         fewest = int(structure_alpha)
         one_more = random_state.uniform(size=len(lengths)) < structure_alpha - fewest
         n_pieces = np.minimum(fewest + one_more, lengths)
         return kernels.cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
+    mini_length = min(mini_length, longest)
     most = -(-lengths // int(mini_length))
     # One number for the end at which the short rest is left, and one for each length.
     n_draws = int(most.sum()) + len(lengths)

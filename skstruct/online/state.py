@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct import kernels
-from skstruct.input.constraints import WEIGHTS, forbid, without_forbidden
+from skstruct.input.constraints import WEIGHTS, forbid
 
-__all__ = ["averaged", "check_finite", "new_state", "not_finite", "without_features"]
+__all__ = ["averaged", "new_state", "without_features"]
 
 # Weights of features, in chains that have them.
 _OF_FEATURES = ("weights", "transition_weights")
@@ -83,26 +83,10 @@ def averaged(state, *, overwrite=False):
     return chain
 
 
-def check_finite(chain, possible, epoch):
-    """Raise a ValueError for weights that are infinite or NaN where `possible` allows labels."""
-    learnt = chain if possible is None else without_forbidden(chain, possible)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not all(np.isfinite(part.sum()) for part in learnt):
-            raise not_finite(epoch)
-
-
 def without_features(chain):
     """The same weights without those of features."""
     none = {name: getattr(chain, name)[:0] for name in _OF_FEATURES if name in chain._fields}
     return chain._replace(**none)
-
-
-def not_finite(epoch):
-    """Error for weights that overflowed."""
-    return ValueError(
-        f"The weights became infinite or NaN in epoch {epoch}: scale the features, or lower the "
-        "learning rate."
-    )
 
 
 def _squared_norm(chain):

@@ -16,9 +16,11 @@ from skstruct import kernels
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
 from skstruct.input.sample_weight import read_sample_weight, require_weight
-from skstruct.input.training_set import as_rows
+from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
+from skstruct.input.training_set import batch_rows
 from skstruct.rerankers.groups import (
     baseline_column,
+    check_scores,
     errors_name_groups,
     read_baseline_score,
     read_costs,
@@ -287,6 +289,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         with compiling_announced(self.verbose):
             groups, by_cost = self._read_training_set(X, y, **metadata)
             self._fit(groups, by_cost, progress)
+            warn_of_scale(groups.rows, getattr(self, "feature_names_in_", None))
             progress.close()
 
     def _fit(self, groups, by_cost, progress):
@@ -311,6 +314,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self.n_iter_ = epoch
         self.history_ = history.arrays()
         self._finish(groups, state)
+        check_weights([self.coef_], epoch)
 
     def _finished_now(self, groups, state):
         """Attributes that ``_finish`` would set, with the learning still to go on."""
@@ -323,7 +327,10 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         return self._linear(batch, base)
 
     def _linear(self, batch, base):
-        return batch.X @ self.coef_ + base
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = batch.X @ self.coef_ + base
+        check_scores(scores, batch.offsets)
+        return scores
 
     def _choose(self, batch, base):
         """Number of the best candidate of each group, (n_groups,)."""
@@ -349,13 +356,17 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         refuse_lone(batch.lengths, weight)
         base = read_baseline_score(baseline_score, batch.offsets)
         costs, by_cost = read_costs(y, batch.offsets)
+        with errors_name_groups():
+            check_sample_weight(weight)
         kept = np.flatnonzero(weight)
         if len(kept) < len(batch):
             candidates = np.repeat(weight > 0, batch.lengths)
             costs, base, weight = costs[candidates], base[candidates], weight[kept]
             batch = self._keep_features_of(batch[kept])
         batch, base = self._add_baseline(batch, base)
-        rows = kernels.without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
+        with errors_name_groups():
+            rows = batch_rows(batch)
+        rows = kernels.without_shared(rows, batch.offsets, batch.n_features)
         costs, base, weight = map(read_only, (costs, base, weight))
         return kernels.Groups(rows, batch.offsets, costs, base, weight), by_cost
 
@@ -395,7 +406,8 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             column = baseline_column(self.baseline, self.n_features_in_, names)
             batch, values = take_out(batch, column)
             base += values
-        return batch, self.baseline_weight * base
+        with np.errstate(over="ignore"):
+            return batch, self.baseline_weight * base
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -13,11 +13,12 @@ from skstruct import kernels
 from skstruct.input.copies import copied
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import HOW_TO_SCALE, short_repr
 from skstruct.utils.parallel import portions
 
 __all__ = [
     "baseline_column",
+    "check_scores",
     "errors_name_groups",
     "learn_in_portions",
     "read_baseline_score",
@@ -190,11 +191,20 @@ def _read_per_candidate(values, offsets, name, names):
             )
         parts.append(part)
     values = np.concatenate(parts)
+    _check_finite(values, offsets, name, "it must be finite")
+    return values
+
+
+def check_scores(scores, offsets):
+    """Raise a ValueError unless the scores of all candidates, (n_rows,), are finite."""
+    _check_finite(scores, offsets, "score", HOW_TO_SCALE)
+
+
+def _check_finite(values, offsets, name, advice):
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values))[0]
         group = np.searchsorted(offsets, bad, side="right") - 1
         candidate = bad - offsets[group]
         raise ValueError(
-            f"Group {group}, candidate {candidate}: the {name} is {values[bad]}; it must be finite."
+            f"Group {group}, candidate {candidate}: the {name} is {values[bad]}; {advice}."
         )
-    return values

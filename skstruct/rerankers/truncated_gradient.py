@@ -122,6 +122,7 @@ class TruncatedGradientReranker(DescentReranker):
             decay=self.schedule == "invsqrt",
             on_mistakes=False,
             gravity=float(self.gravity),
-            period=int(self.period),
+            # Kernels count in 64 bits.
+            period=min(int(self.period), 2**62),
         )
         return Descent(kernels.LOSSES[self.loss], rule, average=False)

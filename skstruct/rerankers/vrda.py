@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -167,8 +167,7 @@ class VRDAReranker(BaseReranker):
         self.verbose = verbose
 
     def _start(self, n_features, n_groups):
-        most = self.max_iter * n_groups  # mistakes that are possible
-        n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, most + 2)
+        n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, n_groups + 2)
         mean = kernels.Mean(
             since=np.zeros(n_averaged, np.int64),
             total=np.zeros(n_averaged),
@@ -178,7 +177,7 @@ class VRDAReranker(BaseReranker):
         average = kernels.DualAverage(
             gradient_sum=np.zeros(n_features),
             n_updates=np.zeros(1, np.int64),
-            votes=np.zeros(most + 1, np.int64),
+            votes=np.zeros(n_groups + 1, np.int64),
             mean=mean,
             l1=float(self.l1),
             eta=float(self.eta),
@@ -186,6 +185,7 @@ class VRDAReranker(BaseReranker):
         return _Training(average, np.empty(n_features), [])
 
     def _epoch(self, groups, order, state):
+        state.average = _with_room(state.average, len(order))
         votes = self.prediction == "vote"
         # Only voting rebuilds the single predictors, from the changes made at each mistake.
         changes = np.zeros(len(groups.costs) if votes else 0)
@@ -239,12 +239,29 @@ class VRDAReranker(BaseReranker):
         return votes / max(self.votes_.sum(), 1)
 
 
-class _Training(NamedTuple):
+@dataclass
+class _Training:
     """State of VRDA during training."""
 
     average: kernels.DualAverage
     weights: np.ndarray  # (n_features,) room for the weights of the last predictor
     epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
+
+
+def _with_room(average, n_groups):
+    """State of VRDA with room for a mistake in each of so many groups."""
+    needed = average.n_updates[0] + n_groups + 1
+    if needed <= len(average.votes):
+        return average
+    mean = average.mean
+    if len(mean.by_root):
+        by_root, times_root = (_extended(sums, 2 * needed + 1) for sums in mean[2:])
+        mean = mean._replace(by_root=by_root, times_root=times_root)
+    return average._replace(votes=_extended(average.votes, 2 * needed), mean=mean)
+
+
+def _extended(array, n):
+    return np.concatenate([array, np.zeros(n - len(array), array.dtype)])
 
 
 def _moving_candidates(offsets, mistaken, change):

@@ -29,7 +29,7 @@ from skstruct.utils.memory import require_memory
 if TYPE_CHECKING:
     from skstruct.input.constraints import Constraint
 
-__all__ = ["Model", "Solution", "not_converged", "settings_of"]
+__all__ = ["Complaint", "Model", "Solution", "not_converged", "settings_of"]
 
 
 class Model(NamedTuple):
@@ -100,6 +100,21 @@ class Model(NamedTuple):
         )
 
 
+class Complaint(NamedTuple):
+    """What a solver is not content with.
+
+    Attributes
+    ----------
+    fact : str
+        Sentence on what has happened.
+    remedy : str
+        Sentence on what the user can do; empty where nothing can be said.
+    """
+
+    fact: str
+    remedy: str = ""
+
+
 class Solution(NamedTuple):
     """Weights that a solver has found, and how it found them.
 
@@ -115,8 +130,10 @@ class Solution(NamedTuple):
         The objective is at most this far above its minimum; None where that is unknown.
     n_weights : int or None
         Number of weights of the model; None where the solver does not count them.
-    complaint : str or None
+    complaint : Complaint or None
         Text of a `ConvergenceWarning`; None where there is nothing to complain about.
+    scale : str or None
+        Advice to scale the features, which a tagger adds. It then replaces the remedy.
     """
 
     chain: kernels.Chain
@@ -124,7 +141,8 @@ class Solution(NamedTuple):
     n_iter: int
     bound: float | None = None
     n_weights: int | None = None
-    complaint: str | None = None
+    complaint: Complaint | None = None
+    scale: str | None = None
 
 
 def settings_of(kind, estimator):
@@ -146,7 +164,7 @@ def settings_of(kind, estimator):
 
 
 def not_converged(n_iter, max_iter, unit, bound, value, tol):
-    """Text of the warning of a solver that ended before it had converged.
+    """Complaint of a solver that ended before it had converged.
 
     Parameters
     ----------
@@ -158,8 +176,19 @@ def not_converged(n_iter, max_iter, unit, bound, value, tol):
         Bound on the distance from the minimum, and the objective.
     tol : float
         Share of the objective that the bound was to reach.
+
+    Returns
+    -------
+    complaint : Complaint
     """
     after = f"Did not converge after {n_iter} {unit} (max_iter={max_iter})"
-    if not np.isfinite(bound):
-        return f"{after}, and the distance from the minimum is unknown. Increase max_iter or l2."
-    return f"{after}: bound {bound / value:.2g} > tol {tol:.2g}. Increase max_iter, tol or l2."
+    remedy = "Increase max_iter, tol or l2."
+    if n_iter < max_iter:
+        # More iterations would not help.
+        after += ", as no step decreases the objective any more"
+        remedy = "Increase tol or l2."
+    distance = ", and the distance from the minimum is unknown"
+    # Rounding may put an objective of zero below it.
+    if np.isfinite(bound) and value > 0:
+        distance = f": bound {bound / value:.2g} > tol {tol:.2g}"
+    return Complaint(f"{after}{distance}.", remedy)

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from skstruct import kernels
 from skstruct.input.constraints import forbid
+from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
@@ -17,6 +18,8 @@ __all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
 _UNKNOWN_GAP = 100.0
 # Least share of wrong labels in the start.
 _LEAST_SHARE = 1e-12
+# Largest priority of a sequence before its gap is known.
+_MOST_SMOOTH = 1e100
 # Work of an update, whose line search tries several steps, relative to inference.
 _WORK_OF_UPDATE = 5.0
 
@@ -132,6 +135,8 @@ class CRFDual:
     def _best_share(self, entropy_slope):
         """Maximise the dual value over the share of the marginals."""
         curvature = self._problem.l2 * self._square_norm()
+        if not np.isfinite(curvature):
+            raise overflowed(0)
 
         def slope(log_eta):
             eta = np.exp(log_eta)
@@ -163,6 +168,8 @@ class CRFDual:
         if "importance" in scheme:
             radii = kernels.squared_radii(self._problem, self._distinct)
             smoothness = self._problem.l2 + weight * radii
+            # Only ratios count, and products must not overflow.
+            smoothness /= max(smoothness.max() / _MOST_SMOOTH, 1.0)
         adaptive = "gap" in scheme or scheme == "max"
         factor = weight * smoothness if "gap" in scheme else weight
         largest = scheme == "max"
@@ -259,8 +266,10 @@ class CRFDual:
         return chain if self._possible is None else forbid(chain, self._possible)
 
     def _scale_chain(self, factor):
-        for part in self._chain:
-            part *= factor
+        # Next to no penalty makes what overflows, which is found later.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in self._chain:
+                part *= factor
 
     def _square_norm(self):
         chain = self._chain if self._possible is None else forbid(self._chain, None)

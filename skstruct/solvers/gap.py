@@ -39,7 +39,8 @@ def duality_gap(objective, theta, value, smooth, l1):
     # Minus the gradient of the likelihood, to which the weights are conjugate.
     slope = l2 * theta - smooth
     penalty = l1 * np.abs(theta).sum() + l2 / 2 * kernels.dot(theta, theta)
-    entropy = value - penalty + kernels.dot(theta, slope)
+    # Python's numbers do not warn where a huge l2 multiplies them.
+    entropy = float(value - penalty + kernels.dot(theta, slope))
     return max(value - best_dual(entropy, np.abs(slope), l1, l2), 0.0)
 
 

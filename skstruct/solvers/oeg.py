@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 from skstruct import kernels
 from skstruct.solvers.stochastic import Settings, run_epochs
+from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
@@ -65,7 +66,10 @@ class ExponentiatedGradient:
             kernels.start_dual(self._problem, self._state, 0.0)
             return
         self._start(_TRIAL_SHARE)
-        self._start(self._best_share(self._square_norm() / _TRIAL_SHARE**2))
+        square = self._square_norm() / _TRIAL_SHARE**2
+        if not np.isfinite(square):
+            raise overflowed(0)
+        self._start(self._best_share(square))
 
     def _start(self, share):
         """Give the wrong labels of a token this share of its probability."""

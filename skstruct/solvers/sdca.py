@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.solvers.base import Solution
+from skstruct.solvers.base import Complaint, Solution
 from skstruct.solvers.dual import CRFDual, marginals_nbytes
 from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory
@@ -137,10 +137,10 @@ def _maximize(dual, settings, run, watcher, history):
         if stopped or (verify and relative_gap(certificate) <= settings.tol):
             break
     else:
-        complaint = (
+        complaint = Complaint(
             f"Did not converge after max_iter={epoch} epochs: duality gap "
-            f"{relative_gap(certificate):.2g} of the objective > tol {settings.tol:.2g}. "
-            "Increase max_iter, tol or l2."
+            f"{relative_gap(certificate):.2g} of the objective > tol {settings.tol:.2g}.",
+            "Increase max_iter, tol or l2.",
         )
     return Solution(
         dual.chain(), history.arrays(), epoch, bound=certificate.gap, complaint=complaint

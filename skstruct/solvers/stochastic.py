@@ -22,6 +22,8 @@ _EVALUATE_EVERY = 10
 _WAIT_AT_LEAST = 3
 # After so many evaluations without a change there is nothing to be gained.
 _PATIENCE = 3
+# Share of the objective at zero by which rounding may put another one above it.
+_ROUNDING = 1e-9
 
 
 class Settings(NamedTuple):
@@ -70,8 +72,8 @@ def run_epochs(learner, training_set, model, settings, watcher):
                 last = epoch
             history.add(
                 epoch=epoch,
-                objective=value if evaluate else math.nan,
-                bound=bound if evaluate else math.nan,
+                objective=value if evaluate else None,
+                bound=bound if evaluate else None,
                 **learner.notes(),
                 updates=learner.n_updates,
                 oracle_calls=learner.n_oracle_calls,
@@ -120,11 +122,17 @@ class _Evaluation:
         value = self._objective.value_and_gradient(theta, self._gradient, run)
         bound = self._objective.suboptimality_bound(self._gradient)
         dual = learner.notes().get("dual", -math.inf)
-        # At the minimum rounding must not make the distance negative.
-        return value, max(min(bound, value - dual), 0.0)
+        # The minimum is at most the objective at zero, whatever rounding makes of a large dual; and
+        # at the minimum rounding must not make the distance negative.
+        return value, max(min(bound, value - dual), value - self._objective.most_at_zero, 0.0)
 
     def settled(self, value, tol):
-        """Return True if some values in a row, this one the last, differ by no more than `tol`."""
+        """Return True if some values in a row, this one the last, differ by no more than `tol`.
+
+        That they would settle above the objective at zero is no reason to be content.
+        """
         self._values.append(value)
         recent = self._values[-_PATIENCE:]
-        return len(recent) == _PATIENCE and np.ptp(recent) <= tol * abs(value)
+        if len(recent) < _PATIENCE or value > (1 + _ROUNDING) * self._objective.most_at_zero:
+            return False
+        return np.ptp(recent) <= tol * abs(value)

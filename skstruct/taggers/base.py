@@ -17,7 +17,7 @@ from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
 from skstruct.input.class_weight import weigh_sequences
 from skstruct.input.classes import check_number
-from skstruct.input.constraints import SCHEMES, read_constraint
+from skstruct.input.constraints import SCHEMES, check_chain, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
 from skstruct.input.sample_weight import (
@@ -26,6 +26,7 @@ from skstruct.input.sample_weight import (
     read_sample_weight,
     require_weight,
 )
+from skstruct.input.scale import advise_scaling, check_sample_weight
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.input.validation_set import read_validation_set
 from skstruct.sequences import SequenceBatch
@@ -208,29 +209,26 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         Learning also stops when ``is_over(history)`` returns True.
         """
         with draft_of(self) as draft:
-            with_chunks = []
-
-            def read(warm):
-                classes = draft.classes_ if warm else None
-                training_set = draft._read_training_set(X, y, sample_weight, classes, not warm)
-                warn_of_distinct_labels(training_set, draft.classes_, stacklevel=7)
-                with_chunks.append(sequences_with_chunks(training_set, draft.classes_))
-                return training_set
 
             def learn(progress):
                 solve, settings = draft._solver()
                 warm = draft.warm_start and hasattr(draft, "coef_")
-                # In one plain call: what passed the training set on would hold it, and a solver
-                # that packs the data could not let go of it.
+                classes = draft.classes_ if warm else None
+                data = [draft._read_training_set(X, y, sample_weight, classes, not warm)]
+                warn_of_distinct_labels(data[0], draft.classes_, stacklevel=6)
+                with_chunks = sequences_with_chunks(data[0], draft.classes_)
+                scale = advise_scaling(data[0].rows, getattr(draft, "feature_names_in_", None))
+                # Handed over: as long as anything here held it, a solver that packs the data could
+                # not let go of it.
                 solution = solve(
-                    read(warm),
+                    data.pop(),
                     draft._model(),
                     settings,
                     draft._same_order(draft._chain()) if warm else None,
                     draft._watcher(validation, on_prediction, progress, is_over),
                 )
-                warn_of_missing_chunks(*with_chunks, solution.chain, draft.classes_, stacklevel=6)
-                return solution
+                warn_of_missing_chunks(with_chunks, solution.chain, draft.classes_, stacklevel=6)
+                return solution._replace(scale=scale)
 
             draft._fit_by(learn, X, y, sample_weight=sample_weight)
         return self
@@ -242,10 +240,15 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         with compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
             solution = learn(progress)
+            check_chain(solution.chain, self._model().possible, solution.n_iter)
             self._keep(solution)
             progress.close()
-            if solution.complaint:
-                warnings.warn(solution.complaint, ConvergenceWarning, stacklevel=5)
+            if solution.scale is not None:
+                warnings.warn(solution.scale, UserWarning, stacklevel=5)
+            if solution.complaint is not None:
+                fact, remedy = solution.complaint
+                message = fact if solution.scale is not None else f"{fact} {remedy}".strip()
+                warnings.warn(message, ConvergenceWarning, stacklevel=5)
         return self
 
     def _check_params(self):
@@ -322,6 +325,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         if labels.min(initial=0) < 0:
             sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
         require_weight(sample_weight, batch.lengths)
+        check_sample_weight(sample_weight)
         given = TrainingSet(batch_rows(batch), batch.offsets, labels, read_only(sample_weight))
         return given.weighted()
 

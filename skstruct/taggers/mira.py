@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct import kernels
+from skstruct.taggers.nbest import FEW, MANY
 from skstruct.taggers.search import SearchTagger
 from skstruct.utils.public_paths import set_module
 
@@ -205,6 +206,11 @@ class MIRATagger(SearchTagger):
     @property
     def _epoch(self):
         return kernels.mira_epoch
+
+    @property
+    def _work(self):
+        # All labellings are compared with each other.
+        return super()._work if self.n_best <= FEW else min(self.n_best, MANY) ** 2 / 3
 
     def _settings(self):
         model = self._model()

@@ -11,7 +11,20 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["check_search", "make_search", "search_sequences"]
+__all__ = ["FEW", "MANY", "check_search", "make_search", "search_sequences", "work_of_search"]
+
+# With up to so many labellings, features and scores take most of the time. From the other number
+# on, more do not count as more work: few sequences have as many.
+FEW, MANY = 50, 10_000
+
+
+def work_of_search(width):
+    """Work of a search that keeps so many labellings, in that of a search for the best one.
+
+    What is kept is sorted by insertion, in quadratic time.
+    """
+    return max(1.0, (min(width, MANY) / FEW) ** 2)
+
 
 # They are there in any case.
 _FEW_BYTES = 1 << 24
@@ -82,7 +95,8 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     codes = np.zeros((n_best, offsets[-1]), np.int32)
     scores = np.empty((n_sequences, n_best))
     counts = np.empty(n_sequences, np.int64)
-    work = n_best * chain_work(chain.transition.shape[0])
+    width = max(n_best, getattr(search, "beam_width", 1))
+    work = max(n_best, work_of_search(width)) * chain_work(chain.transition.shape[0])
     with range_runner(offsets, n_jobs, work) as run:
         run(
             lambda _, first, last: kernels.search_range(

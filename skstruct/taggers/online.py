@@ -34,6 +34,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
       there are no mistakes left.
     - ``_lists``: True if the rule learns the same, and sooner, where the transitions of large label
       sets are listed. False.
+    - ``_work``: the work of an update, in that of a search for the best labelling. 1.
     - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each
       shard. Called after each epoch. None.
 
@@ -77,6 +78,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     _is_over = None
     # Numbers that the state has for each weight, beyond the weight and its average.
     _n_more = 0
+    _work = 1.0
     _learns_transition_features = True
 
     def _solver(self):
@@ -95,6 +97,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
             self._n_more,
             self._lists,
             self._is_over,
+            self._work,
         )
         return OnlineLearner(rule, settings_of(Settings, self), model)
 

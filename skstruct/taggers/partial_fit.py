@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 
 from skstruct.input.class_weight import refuse_balanced
 from skstruct.input.classes import sorted_classes
-from skstruct.input.constraints import WEIGHTS, forbid
-from skstruct.online.state import averaged, check_finite, without_features
+from skstruct.input.constraints import WEIGHTS, check_chain, forbid
+from skstruct.input.scale import warn_of_scale
+from skstruct.online.state import averaged, without_features
 from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.stored import LearnerState
 from skstruct.utils.history import History
@@ -120,7 +121,8 @@ class PartialFitMixin:
         with nullcontext() if self._state is None else self._turn:
             undo = []
             with draft_of(self, undo) as draft, compiling_announced(self.verbose):
-                draft._learn_portion(X, y, classes, sample_weight, undo)
+                training_set = draft._learn_portion(X, y, classes, sample_weight, undo)
+                warn_of_scale(training_set.rows, getattr(draft, "feature_names_in_", None))
         return self
 
     def _learn_portion(self, X, y, classes, sample_weight, undo):
@@ -154,10 +156,11 @@ class PartialFitMixin:
         random_state = check_random_state(learner.settings.random_state)
         learner.run_epoch(training_set, state, random_state, history, n_epochs)
         # The norm has shown that the weights of features are finite.
-        check_finite(without_features(state.chain), model.possible, n_epochs)
+        check_chain(without_features(state.chain), model.possible, n_epochs)
         Progress(self).tell(history)
         self._forget(*self._learnt)
         self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+        return training_set
 
     def _keep(self, solution):
         self._forget("_state", "_turn")

@@ -15,6 +15,7 @@ from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.known_labels import check_decoded, clamp, no_labelling
+from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.metrics.accuracy import token_accuracy_score
 from skstruct.taggers.nbest import check_search, make_search, search_sequences
@@ -167,6 +168,7 @@ class LinearChainMixin:
         log_partition = None
         if normalize == "all":
             _, log_partition = self._marginals(batch.offsets, rows, chain, known, possible)
+            check_log_partition(log_partition)
         labels = self.classes_.astype(object)[codes]
         result = np.empty(len(batch), dtype=object)
         for i, n_found in enumerate(counts):
@@ -217,8 +219,7 @@ class LinearChainMixin:
 
         The last two are None where no label is known, and where every labelling is possible.
         """
-        rows, chain = getattr(batch, "rows", None), read_only(self._chain())
-        rows = batch_rows(batch) if rows is None else rows
+        rows, chain = batch_rows(batch), read_only(self._chain())
         possible = minus_infinite(chain)
         if possible is not None and isinstance(self.constraint, str):
             possible = possible._replace(name=f"constraint={self.constraint!r}")
@@ -238,6 +239,7 @@ class LinearChainMixin:
         impossible = np.flatnonzero(log_partition == -np.inf) if forbids else ()
         if len(impossible):
             raise _no_labelling(impossible[0], known, possible)
+        correct_marginals(found, offsets, log_partition)
         return found, log_partition
 
     def _shape_labels(self, codes, batch, format):

@@ -6,7 +6,7 @@ from numbers import Integral
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.taggers.nbest import make_search
+from skstruct.taggers.nbest import make_search, work_of_search
 from skstruct.taggers.online import OnlineTagger
 
 __all__ = ["SearchTagger"]
@@ -24,6 +24,11 @@ class SearchTagger(OnlineTagger):
 
     def _search(self):
         return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
+
+    @property
+    def _work(self):
+        beam_width = self.beam_width if self.search == "beam" else 1
+        return work_of_search(max(self.n_best, beam_width))
 
     @property
     def _lists(self):

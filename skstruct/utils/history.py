@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 
 import numpy as np
+
+from skstruct.utils.messages import overflowed
 
 __all__ = ["History"]
 
@@ -23,10 +26,26 @@ class History:
         self._start = perf_counter() - self._columns.get("time", [0.0])[-1]
 
     def add(self, *, epoch, **values):
-        """Add an entry for an epoch."""
+        """Add an entry for an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            Its number.
+        **values : float or None
+            Numbers to record; None, which becomes NaN, where one is not known.
+
+        Raises
+        ------
+        ValueError
+            If a number is infinite or NaN: the fit has come to nothing. A bound may be infinite.
+        """
         entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
         for name, value in entry.items():
-            self._columns.setdefault(name, []).append(value)
+            unknown = value is None or (name == "bound" and value == math.inf)
+            if not (unknown or math.isfinite(value)):
+                raise overflowed(epoch)
+            self._columns.setdefault(name, []).append(math.nan if value is None else value)
 
     def amend(self, **values):
         """Add more values to the entry of the last epoch."""

@@ -9,8 +9,10 @@ from reprlib import Repr
 import numpy as np
 
 __all__ = [
+    "HOW_TO_SCALE",
     "compiling_announced",
     "logger",
+    "overflowed",
     "place",
     "say",
     "short_repr",
@@ -18,12 +20,23 @@ __all__ = [
     "tell_once",
 ]
 
+HOW_TO_SCALE = "scale the features, for example with MaxAbsScaler or StandardScaler of scikit-learn"
+
 logger = logging.getLogger("skstruct")
 
 COMPILING = (
     "Compiling kernels for this machine, which can take half a minute. They are kept for the next "
     "time; `skstruct warm` compiles them ahead."
 )
+
+
+def overflowed(epoch):
+    """Error for a fit whose numbers have become too large to compute with."""
+    return ValueError(
+        f"Weights or gradients became infinite or NaN in epoch {epoch}: {HOW_TO_SCALE}, or use "
+        "smaller sample weights, a smaller learning rate, or a larger l2."
+    )
+
 
 _told = set()
 # For each fit that is under way, whether it is verbose.

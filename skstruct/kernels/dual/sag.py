@@ -21,7 +21,7 @@ from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
 from skstruct.chain.scores import add_boundary, longest, path_score, value_of
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.dual.problem import (
     Difference,
     add_difference,
@@ -40,6 +40,8 @@ N_SAG_PROGRESS = 4
 EASING = 0.9
 # Gradients with a smaller squared norm do not give an estimate of the curvature.
 SMALLEST = 1e-8
+# The weights are not divided by a smaller scale.
+SMALLEST_SCALE = 1e-200
 
 
 class AverageGradient(NamedTuple):
@@ -173,8 +175,9 @@ def search(problem, distinct, i, state, visit, value, square, curvature):
     while True:
         n_trials += 1
         reached = trial_value(problem, i, state, visit, 1.0 / curvature)
-        # The last term ends the search where the decrease is lost in rounding.
-        if reached <= value - square / (2.0 * curvature) + 1e-13 * abs(value):
+        # The last term ends the search where the decrease is lost in rounding. NaN ends it, too, as
+        # the curvature is infinite in the end.
+        if not reached > value - square / (2.0 * curvature) + 1e-13 * abs(value):
             return curvature, n_trials
         curvature *= 2.0
 
@@ -291,8 +294,12 @@ def advance(penalty, state, fit_intercept):
     mean, largest = progress[SUM] / seen, state.largest[1]
     rate = 0.5 * (1.0 / (mean + penalty) + 1.0 / (largest + penalty))
     shrink = 1.0 - rate * penalty
-    progress[SAG_SCALE] *= shrink
-    progress[TRAVELLED] += rate / (seen * progress[SAG_SCALE])
+    if progress[SAG_SCALE] * shrink < SMALLEST_SCALE:
+        settle(state)
+        step_at_once(chain.weights, total.weights, shrink, rate / seen)
+    else:
+        progress[SAG_SCALE] *= shrink
+        progress[TRAVELLED] += rate / (seen * progress[SAG_SCALE])
     n_labels = chain.transition.shape[0]
     for y in range(n_labels):
         for j in range(n_labels):
@@ -303,6 +310,14 @@ def advance(penalty, state, fit_intercept):
             chain.intercept[j] = shrink * chain.intercept[j] - rate / seen * total.intercept[j]
             chain.start[j] = shrink * chain.start[j] - rate / seen * total.start[j]
             chain.end[j] = shrink * chain.end[j] - rate / seen * total.end[j]
+
+
+@lean_jit
+def step_at_once(weights, total, shrink, step):
+    """Change the weights of all features now, where a strong penalty leaves next to no scale."""
+    for f in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            weights[f, j] = shrink * weights[f, j] - step * total[f, j]
 
 
 @jit

@@ -1,0 +1,163 @@
+"""Scale of features and weights: what is too large to compute with, or to learn from beside others.
+
+Biases and transitions are features of value one, whatever else there is.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.utils.messages import HOW_TO_SCALE, overflowed, place, short_repr
+
+__all__ = [
+    "advise_scaling",
+    "check_log_partition",
+    "check_sample_weight",
+    "check_values",
+    "check_weights",
+    "correct_marginals",
+    "warn_of_scale",
+]
+
+# The largest number in single precision, in which some solvers keep a part of their state. Products
+# of such numbers, and sums of their squares, are far below the limit of double precision.
+_LARGEST = float(np.finfo(np.float32).max)
+# Beside larger values, most learners never come to weigh features of value one.
+_LARGE = 1e4
+# The product of such a weight with any value is far below that limit, and so are sums of these.
+_LARGEST_WEIGHT = 1e150
+# Error of a sum of marginals that is left as it is.
+_ROUNDING = 1e-6
+# Scores up to here have a rounding error below a tenth.
+_MOST_PRECISE = 0.1 / np.finfo(np.float64).eps
+
+
+def check_values(rows, offsets, kind="feature"):
+    """Raise a ValueError that names the first value that is too large to compute with.
+
+    Parameters
+    ----------
+    rows : Rows
+        The tokens; values that are all one are not stored.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    kind : str, default="feature"
+        What the values belong to.
+    """
+    if _largest(rows.data) <= _LARGEST:
+        return
+    entry = np.flatnonzero(np.abs(rows.data) > _LARGEST)[0]
+    row = np.searchsorted(rows.indptr, entry, side="right") - 1
+    raise ValueError(
+        f"{place(offsets, row)}: {kind} {rows.indices[entry]} is {rows.data[entry]:g}, too large "
+        f"to compute with, as values may be up to {_LARGEST:.2g}: {HOW_TO_SCALE}."
+    )
+
+
+def check_sample_weight(sample_weight):
+    """Raise a ValueError that names the first weight of a sequence that is too large."""
+    if _largest(sample_weight) > _LARGEST:
+        sequence = np.flatnonzero(sample_weight > _LARGEST)[0]
+        raise ValueError(
+            f"Sequence {sequence} has the weight {sample_weight[sequence]:g}, too large to compute "
+            f"with: sample weights, times class weights, may be up to {_LARGEST:.2g}. Scale them: "
+            "divide all by the largest one."
+        )
+
+
+def warn_of_scale(rows, names=None):
+    """Give the advice of `advise_scaling`, if any, as a warning to who called an estimator."""
+    advice = advise_scaling(rows, names)
+    if advice is not None:
+        # This function, a method, and scikit-learn's wrapper of it.
+        warnings.warn(advice, UserWarning, stacklevel=4)
+
+
+def advise_scaling(rows, names=None):
+    """Advice to scale the features if there are very large values.
+
+    Parameters
+    ----------
+    rows : Rows or TransitionRows
+        The tokens of a training set.
+    names : ndarray of shape (n_features,), default=None
+        Names of the features.
+
+    Returns
+    -------
+    advice : str or None
+        A sentence that names a feature with the largest value; None where there is no need.
+    """
+    advice = _advise(rows, "Feature", names)
+    if advice is None and isinstance(rows, kernels.TransitionRows):
+        advice = _advise(rows.transitions, "Transition feature", None)
+    return advice
+
+
+def _advise(rows, kind, names):
+    if _largest(rows.data) < _LARGE:
+        return None
+    entry = np.argmax(np.abs(rows.data))
+    column = int(rows.indices[entry])
+    name = column if names is None else short_repr(names[column])
+    return (
+        f"{kind} {name} has values as large as {abs(rows.data[entry]):.0e}, beside which other "
+        f"features, biases and transitions hardly count: {HOW_TO_SCALE}."
+    )
+
+
+def check_weights(parts, epoch):
+    """Raise a ValueError if a weight in some arrays is too large to compute with, or NaN."""
+    if not all(_largest(part) <= _LARGEST_WEIGHT for part in parts):
+        raise overflowed(epoch)
+
+
+def correct_marginals(marginals, offsets, log_partition):
+    """Let the marginals of each token add up to one where rounding, of large scores, spoils that.
+
+    Parameters
+    ----------
+    marginals : ndarray of shape (n_rows, n_labels)
+        Changed in place, where the sum of a row is off by more than 1e-6.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    log_partition : ndarray of shape (n_sequences,)
+        Minus infinity where no labelling is possible; such sequences are left alone.
+
+    Raises
+    ------
+    ValueError
+        If rounding leaves nothing of the marginals of a sequence.
+    """
+    total = marginals.sum(axis=1)
+    if np.abs(total - 1.0).max(initial=0.0) <= _ROUNDING:
+        return
+    off = np.flatnonzero(~(np.abs(total - 1.0) <= _ROUNDING))
+    sequence = np.searchsorted(offsets, off, side="right") - 1
+    off = off[log_partition[sequence] != -np.inf]
+    lost = off[~((total[off] > 0.5) & (total[off] < 2.0))]
+    if len(lost):
+        raise _lost_in_rounding(np.searchsorted(offsets, lost[0], side="right") - 1)
+    marginals[off] /= total[off, None]
+
+
+def check_log_partition(log_partition):
+    """Raise a ValueError if differences from it, which probabilities are made of, are rounding."""
+    lost = np.flatnonzero(~(np.abs(log_partition) < _MOST_PRECISE))
+    if len(lost):
+        raise _lost_in_rounding(lost[0])
+
+
+def _lost_in_rounding(sequence):
+    return ValueError(
+        f"Sequence {sequence} has scores so large that its probabilities are lost in rounding: "
+        f"{HOW_TO_SCALE}, or fit with a stronger penalty."
+    )
+
+
+def _largest(values):
+    """Largest absolute value; zero if there are none."""
+    return max(values.max(initial=0.0), -values.min(initial=0.0))
