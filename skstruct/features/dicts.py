@@ -245,6 +245,11 @@ class SequenceVectorizer(
         ------
         ValueError
             If there is no sequence, or a token or value is invalid.
+
+        Warns
+        -----
+        UserWarning
+            If there are twenty tokens or more, and nearly no feature was seen in training.
         """
         check_is_fitted(self)
         codes = NewCodes()

@@ -155,6 +155,12 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         ValueError
             If X, y or a parameter is invalid; the message names the sequence and the token. The
             estimator is then as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If the labels are all different; or if they are those of chunks, and predictions for
+            up to a hundred training sequences hold less than a tenth of the chunks.
         """
         validation = X_val, y_val, sample_weight_val
         return self._fit_watched(X, y, sample_weight, validation, None)

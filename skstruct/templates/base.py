@@ -205,6 +205,11 @@ class LearningTemplateVectorizer(
         ------
         ValueError
             If there is no sequence, or a token is invalid or has a different number of columns.
+
+        Warns
+        -----
+        UserWarning
+            If there are twenty tokens or more, and nearly no feature was seen in training.
         """
         check_is_fitted(self)
         reader = self._read(X, self.template_, self._features.vocabulary)
