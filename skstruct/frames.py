@@ -82,7 +82,7 @@ class FrameConversions:
             The columns with features. By default, all but `group` and `label`. Numbers and bools
             become one feature with the name of the column. Strings become one feature for each
             value, ``"token:the"``; where a string or a bool is missing, the token has no such
-            feature.
+            feature. In a column where bools are missing, False is kept as a zero that is stored.
         label : str, default=None
             The column of the labels: strings or integers. A missing label is None, for taggers
             that learn from partly labelled sequences.
@@ -134,7 +134,8 @@ class FrameConversions:
             other = {label, *_as_names(group)}
             columns = [name for name in frame.columns if name not in other]
         X, names = _read_features(frame, _as_names(columns), feature_names)
-        batch = cls(X[order], offsets, feature_names=names)
+        # A bool that is False is another thing than one that is missing.
+        batch = cls(X[order], offsets, feature_names=names, keep_zeros=True)
         if label is None:
             return batch
         labels = _read_labels(frame, label)

@@ -144,6 +144,7 @@ def test_strings_of_every_type():
     assert sp.issparse(batch.X)
     assert_array_equal(batch.X.indptr, [0, 1, 1, 2])
     assert_array_equal(batch.X.data, [1, 0])
+    assert batch.keep_zeros
 
 
 @pytest.mark.parametrize(
