@@ -49,6 +49,15 @@ def test_ranges_cover_all_sequences_once_and_evenly(lengths, n_ranges):
         assert offsets[last] - offsets[first] <= fair + max(lengths)
 
 
+@pytest.mark.parametrize("n_ranges", [10**4, 10**18, 2**70])
+def test_there_are_no_more_ranges_than_sequences(n_ranges):
+    """However many are asked for, and without an array of so many places."""
+    offsets = as_offsets([2, 0, 1, 3, 0])
+    assert split_ranges(offsets, n_ranges) == [(0, 1), (1, 3), (3, 4), (4, 5)]
+    with range_runner(offsets, n_ranges) as run:
+        assert run(lambda number, first, last: last) == [1, 3, 4, 5]
+
+
 def test_results_come_in_the_order_of_the_ranges():
     offsets = as_offsets([1] * 8)
     with range_runner(offsets, 4) as run:

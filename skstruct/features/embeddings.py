@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 from numbers import Integral
 from typing import ClassVar
 
@@ -258,9 +257,9 @@ class EmbeddingVectorizer(
 
     def _check_state(self):
         if "n_dimensions_" in vars(self) and isinstance(self.vectors, Mapping):
-            lengths = {len(self.vectors[word]) for word in islice(self.vectors, 1)}
-            if not lengths <= {self.n_dimensions_}:
-                raise ValueError(f"vectors do not have {self.n_dimensions_} numbers.")
+            shape = (self.n_dimensions_,)
+            if not any(np.shape(self.vectors[word]) == shape for word in self.vectors):
+                raise ValueError(f"no vector has {self.n_dimensions_} numbers.")
 
     def __sklearn_clone__(self):
         # Clones share the vectors, which may take gigabytes and are never changed.

@@ -19,6 +19,8 @@ __all__ = ["chain_work", "count_shards", "portions", "range_runner", "run_tasks"
 
 # Work of a kernel between two looks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
 _WORK_AT_ONCE = 2e9
+# More threads only take memory.
+_MOST_THREADS = 256
 # Event in each thread of a pool, set when its other threads have failed or been interrupted.
 _thread = threading.local()
 
@@ -104,7 +106,7 @@ def _thread_pool(n_threads):
     def initialize():
         _thread.cancelled = cancelled
 
-    with ThreadPoolExecutor(n_threads, initializer=initialize) as pool:
+    with ThreadPoolExecutor(min(n_threads, _MOST_THREADS), initializer=initialize) as pool:
         try:
             yield pool
         except BaseException:
@@ -128,6 +130,8 @@ def split_ranges(offsets, n_ranges):
         Numbers of sequences, `last` exclusive.
     """
     n_sequences = len(offsets) - 1
+    # More targets than that fall between the same rows.
+    n_ranges = min(n_ranges, 2 * int(offsets[-1]) + 1)
     targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
     cuts = np.searchsorted(offsets, targets)
     bounds = np.unique(np.concatenate([[0], cuts, [n_sequences]]))
