@@ -24,7 +24,10 @@ from skstruct import (
     SequenceBatch,
     crfpp,
     crfsuite,
+    kernels,
 )
+from skstruct.chain.forward_backward import scaled_forward
+from skstruct.chain.protocol import room_sum, state_rows
 from skstruct.cli import main
 from skstruct.cli.work.models import load_model
 from skstruct.inspection import explain_labelling, explain_token
@@ -215,6 +218,21 @@ def test_forbidden_pairs_forbid_triples(fitted):
         forbidden = ~(ALLOWED[:, :, None] & ALLOWED)
         assert_array_equal(tagger.transition2_[forbidden], 0)
     assert np.isfinite(tagger.transition2_).all()
+
+
+def test_sums_under_a_constraint_stay_in_the_linear_domain():
+    rng, length = np.random.default_rng(0), 4
+    chain = kernels.SecondOrderChain(
+        np.zeros((1, K)), np.where(ALLOWED, 0.5, -np.inf), *np.zeros((3, K)),
+        rng.normal(size=(K * K, K)),
+    )  # fmt: skip
+    factors = kernels.chain_factors(chain)
+    assert factors.safe
+    assert factors.forbids
+    rows = state_rows(factors.edges, rng.normal(size=(length, K)), length)
+    room, alpha, scale = room_sum(factors, K * K), np.zeros_like(rows), np.empty(length)
+    _, exact = scaled_forward(rows, length, factors, True, room, alpha, scale)
+    assert exact
 
 
 def test_only_triples_that_occur_have_weights():
