@@ -1,15 +1,18 @@
 """Chains of second order in the estimators: weights of label triples, against all labellings."""
 
 import pickle
+import warnings
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import skops.io
+from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from skstruct import (
@@ -21,9 +24,15 @@ from skstruct import (
     SequenceBatch,
     crfpp,
     crfsuite,
+    kernels,
 )
+from skstruct.chain.forward_backward import scaled_forward
+from skstruct.chain.protocol import room_sum, state_rows
+from skstruct.cli import main
+from skstruct.cli.work.models import load_model
 from skstruct.inspection import explain_labelling, explain_token
 from skstruct.online.pieces import cut_sequences
+from skstruct.streams import fit_stream
 
 K, N_FEATURES = 3, 2
 LENGTHS = [4, 1, 2, 0, 5, 3, 4, 2]
@@ -211,6 +220,21 @@ def test_forbidden_pairs_forbid_triples(fitted):
     assert np.isfinite(tagger.transition2_).all()
 
 
+def test_sums_under_a_constraint_stay_in_the_linear_domain():
+    rng, length = np.random.default_rng(0), 4
+    chain = kernels.SecondOrderChain(
+        np.zeros((1, K)), np.where(ALLOWED, 0.5, -np.inf), *np.zeros((3, K)),
+        rng.normal(size=(K * K, K)),
+    )  # fmt: skip
+    factors = kernels.chain_factors(chain)
+    assert factors.safe
+    assert factors.forbids
+    rows = state_rows(factors.edges, rng.normal(size=(length, K)), length)
+    room, alpha, scale = room_sum(factors, K * K), np.zeros_like(rows), np.empty(length)
+    _, exact = scaled_forward(rows, length, factors, True, room, alpha, scale)
+    assert exact
+
+
 def test_only_triples_that_occur_have_weights():
     batch, y = data(1)
     weight = np.linspace(0.5, 2, len(LENGTHS))
@@ -388,7 +412,9 @@ def test_warm_starts_and_early_stopping(fitted):
     again = clone(tagger).set_params(max_iter=1, warm_start=True, tol=1e-6)
     again.__dict__.update({name: vars(tagger)[name] for name in (*NAMES, "classes_")})
     again.n_features_in_ = N_FEATURES
-    again.fit(batch, y, weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        again.fit(batch, y, weight)
     assert again.history_["objective"][0] <= tagger.history_["objective"][-1] * (1 + 1e-9)
     if not case:
         stopped = clone(tagger).set_params(early_stopping=True, n_iter_no_change=2)
@@ -478,6 +504,44 @@ def test_what_has_no_second_order_says_so(tmp_path):
     model.fit([["a", "b", "c"], ["b", "a", "c"]], y)
     with pytest.raises(ValueError, match=r"label triples .* order=1"):
         crfpp.write_model(model, tmp_path / "model")
+
+
+def test_clusters_have_no_second_order():
+    pytest.importorskip("distributed")
+    from skstruct.dask import DaskTagger
+
+    batch, y = data()
+    with pytest.raises(ValueError, match="first order, not order=2"):
+        DaskTagger(CRFTagger(order=2)).fit([batch], [y])
+
+
+def test_checkpoints_of_another_order_are_refused(tmp_path):
+    batch, y = data()
+    path = tmp_path / "stream"
+    tagger = fit_stream(clone(ONLINE["perceptron"]), lambda epoch: [(batch, y)], checkpoint=path)
+    assert tagger.transition2_.shape == (K, K, K)
+    with pytest.raises(ValueError, match="order=2, not 1"):
+        fit_stream(PerceptronTagger(random_state=0), lambda epoch: [(batch, y)], checkpoint=path)
+
+
+def test_the_command_learns_and_shows_triples(tmp_path):
+    train, model = tmp_path / "train.txt", str(tmp_path / "model.skops")
+
+    def run(*arguments):
+        result = CliRunner().invoke(main.skstruct, arguments)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    train.write_text("a x\nb y\nc x\n\nb y\na y\nc x\n\n")
+    run("train", str(train), "-m", model, "-p", "order=2", "-p", "l2=0.1", "-q")
+    assert "x -> y -> x" in run("show", model)
+    lines = run("show", model, "--dump").splitlines()
+    triples = [line.split("\t") for line in lines if line.count("\t") == 3]
+    found = load_model(model).estimator
+    for *labels, weight in triples:
+        codes = tuple(found.classes_.tolist().index(label) for label in labels)
+        assert float(weight) == found.transition2_[codes]
+    assert len(triples) == np.count_nonzero(found.transition2_) > 0
 
 
 def test_terms_add_up_to_the_score():

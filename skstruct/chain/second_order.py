@@ -253,9 +253,11 @@ def pair_forbidding(factors):
 
 @factor.of(PairFactors)
 def pair_factor(factors, t, i, s):
-    """Item of the table; one into the second token, whose scores are in the shift."""
+    """Item of the table; one into the second token, whose finite scores are in the shift."""
     k = factors.shift.shape[0]
-    return factors.linear[s % k, i % k, s // k] if t > 1 else 1.0
+    if t > 1:
+        return factors.linear[s % k, i % k, s // k]
+    return 1.0 if factors.edges.first[s % k, s // k] > -np.inf else 0.0
 
 
 @add_shift.of(PairFactors)
