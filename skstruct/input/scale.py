@@ -35,7 +35,7 @@ _ROUNDING = 1e-6
 _MOST_PRECISE = 0.1 / np.finfo(np.float64).eps
 
 
-def check_values(rows, offsets, kind="feature"):
+def check_values(rows, offsets, kind="feature", names=None):
     """Raise a ValueError that names the first value that is too large to compute with.
 
     Parameters
@@ -46,14 +46,16 @@ def check_values(rows, offsets, kind="feature"):
         Row number at which each sequence starts.
     kind : str, default="feature"
         What the values belong to.
+    names : ndarray of shape (n_features,), default=None
+        Names of the features.
     """
     if _largest(rows.data) <= _LARGEST:
         return
     entry = np.flatnonzero(np.abs(rows.data) > _LARGEST)[0]
     row = np.searchsorted(rows.indptr, entry, side="right") - 1
     raise ValueError(
-        f"{place(offsets, row)}: {kind} {rows.indices[entry]} is {rows.data[entry]:g}, too large "
-        f"to compute with, as values may be up to {_LARGEST:.2g}: {HOW_TO_SCALE}."
+        f"{place(offsets, row)}: {kind} {_name(rows, entry, names)} is {rows.data[entry]:g}, too "
+        f"large to compute with, as values may be up to {_LARGEST:.2g}: {HOW_TO_SCALE}."
     )
 
 
@@ -101,12 +103,16 @@ def _advise(rows, kind, names):
     if _largest(rows.data) < _LARGE:
         return None
     entry = np.argmax(np.abs(rows.data))
-    column = int(rows.indices[entry])
-    name = column if names is None else short_repr(names[column])
     return (
-        f"{kind} {name} has values as large as {abs(rows.data[entry]):.0e}, beside which other "
-        f"features, biases and transitions hardly count: {HOW_TO_SCALE}."
+        f"{kind} {_name(rows, entry, names)} has values as large as {abs(rows.data[entry]):.0e}, "
+        f"beside which other features, biases and transitions hardly count: {HOW_TO_SCALE}."
     )
+
+
+def _name(rows, entry, names):
+    """Name of the feature of an entry, or its number."""
+    column = int(rows.indices[entry])
+    return column if names is None else short_repr(names[column])
 
 
 def check_weights(parts, epoch):

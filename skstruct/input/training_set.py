@@ -72,7 +72,7 @@ def batch_rows(batch):
     """
     packed = getattr(batch, "rows", None)
     rows = as_rows(batch.X) if packed is None else packed
-    check_values(rows, batch.offsets)
+    check_values(rows, batch.offsets, names=getattr(batch, "feature_names", None))
     if packed is not None or batch.transition_X is None:
         return rows
     transitions = as_rows(batch.transition_X)

@@ -6,6 +6,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.input.training_set import batch_rows
+from skstruct.rerankers.groups import errors_name_groups
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.stored.arrays import Array
 from skstruct.utils.stored.declared import Declaration, Record
@@ -67,7 +68,9 @@ def feature_histories(rows, epochs, n_features):
 
 def count_all_votes(batch, base, electorate, n_jobs):
     """Votes of each candidate of a batch, (n_rows,)."""
-    rows = kernels.without_shared(batch_rows(batch), batch.offsets, batch.n_features)
+    with errors_name_groups():
+        rows = batch_rows(batch)
+    rows = kernels.without_shared(rows, batch.offsets, batch.n_features)
     votes = np.empty(batch.n_rows, np.int64)
 
     def count(_, first, last):
