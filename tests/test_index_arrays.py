@@ -19,6 +19,7 @@ from skstruct import (
     SequenceVectorizer,
     VRDAReranker,
 )
+from skstruct.dask.shard import read as read_shard
 from skstruct.streams import fit_stream
 
 X = sp.csr_matrix(
@@ -86,6 +87,16 @@ def damaged(kind):
     return made, message
 
 
+class Returns:
+    """A vectoriser of one batch."""
+
+    def __init__(self, made):
+        self.made = made
+
+    def transform(self, X):
+        return self.made
+
+
 TAGGER = PerceptronTagger(max_iter=1, tol=None, random_state=0).fit(batch(), Y)
 RERANKER = PerceptronReranker(max_iter=1, random_state=0).fit(batch(), [0, 1])
 VOTING = VRDAReranker(prediction="vote", max_iter=1, random_state=0).fit(batch(), [0, 1])
@@ -109,6 +120,8 @@ CALLS = {
     "vote": VOTING.predict,
     "inverse_transform": VECTORIZER.inverse_transform,
     "union": lambda b: SequenceUnion([("x", "passthrough")]).fit_transform(b),
+    "a shard": lambda b: read_shard(b, Y, (None, None)),
+    "a shard with a vectoriser": lambda b: read_shard([["a"]], Y, (Returns(b), None)),
     "an item": lambda b: b[1],
     "items": list,
     "a slice": lambda b: b[1:],
