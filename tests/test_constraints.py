@@ -36,6 +36,7 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.chain.beam import beam_nbest, forbid_dead_ends
+from skstruct.chain.dense import Dense
 from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import spans_to_labels
 from skstruct.input.constraints import SCHEMES, check_labelling, read_constraint
@@ -629,13 +630,14 @@ def test_a_beam_that_comes_to_a_dead_end_turns_back(case, width):
     length = len(scores)
     labels, path_scores = np.full((1, length), -1, np.int32), np.full(1, np.nan)
     search = make_search(1, "beam", width, count_misses=True)
-    assert search_nbest(scores.copy(), length, transition, search, labels, path_scores) == 1
+    edges = Dense(transition)
+    assert search_nbest(search, scores.copy(), length, edges, labels, path_scores) == 1
     found = naive.path_score(scores, transition, labels[0])
     assert found > -np.inf
     assert_allclose(path_scores[0], found, rtol=1e-12, atol=1e-12)
     # What is cut away has no possible continuation, and the rest has one.
     cut = scores.copy()
-    forbid_dead_ends(cut, length, transition)
+    forbid_dead_ends(cut, length, edges)
     best = naive.n_best(scores, transition, 4**5)
     alive = np.zeros(scores.shape, bool)
     for t, j in product(range(length), range(scores.shape[1])):
@@ -652,9 +654,10 @@ def test_a_narrow_beam_alone_would_find_nothing():
     scores[1, 0] = -np.inf
     transition = np.array([[0.0, -np.inf], [0.0, 0.0]])
     labels, path_scores = np.zeros((1, 2), np.int32), np.zeros(1)
-    beam_nbest(scores, 2, transition, 1, 1, labels, path_scores)
+    edges = Dense(transition)
+    beam_nbest(scores, 2, edges, 1, 1, labels, path_scores)
     assert path_scores[0] == -np.inf
-    search_nbest(scores, 2, transition, make_search(1, "beam", 1), labels, path_scores)
+    search_nbest(make_search(1, "beam", 1), scores, 2, edges, labels, path_scores)
     assert labels.tolist() == [[1, 1]]
     assert path_scores[0] == 0.0
 

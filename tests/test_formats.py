@@ -434,7 +434,7 @@ def test_every_container_makes_the_same_batch(matrices):
         ([["a", "b"], [True]], "Sequence 1, token 0: label True is not a string"),
         ([[0, 1.0], [1]], "Sequence 0, token 1: label 1.0 is neither a string nor an integer"),
         ([[0.5, 1.5], [1.5]], "Sequence 0, token 0: label 0.5 is neither"),
-        ([["a", None], ["a"]], "Sequence 0, token 1: label None is neither"),
+        ([["a", None], ["a"]], "Sequence 0, token 1: label None stands for no label"),
         ([["a", np.nan], ["a"]], "Sequence 0, token 1: label nan is neither"),
         ([[b"a", b"b"], [b"a"]], "Sequence 0, token 0: label b'a' is neither"),
         ([["a", "b"], [["a"]]], r"Sequence 1, token 0: label \['a'\] is neither"),
@@ -451,7 +451,9 @@ def test_messages_say_what_is_wrong_with_y(y, message):
 @pytest.mark.parametrize("classes", [np.array(["a", "b"]), np.array([0, 1])])
 @pytest.mark.parametrize("y", [[["a", 0], ["a"]], [["a", [0]], ["a"]], [["a", None], ["a"]]])
 def test_types_are_checked_where_classes_are_known(y, classes):
-    with pytest.raises(ValueError, match=r"Sequence 0, token 1: label .* (neither|like the first)"):
+    with pytest.raises(
+        ValueError, match=r"Sequence 0, token 1: label .* (neither|like the first|no label)"
+    ):
         encode_labels(y, batch_of([2, 1]), Format.BATCH, classes)
 
 
@@ -482,7 +484,7 @@ def test_numbers_that_read_like_classes_are_not_among_them():
         ([0, 1, np.nan], "Input y contains NaN"),
         (["a", 1, "b"], "Sequence 1, token 0: label 1 is not a string"),
         (np.array([1, "a", 2], dtype=object), "Sequence 1, token 0: label 'a' is not an integer"),
-        (["a", None, "b"], "Sequence 1, token 0: label None is neither"),
+        (["a", None, "b"], "Sequence 1, token 0: label None stands for no label"),
         (pd.Series(["a", "b", None]), "Sequence 2, token 0: label (nan|None|<NA>) is neither"),
         ([["a", "b"], ["a", "b"], ["a", "b"]], "y should be a 1d array"),
         ("abc", "y should be a 1d array"),

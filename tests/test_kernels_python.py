@@ -55,11 +55,11 @@ MODULES = sorted(
     module.name.removeprefix("skstruct.")
     for package in (skstruct.chain, skstruct.kernels)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    # How kernels are compiled is run with the import of the package, which is not watched.
-    if not module.ispkg and module.name != "skstruct.kernels._jit"
+    # How kernels are compiled, and chosen, is run with the import, which is not watched.
+    if not module.ispkg and module.name not in ("skstruct.kernels._jit", "skstruct.chain.family")
 )
 # What numba's types need is not there uncompiled.
-COMPILED_ONLY = {"get_call_type", "get_call_signatures", "get_impl_key"}
+COMPILED_ONLY = {"get_call_type", "get_call_signatures", "get_impl_key", "have_states"}
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
 LENGTHS = [3, 0, 1, 5, 4, 2]
 EVERY = {"all_possible_states": True, "all_possible_transitions": True}
@@ -73,6 +73,7 @@ def results():
         **stochastic_start(),
         **stochastic_solvers(),
         **transition_features(),
+        **label_triples(),
         **rerankers(),
         **templates(),
         **dynamic_programmes(),
@@ -214,6 +215,26 @@ def transition_features():
     return found
 
 
+def label_triples():
+    """Taggers of second order."""
+    batch = SequenceBatch.from_lengths(real_features(), LENGTHS)
+    y = [[label % 3 for label in part] for part in labels()]
+    online = {"order": 2, "max_iter": 2, "tol": None, "random_state": 0}
+    estimators = {
+        "crf": CRFTagger(order=2, l2=0.5, tol=1e-10),
+        "perceptron": PerceptronTagger(**online),
+        "mira": MIRATagger(n_best=3, **online),
+        "arow": AROWTagger(**online),
+    }
+    found = {}
+    for name, tagger in estimators.items():
+        tagger.fit(batch, y)
+        for attribute in (*CHAIN, "transition2_"):
+            found[f"triples-{name}-{attribute}"] = getattr(tagger, attribute)
+        found[f"triples-{name}-proba"] = np.concatenate(tagger.predict_proba(batch))
+    return found
+
+
 def inner_products():
     """What samples with so many wrong labels take another road for."""
     rng = np.random.default_rng(4)
@@ -237,8 +258,11 @@ def stochastic_solvers():
         "sag*": partial(StochasticAverageGradient, skip_searches=True),
         "oeg": ExponentiatedGradient,
     }
-    for title, solver in solvers.items():
-        learner = solver(data, 40, 20, l2=0.5, fit_intercept=True)
+    # A penalty that leaves next to no scale of the weights.
+    strong = {"sag-strong": 1e150}
+    for title, solver in {**solvers, "sag-strong": StochasticAverageGradient}.items():
+        l2 = strong.get(title, 0.5)
+        learner = solver(data, 40, 20, l2=l2, fit_intercept=True)
         random_state = np.random.RandomState(0)
         for _ in range(2):
             learner.epoch(random_state)

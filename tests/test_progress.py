@@ -154,7 +154,7 @@ def test_no_guess_without_a_gap_that_closes():
     assert epochs_to_gap(history_of(**columns), 0.1) is None
     assert epochs_to_gap(history_of(**columns, bound=[1.0, 2.0, 3.0]), 0.1) is None
     assert epochs_to_gap(history_of(**columns, gap=[3.0, 2.0, 1.0]), None) is None
-    assert epochs_to_gap(history_of(**columns, gap=[3.0, float("nan"), 1.0]), 0.1) is None
+    assert epochs_to_gap(history_of(**columns, gap=[3.0, None, 1.0]), 0.1) is None
 
 
 @pytest.mark.parametrize(

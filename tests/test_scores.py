@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
+from skstruct.chain.dense import Chain
 from skstruct.chain.scores import (
-    Chain,
     add_boundary,
     emission_scores,
     longest,

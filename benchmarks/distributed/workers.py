@@ -102,7 +102,7 @@ def objective_of_workers(corpus, paths, client):
     """The same function on a cluster."""
     tagger, workers = CRFTagger(**TAGGER), Cluster(client, max_retries=0)
     parts = delayed_parts(corpus.read, paths)
-    shards = read_shards(tagger, workers, parts, corpus.vectorizer, None)
+    *shards, _ = read_shards(tagger, workers, parts, corpus.vectorizer, None)
     objective = make_objective(tagger, workers, *shards, "float64")
     return lambda theta, out: objective.value_and_gradient(theta, out, None)
 
@@ -186,7 +186,7 @@ def start_worker(corpus, files):
         client.wait_for_workers(1)
         lap()
         tagger, workers = CRFTagger(**TAGGER), Cluster(client, max_retries=0)
-        shards = read_shards(tagger, workers, delayed_parts(corpus.read, files), None, None)
+        *shards, _ = read_shards(tagger, workers, delayed_parts(corpus.read, files), None, None)
         objective = make_objective(tagger, workers, *shards, "float64")
         theta, out = np.zeros(objective.size), np.empty(objective.size)
         lap()
