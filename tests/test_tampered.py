@@ -1,11 +1,14 @@
 """Stored models and checkpoints that were tampered with: a ValueError, or right answers."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
 from skstruct import PerceptronTagger, SequenceBatch
 from skstruct.taggers.prediction import ALWAYS_LEARNT
@@ -49,3 +52,24 @@ def test_other_classes_do_not_fit_what_was_learnt():
     tagger.classes_ = np.array(["A", "B", "C"])
     with pytest.raises(ValueError, match="3 classes do not fit"):
         tagger.partial_fit(batch, [["A", "C"], ["B", "A"]])
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array])
+def test_sparse_weights_are_stored_and_checked(kind):
+    batch = SequenceBatch(np.eye(4, 3), [0, 2, 4])
+    tagger = PerceptronTagger(random_state=0).fit(batch, [["A", "B"], ["B", "A"]])
+    expected = tagger.predict_proba(batch).tolist()
+    tagger.coef_ = kind(tagger.coef_)
+    again = pickle.loads(pickle.dumps(tagger))
+    assert_array_equal(again.predict_proba(batch).tolist(), expected)
+    for name, place, number in (
+        ("indices", 0, 10**6),
+        ("indices", 0, -5),
+        ("indptr", 1, 10**6),
+        ("data", 0, np.nan),
+    ):
+        state = tagger.__getstate__()
+        state["coef_"] = state["coef_"].copy()
+        getattr(state["coef_"], name)[place] = number
+        with pytest.raises(ValueError, match="stored PerceptronTagger is damaged"):
+            PerceptronTagger.__new__(PerceptronTagger).__setstate__(state)

@@ -49,7 +49,9 @@ class Array(Declaration):
         self._dtype, self._shape = dtype, shape
         self._least, self._below, self._forbids, self._sparse = least, below, forbids, sparse
 
-    write = staticmethod(pack_zeros)
+    def write(self, value):
+        """Array without its zeros, or sparse matrix in a form that can be checked."""
+        return value.tocsr() if sp.issparse(value) else pack_zeros(value)
 
     def read(self, value, what, size):
         """Array of the right type, shape and range."""
