@@ -22,6 +22,7 @@ __all__ = [
     "predict",
     "rerank",
     "use_many_labels",
+    "use_second_order",
     "vectorize",
     "vectorize_dicts",
 ]
@@ -81,6 +82,20 @@ def use_many_labels(name, options):
     return tagger, *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m))
 
 
+def use_second_order(name, options):
+    """Fit a tagger with weights of label triples, and predict with it."""
+    batch, labels = _sequences()
+    tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
+    learnt = [copy(tagger)]
+    if hasattr(tagger, "partial_fit"):
+        learnt.append(tagger.partial_fit(batch, labels))
+    if hasattr(tagger, "predict_proba"):
+        learnt.append(tagger.predict_proba(batch))
+    known = _first_labels(labels)
+    nbest = [tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")]
+    return *learnt, tagger.predict(batch), tagger.predict(batch, known=known), *nbest
+
+
 def fit_and_watch(name, options, **data):
     """Fit a tagger with a validation set."""
     batch, labels = _sequences(**data)
@@ -101,12 +116,16 @@ def _model(name, *, transition_features):
     return tagger
 
 
+def _first_labels(labels):
+    return [[row[0], *[None] * (len(row) - 1)] for row in labels]
+
+
 def predict(name, method, options, *, known=False, **data):
     """Call a method of a tagger whose weights are random."""
     batch, labels = _sequences(**data)
     tagger = _model(name, transition_features=data.get("transition_features", False))
     if known:
-        options = {**options, "known": [[row[0], *[None] * (len(row) - 1)] for row in labels]}
+        options = {**options, "known": _first_labels(labels)}
     return getattr(tagger, method)(batch, **options)
 
 
