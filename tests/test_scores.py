@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import lengths
 
-from skstruct.chain.dense import Chain
+from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.scores import (
     add_boundary,
     emission_scores,
@@ -88,4 +88,4 @@ def test_path_score_is_the_plain_sum(seed, length, n_labels):
     scores, transition = rng.normal(size=(length + 1, n_labels)), rng.normal(size=(n_labels,) * 2)
     labels = rng.integers(n_labels, size=length).astype(np.int32)
     expected = naive.path_score(scores[:length], transition, labels.tolist())
-    assert_allclose(path_score(scores, length, transition, labels), expected, atol=1e-13)
+    assert_allclose(path_score(scores, length, Dense(transition), labels), expected, atol=1e-13)

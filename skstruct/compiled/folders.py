@@ -102,6 +102,9 @@ def write_file(folders, name, content):
             if not _make(folder):
                 unsafe = folder
                 continue
+            # What takes the place of a file keeps its owner and mode.
+            if (folder / name).exists() and not _is_own(folder / name):
+                (folder / name).unlink()
             with replaced(folder / name) as file:
                 file.write(content)
                 os.chmod(file.name, os.stat(file.name).st_mode & ~_WRITABLE_BY_OTHERS)

@@ -279,7 +279,7 @@ class SequenceVectorizer(
             or repeats an attribute.
         """
         stream = self._read(X, self._known_codes())
-        return None if stream.arrays else stream.to_packed()
+        return None if stream.arrays else stream.to_packed(self.feature_names_)
 
     def _known_codes(self):
         """Columns of features, remembered from call to call."""

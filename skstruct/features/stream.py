@@ -24,11 +24,15 @@ _MOST_FAILURES = 20
 
 
 class PackedBatch:
-    """What decoders need of a batch: the rows in the layout of the kernels, and the offsets."""
+    """What decoders need of a batch: the rows in the layout of the kernels, and the offsets.
 
-    def __init__(self, rows, offsets):
+    Names of the features are for messages.
+    """
+
+    def __init__(self, rows, offsets, feature_names):
         self.rows = rows
         self.offsets = offsets
+        self.feature_names = feature_names
 
     def __len__(self):
         return len(self.offsets) - 1
@@ -122,7 +126,7 @@ class Stream:
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         return data, columns, indptr
 
-    def to_packed(self):
+    def to_packed(self, feature_names):
         """Rows of all tokens in the order of a matrix; None if one repeats an attribute."""
         columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
         if self.values:
@@ -133,7 +137,8 @@ class Stream:
             return None
         data = data[:n_entries]
         rows = kernels.Rows(indptr, columns[:n_entries], data[:0] if are_ones(data) else data)
-        return PackedBatch(read_only(rows), read_only(_ends(self.sequence_lengths)))
+        offsets = read_only(_ends(self.sequence_lengths))
+        return PackedBatch(read_only(rows), offsets, feature_names)
 
     def _values_of_all(self, n):
         data = np.ones(n, self.dtype)
