@@ -23,6 +23,7 @@ from sklearn.base import clone
 import skstruct
 from skstruct import (
     EmbeddingVectorizer,
+    NBestReranker,
     PerceptronReranker,
     PerceptronTagger,
     SequenceVectorizer,
@@ -31,6 +32,7 @@ from skstruct import (
 )
 from skstruct.input.formats import Format, encode_labels
 from skstruct.metrics import token_accuracy_score
+from skstruct.model_selection import StratifiedSequenceKFold
 
 PACKAGE = str(Path(skstruct.__file__).parent)
 # Reads of each case; few of those that learn or decode, which have many instructions.
@@ -308,6 +310,19 @@ def costs():
     yield "oracles", lambda: len(reranker.fit(X, oracles).coef_) > 0
 
 
+def folds():
+    """Sequences and labels that come and go, of which folds are made."""
+    X, y = make_tokens("dicts") * 2, LABELS * 2
+    tagger = PerceptronTagger(random_state=0, max_iter=1)
+    reranker = PerceptronReranker(random_state=0, max_iter=1)
+    stacked = NBestReranker(tagger, reranker, cv=2, n_best=2)
+    folds = StratifiedSequenceKFold(2)
+    yield Changing([X, y], lambda sequences: sequences.append(sequences[0]), list.pop)
+    yield "reranker, fit", lambda: len(stacked.fit(X, y).predict(X)) >= len(LABELS)
+    yield "reranker, predict", lambda: len(stacked.predict(X)) - len(LABELS * 2) in (0, 1)
+    yield "folds", lambda: sum(len(test) for _, test in folds.split(X, y)) >= len(LABELS)
+
+
 def shared():
     """Threads that share a drop-in, each with a sequence of its own."""
     X = make_tokens("dicts")
@@ -324,7 +339,8 @@ def shared():
 
 
 OTHERS = (
-    sequences, one_token, batches, labels, columns, tokens_of_columns, word_keys, costs, shared
+    sequences, one_token, batches, labels, columns, tokens_of_columns, word_keys, costs, folds,
+    shared,
 )  # fmt: skip
 GROUPS = {
     **{kind: partial(tokens, kind) for kind in TOKENS},
@@ -334,7 +350,7 @@ GROUPS = {
 
 
 def n_reads(group):
-    return FEW if group.endswith("learnt") or group in ("costs", "shared") else MANY
+    return FEW if group.endswith("learnt") or group in ("costs", "folds", "shared") else MANY
 
 
 def outcomes(read, changing, n_reads):

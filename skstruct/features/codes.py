@@ -7,7 +7,7 @@ others. Both read copies: another thread may change a token between two looks at
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import chain, compress, count, repeat
+from itertools import chain, count, repeat
 from operator import getitem
 
 import numpy as np
@@ -18,30 +18,49 @@ __all__ = ["NO_COLUMN", "KnownCodes", "NewCodes"]
 
 # Column of attributes without a column, whose entries are dropped.
 NO_COLUMN = -1
-# Types of plain values.
-_ARE_NUMBERS = {str: False, bool: False, int: True, float: True}
-_NOTHING = np.empty(0, np.int64), np.empty(0)
+_PLAIN_VALUES = {str, bool, int, float}
+_NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
-class _OtherType(Exception):
-    """A key or value of another type."""
+class _OtherKey(Exception):
+    """A key that is not a string."""
 
 
-class _FeatureCodes(dict):
-    """For each key, a table of the codes of its values.
+class _Values(dict):
+    """Codes of the values of a key; those of values other than 1 are less than `NO_COLUMN`.
+
+    Parameters
+    ----------
+    code : int
+        Code of the attribute that is named like the key, which numbers and bools belong to.
+    code_of : callable
+        Function from a text to the code of its attribute, called once for each.
+    """
+
+    def __init__(self, code, code_of):
+        # A number that equals a bool is found as this one.
+        super().__init__({True: code, False: NO_COLUMN - 2 - code})
+        self._code_of = code_of
+
+    def __missing__(self, value):
+        if type(value) is not str:
+            return self[False]
+        code = self[value] = self._code_of(value)
+        return code
+
+
+class _Codes(dict):
+    """The `_Values` of each key.
 
     A subclass defines ``codes(names)``, an iterator over the codes of attributes, and
-    ``_table(key)``, an empty dict which finds the codes of the texts that it is asked for.
+    ``_code_of(key)``, the function that `_Values` need.
     """
 
     def __missing__(self, key):
         if type(key) is not str:
-            raise _OtherType
-        table = self._table(key)
-        # The name of a feature that is not a text is its key. The sign tells False from True.
+            raise _OtherKey
         (code,) = self.codes([key])
-        table[True], table[False] = code, -2 - code
-        return self.setdefault(key, table)
+        return self.setdefault(key, _Values(code, self._code_of(key)))
 
     def read(self, tokens, limit):
         """Read tokens if all of them are dicts of plain values, or collections of strings.
@@ -75,40 +94,26 @@ class _FeatureCodes(dict):
         if not set(map(type, names)) <= {str}:
             return None
         codes = np.fromiter(self.codes(names), np.int32, len(names))
-        return codes, list(map(len, tokens)), *_NOTHING
+        return codes, list(map(len, tokens)), *_NO_VALUES
 
     def _read_dicts(self, tokens, limit):
         values = list(chain.from_iterable(map(dict.values, tokens)))
-        keys = chain.from_iterable(tokens)
+        if not set(map(type, values)) <= _PLAIN_VALUES:
+            return None
+        tables = map(self.__getitem__, chain.from_iterable(tokens))
         try:
-            positions, numbers = _take_numbers(values)
-            found = map(getitem, map(self.__getitem__, keys), values)
-            codes = np.fromiter(found, np.int32, len(values))
-        except (_OtherType, KeyError, OverflowError):
+            codes = np.fromiter(map(getitem, tables, values), np.int32, len(values))
+            positions = np.flatnonzero(codes < NO_COLUMN)
+            numbers = np.array([values[i] for i in positions.tolist()], float)
+        except (_OtherKey, OverflowError):
             return None
         if not (np.abs(numbers) <= limit).all():
             return None
-        false = np.flatnonzero(codes < NO_COLUMN)
-        codes[false] = -2 - codes[false]
-        positions = np.concatenate([positions, false])
-        return codes, list(map(len, tokens)), positions, np.append(numbers, np.zeros(len(false)))
+        codes[positions] = NO_COLUMN - 2 - codes[positions]
+        return codes, list(map(len, tokens)), positions, numbers
 
 
-def _take_numbers(values):
-    """Put True in place of numbers; return positions and values of those that are not 1."""
-    are_numbers = bytes(map(_ARE_NUMBERS.__getitem__, map(type, values)))
-    if 1 not in are_numbers:
-        return _NOTHING
-    numbers = np.fromiter(compress(values, are_numbers), float)
-    # A number that equals True is found as True.
-    differs = numbers != 1
-    positions = np.flatnonzero(np.frombuffer(are_numbers, bool))[differs]
-    for position in positions.tolist():
-        values[position] = True
-    return positions, numbers[differs]
-
-
-class NewCodes(_FeatureCodes):
+class NewCodes(_Codes):
     """Numbers of features as they come; features with the same name may have several."""
 
     def __init__(self):
@@ -116,26 +121,26 @@ class NewCodes(_FeatureCodes):
         self._number = count().__next__
         self._named = defaultdict(self._number)
 
-    def _table(self, key):
-        return defaultdict(self._number)
+    def _code_of(self, key):
+        return lambda text: self._number()
 
     def codes(self, names):
         """Numbers of names."""
         return map(self._named.__getitem__, names)
 
     def take_names(self):
-        """Name of each feature, and its number; nothing is left, as the tables are large."""
+        """Names of all features and their numbers; nothing is left, as the tables are large."""
         names, numbers = list(self._named), list(self._named.values())
         self._named.clear()
         while self:
-            key, table = self.popitem()
-            del table[True], table[False]
-            names += map(f"{key}:".__add__, table)
-            numbers += table.values()
+            key, values = self.popitem()
+            del values[True], values[False]
+            names += map(f"{key}:".__add__, values)
+            numbers += values.values()
         return names, numbers
 
 
-class KnownCodes(_FeatureCodes):
+class KnownCodes(_Codes):
     """Columns of features, remembered from call to call.
 
     Parameters
@@ -151,8 +156,9 @@ class KnownCodes(_FeatureCodes):
         self.vocabulary = vocabulary
         self._most = most
 
-    def _table(self, key):
-        return _Columns(key, self.vocabulary)
+    def _code_of(self, key):
+        get = self.vocabulary.get
+        return lambda text: get(f"{key}:{text}", NO_COLUMN)
 
     def codes(self, names):
         """Columns of names."""
@@ -163,16 +169,3 @@ class KnownCodes(_FeatureCodes):
         if sum(map(len, list(self.values()))) > self._most:
             self.clear()
         return super().read(tokens, limit)
-
-
-class _Columns(dict):
-    """Columns of the texts of a key."""
-
-    def __init__(self, key, vocabulary):
-        super().__init__()
-        self._key = key
-        self._vocabulary = vocabulary
-
-    def __missing__(self, text):
-        column = self[text] = self._vocabulary.get(f"{self._key}:{text}", NO_COLUMN)
-        return column

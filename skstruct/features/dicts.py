@@ -104,6 +104,10 @@ class SequenceVectorizer(
     a tuple as a list, and does not cut names at a NUL character. Names and values that are bytes
     are read as UTF-8.
 
+    Each dict, list and set is copied at one moment, and read from the copy. If another thread
+    changes it meanwhile, the features are those before the change or after it; a mapping or
+    collection that is written in Python may raise an error instead.
+
     CRFsuite's ``feature.minfreq`` counts an attribute together with a label; `min_freq`
     counts attributes alone.
 

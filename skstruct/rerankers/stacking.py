@@ -15,6 +15,7 @@ from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.input.copies import copied_lists
 from skstruct.input.formats import read_format, shape_predictions
 from skstruct.metrics.accuracy import token_accuracy_score
 from skstruct.metrics.chunks import are_chunk_labels
@@ -149,8 +150,10 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             If X, y or a parameter is invalid, or if no n-best list has label sequences that
             differ in cost.
         """
+        # Copies: they are read several times.
+        X, y = copied_lists(list(X) if isinstance(X, Iterator) else X), copied_lists(y)
         with draft_of(self) as draft:
-            draft._fit_draft(list(X) if isinstance(X, Iterator) else X, y)
+            draft._fit_draft(X, y)
         return self
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -187,7 +190,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             As from the tagger's `predict`.
         """
         check_is_fitted(self)
-        X = list(X) if isinstance(X, Iterator) else X
+        X = copied_lists(list(X) if isinstance(X, Iterator) else X)
         lists = self.tagger_.predict_nbest(X, n_best=self.n_best)
         chosen = self.reranker_.predict(self._groups(X, lists))
         labels = [found[i].labels for found, i in zip(lists, chosen, strict=True)]
