@@ -394,6 +394,27 @@ def test_a_stream_goes_on_with_the_same_features(tmp_path, first, other, message
     fit(PerceptronTagger(random_state=0), vectorizer=copy.deepcopy(first), checkpoint=path)
 
 
+class OwnVectorizer:
+    """Vectoriser with nothing but what is needed, and a memory."""
+
+    def __init__(self, shift, function):
+        self.shift, self.function, self._memory = shift, function, {}
+
+    def transform(self, X):
+        self._memory[len(self._memory)] = len(X)
+        return VECTORIZER.transform(X) * self.shift
+
+
+def test_vectorizers_of_ones_own_count_by_their_attributes(tmp_path):
+    path, own = tmp_path / "c.skops", OwnVectorizer(2.0, lambda x: x)
+    fit(PerceptronTagger(random_state=0), vectorizer=own, n_epochs=1, checkpoint=path)
+    fit(PerceptronTagger(random_state=0), vectorizer=own, n_epochs=2, checkpoint=path)
+    again = OwnVectorizer(2.0, lambda x: x)
+    fit(PerceptronTagger(random_state=0), vectorizer=again, n_epochs=3, checkpoint=path)
+    with pytest.raises(ValueError, match=r"a vectorizer with shift=2\.0, not 3\.0"):
+        fit(PerceptronTagger(random_state=0), vectorizer=OwnVectorizer(3.0, abs), checkpoint=path)
+
+
 def test_a_template_in_a_file_counts_by_its_lines(tmp_path):
     path, template = tmp_path / "c.skops", tmp_path / "template"
     template.write_text("U0:%x[0,0]")

@@ -153,16 +153,16 @@ def describe(**parts):
     Returns
     -------
     given : dict of dict
-        For each part, hash and text of each parameter, but for those of `MAY_CHANGE`; its type, and
-        the names of the features that a vectoriser has learnt. Functions and classes count by their
-        names, and generators of random numbers by their states. What cannot be pickled counts by
-        its type.
+        For each part, hash and text of each parameter, but for those of `MAY_CHANGE`, or of each
+        public attribute where there is no ``get_params``; its type, and the names of the features
+        that a vectoriser has learnt. Functions and classes count by their names, and generators of
+        random numbers by their states. What cannot be pickled counts by its type.
     """
     return {name: {} if part is None else _describe(part) for name, part in parts.items()}
 
 
 def _describe(part):
-    params = part.get_params(deep=True) if hasattr(part, "get_params") else {"": part}
+    params = part.get_params(deep=True) if hasattr(part, "get_params") else _public(part)
     found = {"type": _named(_path(part))}
     for name, value in params.items():
         last = name.rpartition("__")[2]
@@ -173,6 +173,11 @@ def _describe(part):
     with suppress(AttributeError):
         found["features"] = _named(part.get_feature_names_out().tolist())
     return found
+
+
+def _public(thing):
+    """Attributes of an object, but for those that it may use as it likes."""
+    return {n: v for n, v in getattr(thing, "__dict__", {}).items() if not n.startswith("_")}
 
 
 def _named(value):

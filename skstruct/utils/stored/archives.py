@@ -39,7 +39,7 @@ def check_archive(path):
                     with archive.open(name) as file:
                         _check_header(file, size)
     except zipfile.BadZipFile as error:
-        raise ValueError(f"it is damaged: {error}") from error
+        raise ValueError(f"the file is damaged: {error}") from error
 
 
 def _check_header(file, size):
