@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
 
 from skstruct import (
     CRFTagger,
@@ -367,6 +369,9 @@ def test_union(n_jobs):
     assert len(names) == dense(union.transform(TOKENS)).shape[1]
     assert names[-1] == "vectors__vector:1"
     assert names[0].startswith("words__U0:")
+    check_is_fitted(union)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(make_union())
 
 
 def test_union_of_what_is_no_batch():

@@ -30,6 +30,7 @@ from skstruct import (
     VRDAReranker,
 )
 from skstruct.crfsuite import CRF
+from skstruct.crfsuite.online import OnlineCRF
 from skstruct.crfsuite.trainer import Trainer
 from skstruct.streams import fit_stream
 from skstruct.utils.history import History
@@ -394,6 +395,22 @@ def test_a_huge_rate_of_a_reranker():
         with pytest.raises(ValueError, match=r"infinite or NaN in epoch .* smaller learning rate"):
             outcome(lambda reranker=reranker: reranker.fit(groups("beside", 1.0), CHOSEN))
         assert not hasattr(reranker, "coef_")
+
+
+def test_variances_have_finite_sums():
+    X = sequences("beside", 3e38)
+    tagger, _ = outcome(lambda: AROWTagger(variance=1e100, **SHORT).fit(X, Y))
+    assert tagger.score(X, Y) == AROWTagger(variance=1.0, gamma=1e-99, **SHORT).fit(X, Y).score(
+        X, Y
+    )
+    for kind in (AROWTagger, OnlineCRF):
+        with pytest.raises(ValueError, match="'variance' parameter"):
+            kind(variance=1e101).fit(X, Y)
+
+
+def test_time_left_where_the_objective_vanishes(capsys):
+    outcome(lambda: CRFTagger(l2=5e-324, verbose=1).fit(sequences("alone", 1.0), Y))
+    assert "CRFTagger: finished" in capsys.readouterr().out
 
 
 # ----------------------------------------------------------------------------------- probabilities

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct import kernels
 from skstruct.input.classes import label_array
 from skstruct.solvers.layout import transition_frequency
-from skstruct.taggers.arow import workspace
+from skstruct.taggers.arow import AROWTagger, workspace
 from skstruct.taggers.online import OnlineTagger
 from skstruct.taggers.stored import LearnerState
 from skstruct.utils.public_paths import set_module
@@ -89,7 +89,7 @@ class OnlineCRF(OnlineTagger):
         "pa_type": [Interval(Integral, 0, 2, closed="both")],
         "c": [Interval(Real, 0, None, closed="neither")],
         "error_sensitive": ["boolean"],
-        "variance": [Interval(Real, 0, None, closed="neither")],
+        "variance": AROWTagger._parameter_constraints["variance"],
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, None, None, closed="neither")],
     }

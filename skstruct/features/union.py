@@ -79,6 +79,9 @@ class SequenceUnion(Persistent, FeatureUnion, auto_wrap_output_keys=None):
         if not isinstance(self.n_jobs, (int, type(None))):
             raise ValueError("n_jobs is not an integer.")
 
+    # It is fitted if its parts are: it learns nothing of its own.
+    __sklearn_is_fitted__ = FeatureUnion.__sklearn_is_fitted__
+
     @property
     def set_output(self):
         """Not available: `FeatureUnion` has it, but a batch cannot become a data frame."""

@@ -49,7 +49,7 @@ def check_values(rows, offsets, kind="feature", names=None):
     names : ndarray of shape (n_features,), default=None
         Names of the features.
     """
-    if _largest(rows.data) <= _LARGEST:
+    if rows.data.size == 0 or _largest(rows.data) <= _LARGEST:
         return
     entry = np.flatnonzero(np.abs(rows.data) > _LARGEST)[0]
     row = np.searchsorted(rows.indptr, entry, side="right") - 1
@@ -139,7 +139,7 @@ def correct_marginals(marginals, offsets, log_partition):
         If rounding leaves nothing of the marginals of a sequence.
     """
     total = marginals.sum(axis=1)
-    if np.abs(total - 1.0).max(initial=0.0) <= _ROUNDING:
+    if total.min(initial=1.0) >= 1.0 - _ROUNDING and total.max(initial=1.0) <= 1.0 + _ROUNDING:
         return
     off = np.flatnonzero(~(np.abs(total - 1.0) <= _ROUNDING))
     sequence = np.searchsorted(offsets, off, side="right") - 1

@@ -67,7 +67,7 @@ def minimize_proximal(value_and_gradient, x, l1, *, memory=10, curvature=None, s
     """
     smooth = np.empty(len(x))
     x = x.copy()
-    value = value_and_gradient(x, smooth) + l1 * np.abs(x).sum()
+    value = value_and_gradient(x, smooth) + l1 * float(np.abs(x).sum())
     current = ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
     yield current
     diagonal = np.ones(len(x))
@@ -117,7 +117,7 @@ def proximal_points(objective, l1, run):
         if epoch % _EPOCHS:
             continue
         x, smooth, before = theta.copy(), np.empty(objective.size), value
-        value = objective.value_and_gradient(x, smooth, run) + l1 * np.abs(x).sum()
+        value = objective.value_and_gradient(x, smooth, run) + l1 * float(np.abs(x).sum())
         if not value <= before:
             return
         yield ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
@@ -199,7 +199,7 @@ def _line_search(value_and_gradient, start, active, target, l1):
     x, smooth, step = start.x.copy(), np.empty(len(start.x)), 1.0
     for _ in range(_MAX_TRIALS):
         x[active] = target if step == 1 else origin + step * direction
-        value = value_and_gradient(x, smooth) + l1 * np.abs(x).sum()
+        value = value_and_gradient(x, smooth) + l1 * float(np.abs(x).sum())
         if value <= start.value + _DECREASE * step * slope + slack:
             return ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
         parabola = 2 * (value - start.value - slope * step)

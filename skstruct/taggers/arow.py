@@ -25,7 +25,7 @@ class AROWTagger(OnlineTagger):
     Parameters
     ----------
     variance : float, default=1.0
-        Variance of every weight at first. Only its ratio to `gamma` matters.
+        Variance of every weight at first, at most 1e100. Only its ratio to `gamma` matters.
     gamma : float, default=10.0
         Strength of the regularisation: the larger, the smaller the changes, of weights and of
         variances.
@@ -151,7 +151,8 @@ class AROWTagger(OnlineTagger):
 
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
-        "variance": [Interval(Real, 0, None, closed="neither")],
+        # The variance of a score, which is a sum of squares, has to be finite.
+        "variance": [Interval(Real, 0, 1e100, closed="right")],
         "gamma": [Interval(Real, 0, None, closed="neither")],
     }
 

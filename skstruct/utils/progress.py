@@ -156,7 +156,7 @@ def epochs_to_gap(history, tol):
     # Bounds go up and down on their way; the least so far only goes down.
     shares, least = [], math.inf
     for epoch, gap, value in columns:
-        if 0 < gap < math.inf:
+        if 0 < gap < math.inf and value > 0:
             least = min(least, gap / value)
             shares.append((epoch, least))
     if len(shares) < 3:
