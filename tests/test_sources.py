@@ -118,9 +118,9 @@ def letters(fold=b"1", letter=b"a"):
         ("ocr.npz", b""),
         ("ocr.npz", b"PK\x03\x04 no archive"),
         ("ocr.npz", b"no arrays"),
-        ("ocr/letter.data.gz", gzip.compress(letters(fold=b"x"))),
-        ("ocr/letter.data.gz", gzip.compress(letters(letter=b"\xe4"))),
-        ("ocr/letter.data.gz", gzip.compress(letters())[:-9]),
+        ("ocr/letter.data.gz", gzip.compress(letters(fold=b"x"), mtime=0)),
+        ("ocr/letter.data.gz", gzip.compress(letters(letter=b"\xe4"), mtime=0)),
+        ("ocr/letter.data.gz", gzip.compress(letters(), mtime=0)[:-9]),
     ],
 )
 def test_damaged_files_of_letters(tmp_path, monkeypatch, name, content):
