@@ -291,7 +291,8 @@ def test_predictions_of_values_beyond_range(method):
         huge[3][2, 0] = -1e200
         more = (huge if data is X else as_dicts(huge))[3:5]
         labels = (Y[3:5],) if method == "score" else ()
-        with pytest.raises(ValueError, match=r"Sequence 0, token 2: feature 0 is -1e\+200"):
+        name = "0" if data is X else "'f0'"
+        with pytest.raises(ValueError, match=rf"Sequence 0, token 2: feature {name} is -1e\+200"):
             getattr(tagger, method)(more, *labels)
 
 
