@@ -562,7 +562,7 @@ def test_models_of_crfpp(tmp_path):
     ("content", "message"),
     [
         (b"", "this is not a model"),
-        (b"PK\x03\x04 and then nothing", "it is damaged"),
+        (b"PK\x03\x04 and then nothing", "the file is damaged"),
         (b"\x64\x00\x00\x00", "Binary models of CRF++ cannot be read"),
         (b"lCRF", "too short for the header"),
         (b"version: 100\n", "This is not an intact text model of CRF++"),
