@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ import pytest
 
 from skstruct import PerceptronTagger, WordVectorizer
 from skstruct.cli import main as cli
-from skstruct.cli.work import models, training
+from skstruct.cli.work import models, tagging, training
 from skstruct.metrics import chunk_report
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs devices, modes and shells")
@@ -326,6 +327,16 @@ def test_a_validation_set_of_another_format_has_the_same_labels(tmp_path):
     assert "Validation set: token accuracy 1.0000" in run("train", path, *options).err
 
 
+def test_labels_that_are_unknown_have_no_score(folder, tmp_path):
+    path = write_json(tmp_path / "a.jsonl", TOKENS, {**TOKENS, "labels": ["A", None]})
+    told = fails("evaluate", "-m", folder / "tokens.jsonl.skops", path)
+    assert told.startswith(f"Error: {path}, line 2: token 1 has no label")
+    row = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n".format
+    (tmp_path / "a.conllu").write_text(row(1, "a", "A") + row(2, "b", "_"))
+    told = fails("evaluate", "-m", folder / "tokens.jsonl.skops", tmp_path / "a.conllu")
+    assert "a.conllu, line 2: token 1 has no label" in told
+
+
 def test_chunks_that_only_predictions_hold_are_scored(tmp_path):
     y_true, y_pred = [["O", "O", "O"]], [["B-LOC", "I-LOC", "O"]]
     lines = [" ".join(("w", *pair)) for pair in zip(y_true[0], y_pred[0], strict=True)]
@@ -554,6 +565,19 @@ def test_outputs_of_the_same_name(folder, tmp_path):
     )
     assert ran.code == 2
     assert "--output-dir needs files with different names" in ran.err
+
+
+def test_a_process_that_was_killed(folder, monkeypatch):
+    class Killed:
+        def __init__(self, **_):
+            pass
+
+        def __call__(self, tasks):
+            raise BrokenProcessPool("a worker was killed")
+
+    monkeypatch.setattr(tagging, "Parallel", Killed)
+    words = ["-m", folder / "a.txt.skops", "-j", "2", folder / "a.txt", folder / "a.txt"]
+    assert fails("tag", *words, code=1).startswith("Error: A process of -j was killed")
 
 
 def test_no_processes_are_none(folder):

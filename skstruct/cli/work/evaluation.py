@@ -18,16 +18,15 @@ __all__ = ["brief_scores", "report"]
 def report(files, path, layout, scheme, as_json):
     """Text with the scores of a model, or of the predictions in files if there is none."""
     if path is None:
-        y_true, y_pred = _read_predictions(files, layout)
+        sequences, y_pred = _read_predictions(files, layout)
     else:
         model = load_model(path)
         sequences = [one for file in files for one in _read(model, file, layout)]
         check_kind(model, sequences)
         if model.is_reranker:
             return _report_reranker(model, sequences, as_json)
-        y_true = [sequence.y for sequence in sequences]
         y_pred = [one.labels[0] for one in answer(model, sequences, Wish())]
-    y_true, y_pred = _as_text(y_true), _as_text(y_pred)
+    y_true, y_pred = _as_text(_known_labels(sequences)), _as_text(y_pred)
     scores = {
         "sequences": len(y_true),
         "tokens": sum(map(len, y_true)),
@@ -54,6 +53,19 @@ def _read(model, file, layout):
     return sequences
 
 
+def _known_labels(sequences):
+    """Labels of sequences; an error where one is unknown."""
+    for sequence in sequences:
+        if None in sequence.y:
+            t = sequence.y.index(None)
+            row = sequence.rows[t] if t < len(sequence.rows) else 0
+            raise ValueError(
+                f"{sequence.name}, line {sequence.first + row}: token {t} has no label, and so no "
+                "score; leave out its sentence."
+            )
+    return [sequence.y for sequence in sequences]
+
+
 def _as_text(y):
     """Labels as text, in which those of column files and those of JSON lines are alike."""
     return [[label if label is None else str(label) for label in labels] for labels in y]
@@ -77,12 +89,11 @@ def _number(value):
 
 
 def _read_predictions(files, layout):
-    """Correct and predicted labels: the last two columns, or two entries of JSON lines."""
+    """Sequences and predictions: the last two columns, or two entries of JSON lines."""
     label = -2 if layout.label is None else layout.label
     layout = layout._replace(label=label, columns=[-1])
     sequences = read_all(files, layout)
-    y_true = [sequence.y for sequence in sequences]
-    return y_true, [_predicted(sequence) for sequence in sequences]
+    return sequences, [_predicted(sequence) for sequence in sequences]
 
 
 def _predicted(sequence):
