@@ -242,6 +242,6 @@ def test_an_application_made_by_pyinstaller(tmp_path):
     empty.mkdir()
     application = tmp_path / "dist" / "application" / "application"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(empty)}
-    output = subprocess.run([application], env=environment, check=True, capture_output=True)
+    output = subprocess.run([application], env=environment, stdout=subprocess.PIPE, check=True)
     assert output.stdout.decode().split() == ["7.0", BASELINE, "538", "PerceptronTagger"]
     assert not list(empty.iterdir())
