@@ -41,7 +41,7 @@ PARTS = (
 N_PARTS = len(PARTS) + 1
 
 
-def build(folder, baselines, n_jobs):
+def build(folder, baselines):
     """Write an archive for each baseline into a folder.
 
     Parameters
@@ -49,8 +49,6 @@ def build(folder, baselines, n_jobs):
     folder : path-like
     baselines : list of str
         Names of processors; this one must have the features of the first.
-    n_jobs : int
-        Number of processes.
     """
     if baselines[0] not in host_baselines():
         raise ValueError(f"This processor cannot run code for {baselines[0]}; name another first.")
@@ -58,7 +56,7 @@ def build(folder, baselines, n_jobs):
     folder.mkdir(parents=True, exist_ok=True)
     signatures = None
     for baseline in baselines:
-        with tempfile.TemporaryDirectory() as work, _processes(baseline, n_jobs) as processes:
+        with tempfile.TemporaryDirectory() as work, _processes(baseline) as processes:
             caches = [Path(work, str(part)) for part in range(N_PARTS)]
             list(processes.map(_compile_part, range(N_PARTS), caches, repeat(signatures)))
             # What several parts have compiled is taken from the first of them.
@@ -70,7 +68,7 @@ def build(folder, baselines, n_jobs):
             processes.submit(_write, path, baseline, Path(work, "all"), signatures).result()
 
 
-def _processes(baseline, n_jobs):
+def _processes(baseline):
     """Processes that compile for a baseline, a fresh one for each task."""
     os.environ.update(
         NUMBA_CPU_NAME=baseline,
@@ -79,7 +77,7 @@ def _processes(baseline, n_jobs):
         SKSTRUCT_KERNELS="local",
     )
     fresh = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(n_jobs, mp_context=fresh, max_tasks_per_child=1)
+    return ProcessPoolExecutor(mp_context=fresh, max_tasks_per_child=1)
 
 
 def _use_cache(cache):
@@ -135,13 +133,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder")
     parser.add_argument("--baselines", default="all", help="names, or all or best")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     # Those that this processor meets come first, the best one before all others.
     names = list(dict.fromkeys([*host_baselines(), *all_baselines()]))
     known = {"all": names, "best": names[:1]}
     baselines = known.get(options.baselines) or options.baselines.split(",")
-    build(options.folder, baselines, options.jobs)
+    build(options.folder, baselines)
 
 
 if __name__ == "__main__":

@@ -114,11 +114,6 @@ class KernelCache(NullCache):
         self.for_linking = False
         self._without_bitcode = set()
 
-    @property
-    def cache_path(self):
-        """The folder that is tried first."""
-        return str(next(iter(own_folders()), ""))
-
     def must_compile_again(self, signature):
         """Return True, once, if another kernel asks for code that was loaded without bitcode."""
         again = self.for_linking and signature in self._without_bitcode

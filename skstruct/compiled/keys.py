@@ -17,12 +17,9 @@ __all__ = [
     "file_name",
     "folder_name",
     "kernel_name",
-    "sources_hash",
     "sources_unchanged",
 ]
 
-# Folders of kernels in the package.
-FOLDERS = ("chain", "kernels")
 # Number of the layout of cache files and archives.
 FORMAT = 3
 # Settings of numba that change the code it makes.
@@ -44,33 +41,36 @@ SETTINGS = (
 )
 
 
-def _source_files(folder=None, prefix=""):
-    """Path inside of skstruct and file of every module of the kernels, in order."""
-    if folder is None:
-        package = resources.files("skstruct")
-        for name in FOLDERS:
-            yield from _source_files(package / name, f"{name}/")
-        return
+def _modules_in(folder):
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
-            yield from _source_files(entry, f"{prefix}{entry.name}/")
+            yield from _modules_in(entry)
         elif entry.name.endswith(".py"):
-            yield prefix + entry.name, entry
+            yield entry
+
+
+def _source_files():
+    """Files of all modules of kernels, in order."""
+    package = resources.files("skstruct")
+    return [*_modules_in(package / "chain"), *_modules_in(package / "kernels")]
 
 
 def _stamps():
-    """Size and time of every source file; none where sources are not in files."""
-    status = [path.stat() for _, path in _source_files() if isinstance(path, Path)]
+    """Time and size of every source file; none where sources are not in files."""
+    status = [path.stat() for path in _source_files() if isinstance(path, Path)]
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
 
 def _read_sources():
-    """Hash of the text of all kernels and the stamps of their files, or a pair of None."""
+    """Hash of the text of all kernels and the stamps of their files; None where they are unknown.
+
+    numba itself looks at the file of a function and not at those of the functions that it calls.
+    """
     try:
         stamps, found = _stamps(), hashlib.sha256()
-        for name, path in _source_files():
+        for path in _source_files():
             text = path.read_bytes().replace(b"\r\n", b"\n")
-            found.update(f"{name}\0{len(text)}\0".encode() + text)
+            found.update(f"{path.name} {len(text)} ".encode() + text)
     except (OSError, ValueError, ModuleNotFoundError):
         return None, None
     return found.hexdigest(), stamps
@@ -80,16 +80,8 @@ def _read_sources():
 _SOURCES, _STAMPS = _read_sources()
 
 
-def sources_hash():
-    """Hash of the text of all kernels, None where it cannot be read.
-
-    Numba itself looks at the file of a function and not at those of the functions it calls.
-    """
-    return _SOURCES
-
-
 def sources_unchanged():
-    """Return True if the files are still those that were hashed."""
+    """Return True if the files could be read, and are still those that were hashed."""
     try:
         return _SOURCES is not None and _stamps() == _STAMPS
     except OSError:
@@ -100,7 +92,7 @@ def environment():
     """Everything but the processor, as a dict of strings that JSON can hold."""
     return {
         "format": str(FORMAT),
-        "sources": str(sources_hash()),
+        "sources": str(_SOURCES),
         "python": sysconfig.get_config_var("EXT_SUFFIX"),
         "numba": numba.__version__,
         "llvmlite": llvmlite.__version__,

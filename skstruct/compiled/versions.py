@@ -11,7 +11,7 @@ import numba
 from skstruct.compiled.archive import archive_report
 from skstruct.compiled.cache import own_folders, uses
 from skstruct.compiled.folders import is_native, is_safe
-from skstruct.compiled.keys import sources_hash
+from skstruct.compiled.keys import sources_unchanged
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["show_versions"]
@@ -72,8 +72,8 @@ def _kernel_lines():
         lines.append(f"from the cache: {folder}, {n_files} kernels{note}")
     if is_native(folders):
         lines.append("the cache comes first, as `skstruct warm --native` has it")
-    if sources_hash() is None:
-        lines.append("neither is used: the sources of the kernels cannot be read")
+    if not sources_unchanged():
+        lines.append("neither is used: the sources of the kernels cannot be read, or were edited")
     compiled, cached, shipped = counts
     lines.append(f"this process: {shipped} from the package, {cached} cached, {compiled} compiled")
     return lines
