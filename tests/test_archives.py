@@ -35,7 +35,7 @@ def origins():
 @pytest.fixture
 def shipped(monkeypatch, tmp_path):
     """File of an archive that has one kernel, which the user's cache has not."""
-    monkeypatch.setattr(messages, "_told", set())
+    monkeypatch.setattr(messages, "_logged", set())
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "builder"))
     monkeypatch.setattr(archive, "all_baselines", lambda: {BASELINE: frozenset()})
     monkeypatch.setattr(archive, "folder", lambda: tmp_path)

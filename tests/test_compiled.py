@@ -70,7 +70,7 @@ SQUARE = "import small\nprint(small.square(3.0))" + PRINT_ORIGINS
 def folder(monkeypatch, tmp_path):
     """Empty cache of a test."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(messages, "_told", set())
+    monkeypatch.setattr(messages, "_logged", set())
     (tmp_path / "small.py").write_text(MODULE)
     return tmp_path / "cache"
 

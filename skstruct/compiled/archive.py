@@ -24,7 +24,7 @@ import llvmlite.binding as llvm
 import numba
 
 from skstruct.compiled.keys import environment
-from skstruct.utils.messages import tell_once
+from skstruct.utils.messages import log_once
 
 __all__ = [
     "all_baselines",
@@ -103,7 +103,7 @@ class Archive:
             return {}
         # A damaged file fails in ways of its own: in the headers, the data, or the checksum.
         except Exception:
-            tell_once(logging.WARNING, "Kernels of this installation are damaged: %s", member)
+            log_once(logging.WARNING, "Kernels of this installation are damaged: %s", member)
             return {}
 
 
@@ -148,7 +148,7 @@ def _open(baseline, needed):
     except FileNotFoundError:
         return None, "not part of this installation"
     except Exception:
-        tell_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
+        log_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
         return None, "damaged"
     ours = environment()
     differing = sorted(name for name in ours if ours[name] != archive.environment.get(name))

@@ -28,7 +28,7 @@ from numba.core.serialize import dumps
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
 from skstruct.compiled.keys import file_name, folder_name, kernel_name, sources_unchanged
-from skstruct.utils.messages import tell_compiling, tell_once
+from skstruct.utils.messages import announce_compiling, log_once
 
 __all__ = [
     "KernelCache",
@@ -132,7 +132,7 @@ class KernelCache(NullCache):
                     return result
         if os.environ.get("SKSTRUCT_KERNELS") == "compiled":
             raise RuntimeError(NOT_COMPILED.format(self.kernel, signature))
-        tell_compiling()
+        announce_compiling()
         uses.append(Use(self.kernel, signature, "compiler"))
         return None
 
@@ -150,7 +150,7 @@ class KernelCache(NullCache):
         # Unpickling raises whatever it likes.
         except Exception:
             message = "A compiled kernel is damaged, and is compiled again: %s"
-            tell_once(logging.WARNING, message, self.kernel)
+            log_once(logging.WARNING, message, self.kernel)
             return None
         if result is not None and found[1] is None:
             self._without_bitcode.add(signature)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numba
 
 from skstruct.utils.files import replaced
-from skstruct.utils.messages import tell_once
+from skstruct.utils.messages import log_once
 
 __all__ = [
     "CANNOT_KEEP",
@@ -88,7 +88,7 @@ def read_file(folders, name):
             if is_safe(folder) and _is_own(folder / name):
                 _mark_used(folder)
                 return content
-            tell_once(logging.WARNING, UNSAFE, folder)
+            log_once(logging.WARNING, UNSAFE, folder)
     return None
 
 
@@ -108,7 +108,7 @@ def write_file(folders, name, content):
                 file.write(content)
                 os.chmod(file.name, os.stat(file.name).st_mode & ~_WRITABLE_BY_OTHERS)
             return
-    tell_once(logging.WARNING, *complaint)
+    log_once(logging.WARNING, *complaint)
 
 
 def _make(folder):

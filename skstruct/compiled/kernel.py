@@ -15,7 +15,7 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from skstruct.compiled.cache import KernelCache, has_private_names
 from skstruct.compiled.folders import CANNOT_KEEP
 from skstruct.compiled.interrupts import interrupts_deferred
-from skstruct.utils.messages import tell_once
+from skstruct.utils.messages import log_once
 
 __all__ = ["Kernel"]
 
@@ -49,7 +49,7 @@ class Kernel(CPUDispatcher):
         try:
             self.enable_caching()
         except RuntimeError:
-            tell_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
+            log_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
 
     def __call__(self, *args):
         """Run the function.

@@ -18,9 +18,9 @@ from skstruct.templates.merging import merge_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
+from skstruct.utils.declared import Count, Strings
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.stored.declared import Count, Strings
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["BaseTemplateVectorizer", "LearningTemplateVectorizer"]

@@ -13,7 +13,7 @@ from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
 from skstruct.crfpp.reading import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
-from skstruct.utils.stored.archives import check_archive
+from skstruct.utils.persistence import check_archive
 
 __all__ = ["Model", "check_chain", "load_model", "store_model"]
 
