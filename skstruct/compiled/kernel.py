@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import os
 
+import numba.core.boxing
+import numba.core.runtime.context  # noqa: F401
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -19,8 +21,9 @@ from skstruct.utils.messages import log_once
 
 __all__ = ["Kernel"]
 
-# numba imports a part of itself, with all that it can compile, when it first compiles or loads.
-# A fork or a Ctrl-C in the midst of imports leaves modules that are never complete.
+# numba imports parts of itself when it first compiles or loads: two that are imported above, and all
+# that it can compile. A fork or a Ctrl-C in the midst of imports leaves modules that are never
+# complete.
 cpu_target.target_context.refresh()
 
 if hasattr(os, "register_at_fork"):
