@@ -21,8 +21,8 @@ from skstruct.utils.messages import log_once
 
 __all__ = ["Kernel"]
 
-# numba imports parts of itself when it first compiles or loads: two that are imported above, and all
-# that it can compile. A fork or a Ctrl-C in the midst of imports leaves modules that are never
+# numba imports parts of itself when it first compiles or loads: two that are imported above, and
+# all that it can compile. A fork or a Ctrl-C in the midst of imports leaves modules that are never
 # complete.
 cpu_target.target_context.refresh()
 
