@@ -2,8 +2,7 @@
 
 It names processors, such as "x86-64-v3,x86-64-v4", or is "all", or "best" for the class that serves
 this machine best. Without it the wheel is plain Python, and kernels are compiled at their first
-call. Kernels belong to the numba of the Python that builds. SKSTRUCT_PYTHONS names more
-interpreters, with other releases of numba, which compile in turn. `.ci/build-wheel` sets both.
+call. Kernels belong to the numba of the Python that builds.
 """
 
 import os
@@ -18,7 +17,6 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 BASELINES = os.environ.get("SKSTRUCT_BASELINES", "")
-PYTHONS = [sys.executable, *filter(None, os.environ.get("SKSTRUCT_PYTHONS", "").split(os.pathsep))]
 ROOT = Path(__file__).parent
 # Inline links to files of the repository.
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
@@ -42,8 +40,7 @@ class BuildPy(build_py):
             folder = root / "skstruct" / "compiled" / "archives"
             command = ["-m", "skstruct.ahead.build", str(folder), "--baselines", BASELINES]
             # From there, where `-m` finds the copies.
-            for python in PYTHONS:
-                subprocess.run([python, *command], check=True, cwd=root)
+            subprocess.run([sys.executable, *command], check=True, cwd=root)
 
 
 class BdistWheel(bdist_wheel):

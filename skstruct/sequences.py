@@ -18,9 +18,9 @@ from skstruct.matrices.rows import (
 )
 from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
+from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import hstack, pack_matrix, unpack_matrix, vstack
-from skstruct.utils.stored.packing import pack_strings, unpack_strings
 
 __all__ = ["SequenceBatch"]
 

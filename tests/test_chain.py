@@ -13,12 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from skstruct.ahead.build import all_kernels, called_kernels
-from skstruct.chain import protocol
 from skstruct.chain.astar import astar_nbest
 from skstruct.chain.beam import beam_nbest
 from skstruct.chain.dense import Dense
-from skstruct.chain.family import Family
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import Growing, Leaving, Listed, list_transitions
 from skstruct.chain.per_token import PerToken
@@ -312,22 +309,6 @@ def test_programmes_agree_in_plain_python():
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     folder = os.path.dirname(__file__)
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=folder)
-
-
-def test_what_builds_wheels_finds_the_members():
-    """Members are kernels that other kernels call, although these only name the family."""
-    called = called_kernels()
-    families = [value for value in vars(protocol).values() if isinstance(value, Family)]
-    assert len(families) > 30
-    members = [
-        member
-        for family in families
-        for kind, member in family.members.items()
-        if kind.__module__.startswith("skstruct.")
-    ]
-    assert len(members) > 80
-    assert all(member._cache.kernel in called for member in members)
-    assert all(member in all_kernels() for member in members)
 
 
 def test_a_class_without_a_needed_member_is_named():

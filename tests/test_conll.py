@@ -1,6 +1,5 @@
 """Column files sequence by sequence: the same as at once, and no more than is asked for."""
 
-import gc
 import gzip
 import io
 from itertools import count, islice
@@ -143,16 +142,3 @@ def test_streams_remember_few_lines():
     with patch.object(conll, "_REMEMBERED", 10):
         streamed = list(iter_conll(lines))
     assert streamed == list(zip(*read_conll(lines), strict=True))
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_reading_leaves_the_garbage_collector_as_it_was(enabled):
-    was_enabled = gc.isenabled()
-    try:
-        (gc.enable if enabled else gc.disable)()
-        read_conll(["a B"])
-        with pytest.raises(ValueError, match="line 2"):
-            read_conll(["a B", "a"])
-        assert gc.isenabled() == enabled
-    finally:
-        (gc.enable if was_enabled else gc.disable)()

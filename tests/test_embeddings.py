@@ -171,7 +171,7 @@ def test_dense_matrices_as_sparse_ones(density, shape):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_columns_side_by_side(seed, monkeypatch):
-    monkeypatch.setattr("skstruct.utils.sparse._AT_A_TIME", 10)
+    monkeypatch.setattr("skstruct.utils.sparse._BLOCK", 10)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(0, 9))
     matrices = [

@@ -14,7 +14,7 @@ import pytest
 import skstruct
 from skstruct import PerceptronReranker
 from skstruct.compiled import cache
-from skstruct.compiled.processors import host_baselines
+from skstruct.compiled.archive import host_baselines
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -47,13 +47,13 @@ except RuntimeError as error:
     print(error)
 """
 ARCHIVE = """
-from skstruct.compiled.archive import archive_name, folder, write_archive
-from skstruct.compiled.cache import own_folders
-from skstruct.compiled.entries import read_entry
+from skstruct.compiled.archive import folder, write_archive
+from skstruct.compiled.cache import own_folders, unpack
 
-found = {path.name: read_entry(path.read_bytes()) for path in own_folders()[0].glob("*.kernel")}
+paths = own_folders()[0].glob("*.kernel")
 folder().mkdir()
-write_archive(folder() / archive_name(BASELINE), BASELINE, found, set())
+codes = {path.name: unpack(path.read_bytes())[0] for path in paths}
+write_archive(folder() / f"{BASELINE}.zip", BASELINE, codes)
 """
 APPLICATION = (
     USE
@@ -182,7 +182,7 @@ def test_an_installation_that_can_only_be_read_without_a_home(tmp_path):
 def test_kernels_are_forbidden_to_compile(tmp_path):
     package = copy_package(tmp_path)
     message = run(USE_OR_TELL, package, tmp_path, SKSTRUCT_KERNELS="compiled")
-    assert message[:3] == ["The", "kernel", "outer.total"]
+    assert message[:3] == ["The", "kernel", "skstruct.kernels.outer.total"]
     assert run(USE, package, tmp_path) == ["7.0", "compiler"]
     assert run(USE, package, tmp_path, SKSTRUCT_KERNELS="compiled") == ["7.0", "cache"]
 

@@ -1,7 +1,9 @@
 """Kernels that count no references: none may be owed when all is done."""
 
 import gc
+from importlib import import_module
 from itertools import pairwise
+from pkgutil import walk_packages
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.types import Array, BaseTuple
 
+import skstruct.chain
+import skstruct.kernels
 from skstruct import (
     SDCACRF,
     AROWTagger,
@@ -18,7 +22,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.ahead.build import all_kernels
+from skstruct.chain.family import Family
 
 LEARNERS = [
     CRFTagger(max_iter=3, tol=1),
@@ -76,6 +80,15 @@ def test_nothing_is_left_allocated(learner, n_labels):
     for _ in range(3):
         work(learner, n_labels)
     assert n_alive() == before
+
+
+def all_kernels():
+    """All kernels of the package, members of families among them."""
+    for package in (skstruct.chain, skstruct.kernels):
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(import_module(module.name)).values():
+                is_family = isinstance(value, Family)
+                yield from [*value.members.values(), value.default] if is_family else [value]
 
 
 def test_lean_kernels_return_no_arrays():

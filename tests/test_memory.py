@@ -1,15 +1,12 @@
 """What fits need and keep: those that would need too much say so before they allocate it."""
 
-import ctypes
 import gc
-import os
 import pickle
 import subprocess
 import sys
 import tracemalloc
 import weakref
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +36,7 @@ from skstruct.solvers import layout
 from skstruct.solvers.likelihood.sums import Likelihood
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils import memory
-from skstruct.utils.memory import as_size, require_memory, return_memory, usable_memory
+from skstruct.utils.memory import as_size, require_memory, usable_memory
 from skstruct.utils.sparse import pieces
 
 TAGGERS = {
@@ -222,22 +219,6 @@ def test_lbfgs_lets_go_of_what_it_has_packed(monkeypatch, tagger):
     tagger.fit([[{"word": "a"}, {"word": "b"}], [{"word": "c"}]], [["A", "B"], ["A"]])
     assert alive
     assert not any(alive)
-
-
-def test_freed_memory_goes_back_to_the_system():
-    if sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"):
-        pytest.skip("The C library cannot be asked.")
-    # In pieces too small for the system, between some that stay.
-    pieces = [bytes([1]) * (50_000 + i) for i in range(2_000)]
-    pieces = pieces[::2]
-    before = resident_bytes()
-    return_memory()
-    assert before - resident_bytes() > 30e6
-    assert len(pieces) == 1_000
-
-
-def resident_bytes():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_learning_makes_no_dict_of_names():

@@ -31,13 +31,13 @@ from skstruct import (
 from skstruct.chain.per_token import TransitionChain
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils import persistence
-from skstruct.utils.persistence import Persistent
-from skstruct.utils.stored.packing import (
+from skstruct.utils.packing import (
     pack_strings,
     pack_zeros,
     unpack_strings,
     unpack_zeros,
 )
+from skstruct.utils.persistence import Persistent
 
 sio = pytest.importorskip("skops.io")
 

@@ -9,7 +9,7 @@ import pytest
 
 import skstruct
 from skstruct.__main__ import main
-from skstruct.ahead import build, workload
+from skstruct.ahead import workload
 from skstruct.compiled import cache
 
 needs_numba = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -94,12 +94,6 @@ def test_every_step_runs(monkeypatch):
     assert run.returncode == 0, run.stderr
     assert set(run.stdout.split()) == {"True"}
     assert len(run.stdout.split()) == len(workload.steps()) - 1
-
-
-def test_kernels_that_others_call():
-    called = build.called_kernels()
-    assert any(name.startswith("vector.rows.") for name in called)
-    assert not any("epoch" in name and name.startswith("online.perceptron") for name in called)
 
 
 def test_command_warm(monkeypatch, capsys):

@@ -101,7 +101,7 @@ def number_symbols_from(start):
     of its own, apart by nothing else, so that what processes compile side by side, and load
     together, should be numbered apart.
     """
-    if not _numbered and hasattr(FunctionIdentity, "_unique_ids"):
+    if not _numbered:
         FunctionIdentity._unique_ids = itertools.count(start)
         _numbered.append(start)
 

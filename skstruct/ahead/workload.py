@@ -1,44 +1,33 @@
 """A little work for every estimator, which calls the kernels with all types of arguments.
 
-What is compiled ahead of time is what these steps call: nothing lists kernels by name. Typical
-steps are those of an estimator with the usual parameters.
+What is compiled ahead of time is what these steps call: nothing lists kernels by name.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 import warnings
+from copy import copy
 from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 import skstruct
-from skstruct.ahead import calls
+from skstruct import kernels
+from skstruct.crfsuite.tagger import Tagger
+from skstruct.crfsuite.trainer import Trainer
 from skstruct.solvers.batch import MANY_TOKENS
 
 __all__ = ["Step", "estimators", "run_step", "steps"]
 
+LABELS = np.array(["B-a", "B-b", "I-a", "O"])
+N_FEATURES = 5
 TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nU02:%x[0,1|prefix2]\nB"
 TRANSITION_TEMPLATE = f"{TEMPLATE}1:%x[0,1]"
-
-
-class Step(NamedTuple):
-    """Something to call, which returns what certain kernels compute."""
-
-    estimator: str
-    title: str
-    call: callable
-    typical: bool
-
-
-def run_step(step):
-    """Call one step and return its result; models are small, and what they complain about too."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return step.call()
-
-
 # Kinds of steps of L-BFGS that come late.
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
@@ -53,12 +42,7 @@ ONLINE = {
         {"n_jobs": 2},
         WATCHED,
     ],
-    "SAPOTagger": [
-        {"search": "beam"},
-        {"average": True},
-        {"n_jobs": 2},
-        WATCHED,
-    ],
+    "SAPOTagger": [{"search": "beam"}, {"average": True}, {"n_jobs": 2}, WATCHED],
 }
 CRF = [
     {"l1": 0.1},
@@ -69,102 +53,52 @@ CRF = [
     {"min_freq": 2},
     {"n_jobs": 2},
     {"early_stopping": True},
-]
-STOCHASTIC = [
-    {"solver": "sgd"},
-    {"solver": "sgd", "average": True, "mini_length": 2.5},
+    {"solver": "sag"},
+    {"solver": "oeg"},
+    {"solver": "sag", "constraint": "IOB2"},
     {"solver": "sgd", "early_stopping": True},
-    {"solver": "sgd", "n_jobs": 2},
 ]
+STOCHASTIC = [{}, {"average": True, "mini_length": 2.5}, {"n_jobs": 2}]
 SDCA = [{"n_jobs": 2}, {"tol": 1e-12}, {"constraint": "IOB2"}, {"fit_intercept": False}]
 SAMPLINGS = ("gap", "uniform", "importance", "gap_importance", "max")
-LOSSES = ("log", "hinge", "logistic", "bayes_risk")
+LOSSES = [{"loss": loss} for loss in ("log", "hinge", "logistic", "bayes_risk")]
+RERANKERS = {
+    "PerceptronReranker": [{}],
+    "SGDReranker": [{}, *LOSSES],
+    "TruncatedGradientReranker": [{}, *LOSSES],
+    "VRDAReranker": [{}, *LOSSES, {"prediction": "vote"}, {"prediction": "last"}, {"n_jobs": 2}],
+}
+SECOND_ORDER = [
+    *(("CRFTagger", options) for options in ({}, {"l1": 0.1}, {"solver": "sgd"})),
+    *((name, {}) for name in ONLINE),
+]
 
 
-def _title(options):
-    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+class Step(NamedTuple):
+    """Something to call, which returns what certain kernels compute."""
+
+    estimator: str
+    title: str
+    call: callable
+    typical: bool  # one of the steps with the usual parameters
 
 
-def _steps_of_fit():
-    def fit(name, options, *, call=calls.fit, typical=False, **data):
-        title = f"fit({_title({**options, **data})})"
-        return Step(name, title, partial(call, name, options, **data), typical)
-
-    transitions, partly = {"transition_features": True}, {"partly": True}
-    yield fit("CRFTagger", LONG, typical=True)
-    yield fit("CRFTagger", {"max_iter": 1}, n_sequences=MANY_TOKENS // 3, typical=True)
-    for options in CRF:
-        yield fit("CRFTagger", options)
-    for options in STOCHASTIC:
-        portions = not options.get("early_stopping")
-        yield fit("CRFTagger", options, learns_in_portions=portions)
-    for solver in ("lbfgs", "sgd"):
-        options = {"solver": solver}
-        yield fit("CRFTagger", options, **transitions)
-        yield fit("CRFTagger", options, **partly)
-        yield fit("CRFTagger", options, **transitions, **partly)
-        yield fit("CRFTagger", options, call=calls.fit_and_watch)
-    yield fit("CRFTagger", {"l1": 0.1}, **transitions)
-    for solver in ("sag", "oeg"):
-        yield fit("CRFTagger", {"solver": solver})
-    yield fit("CRFTagger", {"solver": "sag", "constraint": "IOB2"})
-    for name, variants in ONLINE.items():
-        yield fit(name, {}, typical=True)
-        for options in variants:
-            yield fit(name, options, learns_in_portions=True)
-            yield fit(name, options, **transitions)
-    for sampling in SAMPLINGS:
-        yield fit("SDCACRF", {"sampling": sampling}, typical=sampling == "gap")
-    for options in SDCA:
-        yield fit("SDCACRF", options)
+def _step(call, name, options, *, typical=False, **more):
+    given = ", ".join(f"{key}={value!r}" for key, value in {**options, **more}.items())
+    title = f"{call.__name__}({given})"
+    return Step(name, title, partial(call, name, options, **more), typical)
 
 
-def _steps_of_predict(name):
-    def predict(method, *, typical=False, data=None, **options):
-        title = f"{method}({_title({**options, **(data or {})})})"
-        call = partial(calls.predict, name, method, options, **(data or {}))
-        return Step(name, title, call, typical)
-
-    variants = [{}, {"known": True}]
-    if name not in ("SDCACRF",):
-        variants += [{"transition_features": True, **more} for more in ({}, {"known": True})]
-    for data in variants:
-        typical = not data
-        yield predict("predict_nbest", data=data, typical=typical)
-        yield predict("predict", data=data, typical=typical)
-        if hasattr(getattr(skstruct, name), "predict_proba"):
-            yield predict("predict_proba", data=data, typical=typical)
-        yield predict("predict_nbest", data=data, search="beam")
+def run_step(step):
+    """Call one step and return its result; models are small, and what they complain about too."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return step.call()
 
 
-def _steps_of_others():
-    for name in ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker"):
-        variants = [{}]
-        if name != "PerceptronReranker":
-            variants += [{"loss": loss} for loss in LOSSES]
-        if name == "VRDAReranker":
-            variants += [{"prediction": kind} for kind in ("vote", "last")] + [{"n_jobs": 2}]
-        for options in variants:
-            call = partial(calls.rerank, name, options)
-            yield Step(name, f"fit({_title(options)})", call, not options)
-    for name in ("TemplateVectorizer", "HashingTemplateVectorizer"):
-        for kind, template in (("", TEMPLATE), (" with transitions", TRANSITION_TEMPLATE)):
-            for options in ({}, {"dtype": np.float32}):
-                call = partial(calls.vectorize, name, template, **options)
-                title = f"transform({_title(options)}){kind}"
-                yield Step(name, title, call, not kind and not options)
-    yield Step("WordVectorizer", "transform()", partial(calls.vectorize, "WordVectorizer"), True)
-    for name in ("CRFTagger", *ONLINE):
-        call = partial(calls.use_many_labels, name, {})
-        yield Step(name, "fit() with many labels", call, False)
-    second_order = [("CRFTagger", options) for options in ({}, {"l1": 0.1}, {"solver": "sgd"})]
-    for name, options in [*second_order, *((name, {}) for name in ONLINE)]:
-        call = partial(calls.use_second_order, name, options)
-        yield Step(name, f"fit({_title({'order': 2, **options})})", call, False)
-    yield Step("CRFTagger", "crfsuite.Tagger.tag()", calls.label_like_crfsuite, False)
-    for options in ({}, {"dtype": np.float32}):
-        call = partial(calls.vectorize_dicts, **options)
-        yield Step("SequenceVectorizer", f"transform({_title(options)})", call, not options)
+def estimators():
+    """Names of all estimators that have steps."""
+    return sorted({step.estimator for step in steps()})
 
 
 def steps():
@@ -173,12 +107,192 @@ def steps():
     Processes that run them side by side compile twice what two of them share. So the steps that
     learn, which share much, take turns with those that predict.
     """
-    predict = [_steps_of_predict(name) for name in ("CRFTagger", *ONLINE, "SDCACRF")]
-    pairs = zip_longest(_steps_of_fit(), chain.from_iterable(predict))
-    found = [step for pair in pairs for step in pair if step is not None]
-    return [*found, *_steps_of_others()]
+    names = ("CRFTagger", *ONLINE, "SDCACRF")
+    predicting = chain.from_iterable(map(_steps_of_predict, names))
+    pairs = zip_longest(_steps_of_fit(), predicting)
+    return [*(step for pair in pairs for step in pair if step is not None), *_steps_of_others()]
 
 
-def estimators():
-    """Names of all estimators that have steps."""
-    return sorted({step.estimator for step in steps()})
+def _steps_of_fit():
+    transitions, partly = {"transition_features": True}, {"partly": True}
+    yield _step(fit, "CRFTagger", LONG, typical=True)
+    yield _step(fit, "CRFTagger", {"max_iter": 1}, n_sequences=MANY_TOKENS // 3, typical=True)
+    for options in CRF:
+        yield _step(fit, "CRFTagger", options)
+    for options in STOCHASTIC:
+        yield _step(fit, "CRFTagger", {"solver": "sgd", **options}, in_portions=True)
+    for options in ({"solver": "lbfgs"}, {"solver": "sgd"}):
+        for data in (transitions, partly, {**transitions, **partly}):
+            yield _step(fit, "CRFTagger", options, **data)
+        yield _step(fit_and_watch, "CRFTagger", options)
+    yield _step(fit, "CRFTagger", {"l1": 0.1}, **transitions)
+    for name, variants in ONLINE.items():
+        yield _step(fit, name, {}, typical=True)
+        for options in variants:
+            yield _step(fit, name, options, in_portions=True)
+            yield _step(fit, name, options, **transitions)
+    for sampling in SAMPLINGS:
+        yield _step(fit, "SDCACRF", {"sampling": sampling}, typical=sampling == "gap")
+    for options in SDCA:
+        yield _step(fit, "SDCACRF", options)
+
+
+def _steps_of_predict(name):
+    kinds = [{}] if name == "SDCACRF" else [{}, {"transition_features": True}]
+    methods = [("predict_nbest", {}), ("predict", {}), ("predict_nbest", {"search": "beam"})]
+    if hasattr(getattr(skstruct, name), "predict_proba"):
+        methods.append(("predict_proba", {}))
+    for kind in kinds:
+        for known in ({}, {"known": True}):
+            for method, options in methods:
+                typical = not (kind or known or options)
+                data = {"method": method, **kind, **known}
+                yield _step(predict, name, options, typical=typical, **data)
+
+
+def _steps_of_others():
+    for name, variants in RERANKERS.items():
+        for options in variants:
+            yield _step(rerank, name, options, typical=not options)
+    for name in ("TemplateVectorizer", "HashingTemplateVectorizer"):
+        for template in (TEMPLATE, TRANSITION_TEMPLATE):
+            for options in ({}, {"dtype": np.float32}):
+                typical = template == TEMPLATE and not options
+                yield _step(vectorize, name, options, template=template, typical=typical)
+    yield _step(vectorize, "WordVectorizer", {}, typical=True)
+    for options in ({}, {"dtype": np.float32}):
+        yield _step(vectorize_dicts, "SequenceVectorizer", options, typical=not options)
+    for name in ("CRFTagger", *ONLINE):
+        yield _step(use_many_labels, name, {})
+    for name, options in SECOND_ORDER:
+        yield _step(use_second_order, name, options)
+    yield _step(label_like_crfsuite, "CRFTagger", {})
+
+
+def _sequences(n_sequences=12, *, transition_features=False, partly=False):
+    """A batch with matrices of floats, and labels that follow the scheme IOB2."""
+    rng = np.random.default_rng(0)
+    lengths = np.resize([4, 1, 6, 3, 5], n_sequences)
+    n_tokens = int(lengths.sum())
+    codes = rng.integers(0, 4, size=n_tokens)
+    first = np.cumsum(lengths) - lengths
+    # Every label occurs, whatever is drawn.
+    codes[:4] = [0, 2, 3, 1]
+    for t in range(n_tokens):
+        if codes[t] == 2 and (t in first or codes[t - 1] not in (0, 2)):
+            codes[t] = 3
+    X, T = (_random_matrix(rng, n_tokens, n_features) for n_features in (N_FEATURES, 3))
+    batch = skstruct.SequenceBatch.from_lengths(
+        X, lengths, transition_X=T if transition_features else None
+    )
+    labels = LABELS[codes].astype(object)
+    if partly:
+        labels[rng.random(n_tokens) < 0.3] = None
+    return batch, [part.tolist() for part in np.split(labels, first[1:])]
+
+
+def _random_matrix(rng, *shape):
+    # Releases of scipy differ in how `random_array` takes a generator.
+    return sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.5))
+
+
+def _first_labels(labels):
+    return [[row[0], *[None] * (len(row) - 1)] for row in labels]
+
+
+def fit(name, options, *, in_portions=False, **data):
+    """Fit a tagger, fit it once more from where it is, and let another one learn in portions."""
+    batch, labels = _sequences(**data)
+    tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
+    fitted = [copy(tagger.fit(batch, labels))]
+    if "warm_start" in tagger.get_params() and options.get("solver") != "oeg":
+        fitted.append(tagger.set_params(warm_start=True).fit(batch, labels))
+    if in_portions:
+        fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))
+    return fitted
+
+
+def fit_and_watch(name, options):
+    """Fit a tagger with a validation set."""
+    batch, labels = _sequences()
+    tagger = getattr(skstruct, name)(max_iter=2, **options)
+    return tagger.fit(batch, labels, X_val=batch, y_val=labels)
+
+
+def use_many_labels(name, options):
+    """Fit a tagger with so many labels that their transitions are listed."""
+    n_labels = 80
+    codes = np.arange(4 * n_labels) % n_labels
+    X = sparse.eye_array(len(codes), format="csr")
+    batch = skstruct.SequenceBatch.from_lengths(X, [16, 304])
+    labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
+    tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
+    methods = ("predict", "predict_proba", "predict_nbest")
+    return tagger, *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m))
+
+
+def use_second_order(name, options):
+    """Fit a tagger with weights of label triples, and predict with it."""
+    batch, labels = _sequences()
+    tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
+    learnt = [copy(tagger)]
+    if hasattr(tagger, "partial_fit"):
+        learnt.append(tagger.partial_fit(batch, labels))
+    if hasattr(tagger, "predict_proba"):
+        learnt.append(tagger.predict_proba(batch))
+    known = _first_labels(labels)
+    nbest = [tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")]
+    return *learnt, tagger.predict(batch), tagger.predict(batch, known=known), *nbest
+
+
+def predict(name, options, *, method, known=False, **data):
+    """Call a method of a tagger whose weights are random, so that nothing is compiled for a fit."""
+    batch, labels = _sequences(**data)
+    tagger, k = getattr(skstruct, name)(), len(LABELS)
+    draw = np.random.default_rng(0).standard_normal
+    tagger.classes_, tagger.n_features_in_ = LABELS, N_FEATURES
+    model = kernels.Chain(draw((N_FEATURES, k)), draw((k, k)), *draw((3, k)))
+    if data.get("transition_features"):
+        tagger.n_transition_features_in_ = 3
+        model = kernels.TransitionChain(*model, draw((3, k * k)))
+    tagger._set_chain(model)
+    if known:
+        options = {**options, "known": _first_labels(labels)}
+    return getattr(tagger, method)(batch, **options)
+
+
+def rerank(name, options):
+    """Fit a reranker, and call all of its methods."""
+    rng = np.random.default_rng(0)
+    X = [[{"a": float(rng.random()), f"b{rng.integers(9)}": 1} for _ in range(4)] for _ in range(9)]
+    costs = [rng.integers(0, 4, size=4).tolist() for _ in X]
+    reranker = getattr(skstruct, name)(max_iter=2, **options).fit(X, costs)
+    return reranker, reranker.decision_function(X), reranker.predict_proba(X), reranker.rank(X)
+
+
+def vectorize(name, options, **more):
+    """Make features of columns by a template, and names of them."""
+    columns = [[("the", "DT"), ("cat", "NN")], [("a", "DT"), ("dog", "NN"), ("ran", "VB")]] * 3
+    vectorizer = getattr(skstruct, name)(**options, **more)
+    batches = [vectorizer.fit_transform(columns), vectorizer.transform(columns)]
+    if hasattr(vectorizer, "inverse_transform"):
+        vectorizer.inverse_transform(batches[1])
+    return batches
+
+
+def vectorize_dicts(name, options):
+    """Make features of dicts and of lists of strings."""
+    X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]]]
+    return getattr(skstruct, name)(**options).fit(X).transform(X)
+
+
+def label_like_crfsuite(name, options):
+    """Label sequences one at a time."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer, tagger = Trainer(verbose=False), Tagger()
+        for labels in ("ab", "ba"):
+            trainer.append([["x"], ["y"]], list(labels))
+        trainer.train(os.path.join(folder, "model"))
+        tagger.open(os.path.join(folder, "model"))
+    labels = tagger.tag([["x"], ["y"]])
+    return labels, tagger.probability(labels), tagger.marginal(labels[0], 0)

@@ -6,8 +6,7 @@ import numpy as np
 
 from skstruct.chain.protocol import score, state_of
 from skstruct.kernels._jit import lean_jit
-from skstruct.kernels.vector.lanes import LANES
-from skstruct.kernels.vector.prefetch import AHEAD, LINE, prefetch
+from skstruct.kernels.vector.lanes import AHEAD, LANES, LINE, prefetch
 from skstruct.kernels.vector.rows import sum_rows
 
 

@@ -1,5 +1,6 @@
 """Compiled kernels: where they are found, and where they are kept.
 
-`KernelCache` is what numba's dispatchers ask for compiled code. Everything that the code depends
-on is part of the key it is filed under, so a key that is found always fits.
+`kernel` is the decorated function, `cache` what it asks for its machine code: first the `archive`
+that came with the package, then the user's `folders`. Everything that the code depends on is part
+of the key it is filed under (`keys`), so a key that is found always fits.
 """

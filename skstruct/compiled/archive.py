@@ -1,11 +1,11 @@
 """Compiled kernels that come with the package: one archive for each class of processors.
 
-An archive is a ZIP file of `Entry` objects under the names that they have in the user's cache,
-with the environment they were compiled in. It is used only where all of that agrees, and where the
-processor has every feature of the archive's baseline.
+An archive is a ZIP file of machine code by the names of the user's cache, with the environment that
+it was compiled in. It is used only where all of that agrees, and where the processor has every
+feature of the archive's baseline.
 
-The code of all kernels of a room is one member: kernels have much code in common, so that together
-they are a third of their size apart.
+The code of all kernels of a package is one member: kernels have much code in common, so that
+together they are a third of their size apart.
 """
 
 from __future__ import annotations
@@ -14,22 +14,61 @@ import io
 import json
 import logging
 import os
+import pickle
+import platform
 import zipfile
 from functools import lru_cache
 from importlib import resources
 
+import llvmlite.binding as llvm
 import numba
 
-from skstruct.compiled.entries import Entry
 from skstruct.compiled.keys import environment
-from skstruct.compiled.processors import baselines, host_features
-from skstruct.utils.messages import tell_once
+from skstruct.utils.messages import log_once
 
-__all__ = ["archive_name", "archive_report", "open_archive", "usable_archives", "write_archive"]
+__all__ = [
+    "all_baselines",
+    "archive_report",
+    "folder",
+    "host_baselines",
+    "usable_archives",
+    "write_archive",
+]
 
+# The levels of the x86-64 psABI, with LLVM's names of their features.
+_V2 = "cmov cx8 cx16 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3"
+_V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+_V4 = f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl"
+_X86 = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2}
+_ARM = {"generic": ""}
+# For each kind of machine LLVM's names of processors, the best ones first, and what they must have.
+_BASELINES = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 _ABOUT = "about.json"
-_INDEX = "index.json"
-_BITCODE = ".bc"
+
+
+def all_baselines():
+    """Features that each baseline for this kind of machine needs, by its name; best first."""
+    found = _BASELINES.get(platform.machine().lower(), {})
+    return {name: frozenset(features.split()) for name, features in found.items()}
+
+
+@lru_cache(maxsize=1)
+def host_features():
+    """LLVM's names of the features of this processor; none where LLVM does not know them."""
+    try:
+        return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+    except RuntimeError:
+        return frozenset()
+
+
+def host_baselines():
+    """Names of the baselines that this processor meets, best first."""
+    return [name for name, needed in all_baselines().items() if needed <= host_features()]
+
+
+def folder():
+    """Folder of the archives of this installation."""
+    return resources.files("skstruct.compiled") / "archives"
 
 
 class Archive:
@@ -44,106 +83,85 @@ class Archive:
 
     def __init__(self, content):
         self._zip = zipfile.ZipFile(io.BytesIO(content))
-        self._places = json.loads(self._zip.read(_INDEX))
-        self._rooms = {}
-        self.environment = json.loads(self._zip.read(_ABOUT))
-        self.baseline = self.environment.pop("baseline")
-
-    def __len__(self):
-        return len(self._places)
+        self._members = {}
+        about = json.loads(self._zip.read(_ABOUT))
+        self.baseline, self.environment = about["baseline"], about["environment"]
+        self.n_kernels = about["n_kernels"]
 
     def find(self, name):
-        """Entry with the name of a file, or None."""
-        if name not in self._places:
-            return None
-        room, start, end = self._places[name]
+        """Code by the name of its file in a cache, and None for bitcode; None if it has none."""
+        member = _member(name)
+        if member not in self._members:
+            self._members[member] = self._read(member)
+        code = self._members[member].get(name)
+        return None if code is None else (code, None)
+
+    def _read(self, member):
         try:
-            if room not in self._rooms:
-                self._rooms[room] = self._zip.read(room)
+            return pickle.loads(self._zip.read(member))
+        except KeyError:
+            return {}
         # A damaged file fails in ways of its own: in the headers, the data, or the checksum.
         except Exception:
-            tell_once(logging.WARNING, "Kernels of this installation are damaged: %s", room)
-            return None
-        return Entry(self._rooms[room][start:end], lambda: self._bitcode(name))
-
-    def _bitcode(self, name):
-        if name + _BITCODE not in self._zip.namelist():
-            raise RuntimeError(
-                f"{name} is compiled without what other compiled functions need to call it. Set "
-                "the environment variable SKSTRUCT_KERNELS=local to have it compiled here."
-            )
-        return self._zip.read(name + _BITCODE)
+            log_once(logging.WARNING, "Kernels of this installation are damaged: %s", member)
+            return {}
 
 
-def write_archive(path, baseline, entries, called):
-    """Write an archive; the same entries make the same bytes.
+def _member(name):
+    """Name of the member of a kernel: its package, or its module directly in one."""
+    return ".".join(name.rpartition("-")[0].split(".")[:3])
+
+
+def write_archive(path, baseline, codes):
+    """Write an archive; the same code makes the same bytes.
 
     Parameters
     ----------
-    path : Path
+    path : path-like
         The new file.
     baseline : str
-        Name of the processor that the entries were compiled for.
-    entries : dict of str to Entry
-        Names of files, and what they hold.
-    called : set of str
-        Names of the kernels that other kernels call. Only those keep their bitcode.
+        Name of the processor that the code was compiled for.
+    codes : dict of str to bytes
+        Code by the names of files in a cache.
     """
-    rooms, index, members = {}, {}, {}
-    for name, entry in sorted(entries.items()):
-        room = name.partition(".")[0]
-        content = rooms.setdefault(room, bytearray())
-        index[name] = room, len(content), len(content) + len(entry.code)
-        content += entry.code
-        if name.rpartition("-")[0] in called:
-            members[name + _BITCODE] = entry.read_bitcode()
-    about = {**environment(), "baseline": baseline}
-    texts = {_ABOUT: json.dumps(about, sort_keys=True), _INDEX: json.dumps(index)}
+    about = {"baseline": baseline, "environment": environment(), "n_kernels": len(codes)}
+    members = {}
+    for name, code in sorted(codes.items()):
+        members.setdefault(_member(name), {})[name] = code
+    contents = {name: pickle.dumps(found, protocol=4) for name, found in members.items()}
+    contents[_ABOUT] = json.dumps(about, sort_keys=True)
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content in {**texts, **rooms, **members}.items():
+        for name, content in contents.items():
             info = zipfile.ZipInfo(name)  # with a fixed date
             info.external_attr = 0o644 << 16
             archive.writestr(info, content, zipfile.ZIP_LZMA)
 
 
-def folder():
-    """Folder of the archives of this installation."""
-    return resources.files("skstruct.compiled") / "archives"
-
-
-def archive_name(baseline):
-    """Name of the archive for this Python, this numba and a baseline."""
-    python = environment()["python"].strip(".").rpartition(".")[0]
-    return f"{python}-numba-{numba.__version__}-{baseline}.zip"
-
-
-def open_archive(baseline):
+def _open(baseline, needed):
     """Archive of a baseline, and None; or None, and the reason why it cannot be used here."""
-    missing = sorted(baselines()[baseline] - host_features())
+    missing = sorted(needed - host_features())
     if missing:
         return None, f"this processor lacks {', '.join(missing)}"
-    path = folder() / archive_name(baseline)
+    path = folder() / f"{baseline}.zip"
     try:
         archive = Archive(path.read_bytes())
     except FileNotFoundError:
         return None, "not part of this installation"
     except Exception:
-        tell_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
+        log_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
         return None, "damaged"
     ours = environment()
     differing = sorted(name for name in ours if ours[name] != archive.environment.get(name))
-    if differing:
-        return None, f"made for another {', '.join(differing)}"
-    return archive, None
+    return (None, f"made for another {', '.join(differing)}") if differing else (archive, None)
 
 
 def archive_report():
     """Lines that say which archives are used here, and why others are not."""
     if not _wanted():
         return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
-    found = [(name, *open_archive(name)) for name in baselines()]
+    found = [(name, *_open(name, needed)) for name, needed in all_baselines().items()]
     return [
-        f"{name}: {f'{len(archive)} kernels' if archive else reason}"
+        f"{name}: {f'{archive.n_kernels} kernels' if archive else reason}"
         for name, archive, reason in found
     ] or ["none for this kind of processor"]
 
@@ -162,5 +180,5 @@ def _wanted():
 
 @lru_cache(maxsize=1)
 def _fitting_archives(_):
-    found = [open_archive(name)[0] for name in baselines()]
+    found = [_open(name, needed)[0] for name, needed in all_baselines().items()]
     return [archive for archive in found if archive is not None]

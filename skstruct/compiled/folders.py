@@ -21,7 +21,7 @@ from pathlib import Path
 import numba
 
 from skstruct.utils.files import replaced
-from skstruct.utils.messages import tell_once
+from skstruct.utils.messages import log_once
 
 __all__ = [
     "CANNOT_KEEP",
@@ -57,13 +57,11 @@ def cache_folders(name):
     itself comes first and the user's cache folder second.
     """
     if numba.config.CACHE_DIR:
-        places = [Path(numba.config.CACHE_DIR)]
-    else:
-        places = _user_folders()
-        # An application that was packed into one file unpacks the package anew at each start.
-        if not getattr(sys, "frozen", False):
-            places.insert(0, Path(__file__).parent / "__pycache__")
-    return [place / name for place in places]
+        return [Path(numba.config.CACHE_DIR, name)]
+    # An application that was packed into one file unpacks the package anew at each start.
+    is_packed = getattr(sys, "frozen", False)
+    package = [] if is_packed else [Path(__file__).parent / "__pycache__"]
+    return [place / name for place in package + _user_folders()]
 
 
 def _user_folders():
@@ -90,17 +88,18 @@ def read_file(folders, name):
             if is_safe(folder) and _is_own(folder / name):
                 _mark_used(folder)
                 return content
-            tell_once(logging.WARNING, UNSAFE, folder)
+            log_once(logging.WARNING, UNSAFE, folder)
     return None
 
 
 def write_file(folders, name, content):
     """Write a file into the first folder that can be written to; warn if there is none."""
-    unsafe = None
+    places = " and ".join(str(folder.parent) for folder in folders) or "an unknown home folder"
+    complaint = CANNOT_KEEP, places
     for folder in folders:
         with contextlib.suppress(OSError):
             if not _make(folder):
-                unsafe = folder
+                complaint = UNSAFE, folder
                 continue
             # What takes the place of a file keeps its owner and mode.
             if (folder / name).exists() and not _is_own(folder / name):
@@ -109,19 +108,13 @@ def write_file(folders, name, content):
                 file.write(content)
                 os.chmod(file.name, os.stat(file.name).st_mode & ~_WRITABLE_BY_OTHERS)
             return
-    if unsafe is not None:
-        tell_once(logging.WARNING, UNSAFE, unsafe)
-        return
-    places = " and ".join(str(folder.parent) for folder in folders) or "an unknown home folder"
-    tell_once(logging.WARNING, CANNOT_KEEP, places)
+    log_once(logging.WARNING, *complaint)
 
 
 def _make(folder):
     """Make a folder unless it is there; return True if nobody else can write to it."""
     folder.parent.mkdir(0o755, parents=True, exist_ok=True)
-    if not _is_own(folder.parent):
-        return False
-    if not folder.is_dir():
+    if _is_own(folder.parent) and not folder.is_dir():
         folder.mkdir(0o755, exist_ok=True)
         _prune(folder)
     return is_safe(folder)

@@ -1,25 +1,29 @@
-"""Compiled functions: numba's, but compiled in less time."""
+"""Compiled functions: numba's dispatchers, with the package's own cache.
+
+Constants are compiled as any integer: a first fit from source takes a quarter less.
+"""
 
 from __future__ import annotations
 
-import gc
+import logging
 import os
-from contextlib import contextmanager
 
-from numba.core import sigutils, types
+import numba.core.boxing
+import numba.core.runtime.context  # noqa: F401
+from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 
+from skstruct.compiled.cache import KernelCache, has_private_names
+from skstruct.compiled.folders import CANNOT_KEEP
 from skstruct.compiled.interrupts import interrupts_deferred
+from skstruct.utils.messages import log_once
 
-__all__ = ["Kernel", "garbage_left", "python_can_call"]
+__all__ = ["Kernel"]
 
-# Python looks for garbage when so many objects more were made than freed. The compiler makes
-# millions, which nearly all live on: with Python's 700 the search takes a fifteenth of its time.
-_MANY = 100_000
-
-# numba imports a part of itself, with all that it can compile, when it first compiles or loads.
-# A fork or a Ctrl-C in the midst of imports leaves modules that are never complete.
+# numba imports parts of itself when it first compiles or loads: two that are imported above, and
+# all that it can compile. A fork or a Ctrl-C in the midst of imports leaves modules that are never
+# complete.
 cpu_target.target_context.refresh()
 
 if hasattr(os, "register_at_fork"):
@@ -32,12 +36,23 @@ if hasattr(os, "register_at_fork"):
 
 
 class Kernel(CPUDispatcher):
-    """Compiled function that other kernels call with constants as with any integer.
+    """Compiled function that is found in the cache, and can be interrupted.
 
-    What other kernels call is compiled without machine code, and without the wrapper for calls from
-    Python, which reads each argument, checks it and answers errors. If Python calls it later, it is
-    compiled anew.
+    Parameters
+    ----------
+    *args, **options
+        Those of numba's dispatcher: the function, and options of `numba.jit`.
     """
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        if has_private_names():
+            self._cache = KernelCache(self.py_func)
+            return
+        try:
+            self.enable_caching()
+        except RuntimeError:
+            log_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
 
     def __call__(self, *args):
         """Run the function.
@@ -56,67 +71,22 @@ class Kernel(CPUDispatcher):
             raise cause from None
 
     def get_call_template(self, args, kws):
-        """Signature for a call in a kernel; numba would compile the function for each constant."""
+        """Signature for a call in another compiled function, into which the code is linked."""
         kws = {name: _without_constant(kind) for name, kind in kws.items()}
-        with self._wanted(for_kernel=True):
-            return super().get_call_template(tuple(map(_without_constant, args)), kws)
+        with global_compiler_lock:
+            self._cache.for_linking = True
+            try:
+                return super().get_call_template(tuple(map(_without_constant, args)), kws)
+            finally:
+                self._cache.for_linking = False
 
     def compile(self, signature):
         """Compile for argument types, or load what was compiled, unless that is done."""
-        with interrupts_deferred(), self._wanted(for_kernel=self._for_kernel):
-            args = tuple(sigutils.normalize_signature(signature)[0])
-            known = self.overloads.get(args)
-            if known is not None and not (self._for_kernel or python_can_call(known)):
-                del self.overloads[args]
+        with interrupts_deferred(), global_compiler_lock:
+            if isinstance(self._cache, KernelCache) and self._cache.must_compile_again(signature):
+                del self.overloads[signature]
             return super().compile(signature)
-
-    def add_overload(self, result):
-        """Note what was compiled or loaded; let Python find it if it can call it."""
-        if not python_can_call(result):
-            self.overloads[tuple(result.signature.args)] = result
-            return
-        super().add_overload(result)
-        if hasattr(self._cache, "for_kernel"):
-            # Those of the kernels that this one includes are in memory only now.
-            for environment in result._find_referenced_environments():
-                result.library.codegen.set_env(environment.env_name, environment)
-
-    @property
-    def _for_kernel(self):
-        """True while another kernel asks, to which code that Python cannot call is good enough."""
-        return getattr(self._cache, "for_kernel", False)
-
-    @contextmanager
-    def _wanted(self, *, for_kernel):
-        if not hasattr(self._cache, "for_kernel"):
-            yield
-            return
-        with global_compiler_lock:
-            before = self._for_kernel
-            self._cache.for_kernel = self.targetoptions["no_cpython_wrapper"] = for_kernel
-            try:
-                yield
-            finally:
-                self._cache.for_kernel = self.targetoptions["no_cpython_wrapper"] = before
-
-
-def python_can_call(result):
-    """Return True if a result of numba's compiler has a wrapper for calls from Python."""
-    return result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name) != 0
 
 
 def _without_constant(kind):
     return kind.literal_type if isinstance(kind, types.IntegerLiteral) else kind
-
-
-@contextmanager
-def garbage_left():
-    """Context of a compilation, with little time spent on the search for garbage."""
-    before = gc.get_threshold()
-    # Zero turns the search off.
-    if before[0]:
-        gc.set_threshold(max(before[0], _MANY), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

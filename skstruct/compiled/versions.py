@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 
 import llvmlite.binding as llvm
@@ -11,7 +12,7 @@ import numba
 from skstruct.compiled.archive import archive_report
 from skstruct.compiled.cache import own_folders, uses
 from skstruct.compiled.folders import is_native, is_safe
-from skstruct.compiled.keys import sources_hash
+from skstruct.compiled.keys import sources_unchanged
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["show_versions"]
@@ -59,11 +60,9 @@ def _kernel_lines():
     if numba.config.DISABLE_JIT:
         return ["not compiled: NUMBA_DISABLE_JIT is set"]
     folders = own_folders()
-    counts = [
-        sum(use.origin == "compiler" for use in uses),
-        sum(use.origin == "cache" for use in uses),
-    ]
-    counts.append(len(uses) - sum(counts))
+    origins = Counter(use.origin for use in uses)
+    cached, compiled = origins["cache"], origins["compiler"]
+    shipped = origins.total() - cached - compiled
     lines = [f"processor: {llvm.get_host_cpu_name()}"]
     lines += [f"from the package, {line}" for line in archive_report()]
     for folder in folders:
@@ -72,8 +71,7 @@ def _kernel_lines():
         lines.append(f"from the cache: {folder}, {n_files} kernels{note}")
     if is_native(folders):
         lines.append("the cache comes first, as `skstruct warm --native` has it")
-    if sources_hash() is None:
-        lines.append("neither is used: the sources of the kernels cannot be read")
-    compiled, cached, shipped = counts
+    if not sources_unchanged():
+        lines.append("neither is used: the sources of the kernels cannot be read, or were edited")
     lines.append(f"this process: {shipped} from the package, {cached} cached, {compiled} compiled")
     return lines

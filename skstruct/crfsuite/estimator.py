@@ -14,10 +14,10 @@ from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.tagger import InfoOfModel, Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.callbacks import CallbackSupport, FitTasks
+from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.declared import Maybe, Part, Strings
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["CRF"]

@@ -8,7 +8,6 @@ import numpy as np
 
 from skstruct.features.attributes import iterate_level, read_tokens
 from skstruct.input.copies import copied
-from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -126,8 +125,7 @@ def as_label_lists(y, name):
     """Lists of labels, as text, one for each sequence; a ValueError that says what is taken."""
     if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of lists of labels. {_TAKES}")
-    with collector_paused():
-        return [_as_labels(sequence, i, name) for i, sequence in enumerate(copied(y))]
+    return [_as_labels(sequence, i, name) for i, sequence in enumerate(copied(y))]
 
 
 def _as_labels(sequence, i, name):

@@ -14,8 +14,8 @@ from skstruct.solvers.layout import transition_frequency
 from skstruct.taggers.arow import AROWTagger, workspace
 from skstruct.taggers.online import OnlineTagger
 from skstruct.taggers.stored import LearnerState
+from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.declared import Maybe
 
 __all__ = ["OnlineCRF"]
 

@@ -13,7 +13,7 @@ from skstruct.input.formats import Format, encode_labels
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.messages import short_repr
-from skstruct.utils.stored.packing import unpack_strings
+from skstruct.utils.packing import unpack_strings
 
 __all__ = ["Columns", "merge_classes", "merge_columns", "sort_classes"]
 

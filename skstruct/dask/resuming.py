@@ -90,9 +90,9 @@ class Checkpoints:
     def __init__(self, progress, model, path, period):
         self._progress, self._model, self._path, self._period = progress, model, path, period
 
-    def tell(self, history, attributes):
+    def report(self, history, attributes):
         """As `Progress.tell`."""
-        stop = self._progress.tell(history, attributes)
+        stop = self._progress.report(history, attributes)
         epoch = history["epoch"][-1]
         if epoch and epoch % self._period == 0:
             self._store(epoch, history, attributes())

@@ -23,8 +23,8 @@ from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.layout import observe, sum_observed, transition_frequency
 from skstruct.templates.base import LearningTemplateVectorizer
+from skstruct.utils.packing import pack_strings
 from skstruct.utils.sparse import read_only, writable
-from skstruct.utils.stored.packing import pack_strings
 
 __all__ = [
     "Counts",

@@ -18,7 +18,6 @@ from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrin
 from skstruct.solvers.likelihood.sums import Likelihood
 from skstruct.solvers.likelihood.vector import VectorShape
 from skstruct.solvers.objective import Objective
-from skstruct.utils.memory import return_memory
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.sparse import writable
 
@@ -112,9 +111,6 @@ class ShardedLikelihood:
         # No zip: it would hold the last result while the next one comes.
         for positions in self.positions:
             yield positions, next(results)
-        if together == 1:
-            # What has been sent and received was freed in pieces.
-            return_memory()
 
 
 class ShardedObjective(Objective):

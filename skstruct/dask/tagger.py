@@ -23,11 +23,10 @@ from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
+from skstruct.utils.declared import Labels, Maybe, Part
 from skstruct.utils.files import check_writable
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.arrays import Labels
-from skstruct.utils.stored.declared import Maybe, Part
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["DaskTagger"]

@@ -7,7 +7,6 @@ from numbers import Integral
 from operator import itemgetter, methodcaller
 
 from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks, splitter
-from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -104,8 +103,7 @@ def read_conll(
         skip=_starting_with(comment),
         skip_docstart=skip_docstart,
     )
-    with collector_paused():
-        tokens, labels = map(list, zip(*parsed, strict=True))
+    tokens, labels = map(list, zip(*parsed, strict=True))
     return tokens, None if label is None else labels
 
 

@@ -8,7 +8,6 @@ from skstruct.datasets.conll import parsed_lines
 from skstruct.datasets.text_lines import BYTE_ORDER_MARK, open_line_blocks, splitter
 from skstruct.datasets.writing import write_lines
 from skstruct.metrics.labels import sequences_of
-from skstruct.utils.memory import collector_paused
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -84,8 +83,7 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
         width=len(COLUMNS),
         unknown=UNKNOWN,
     )
-    with collector_paused():
-        tokens, labels = map(list, zip(*parsed, strict=True))
+    tokens, labels = map(list, zip(*parsed, strict=True))
     return tokens, None if label is None else labels
 
 

@@ -18,10 +18,10 @@ from skstruct.features.stream import Stream, canonical, renumber
 from skstruct.features.unseen import warn_of_unseen_attributes
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
+from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import pieces
-from skstruct.utils.stored.declared import Counts, Strings
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["SequenceVectorizer"]

@@ -6,8 +6,7 @@ import numpy as np
 
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.stored.arrays import Objects
-from skstruct.utils.stored.declared import Count, Part
+from skstruct.utils.declared import Count, Objects, Part
 
 __all__ = ["FeatureInput"]
 

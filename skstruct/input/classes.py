@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.utils.stored.arrays import MOST_LABELS
+from skstruct.utils.declared import MAX_LABELS
 
 __all__ = ["check_number", "label_array", "sorted_classes"]
 
 
 def check_number(n_labels):
     """Raise a ValueError if there are more labels than are supported."""
-    if n_labels > MOST_LABELS:
-        raise ValueError(f"{n_labels} classes; at most {MOST_LABELS} are supported.")
+    if n_labels > MAX_LABELS:
+        raise ValueError(f"{n_labels} classes; at most {MAX_LABELS} are supported.")
 
 
 def label_array(labels, dtype=None):

@@ -4,7 +4,7 @@ from functools import partial
 
 import numba
 
-from skstruct.compiled.cache import attach_cache
+from skstruct.compiled.kernel import Kernel
 
 
 def jit(function=None, **options):
@@ -23,13 +23,15 @@ def jit(function=None, **options):
     """
     if function is None:
         return partial(jit, **options)
+    if numba.config.DISABLE_JIT:
+        return function
     # error_model="numpy": the check for division by zero would prevent vectorisation.
     # No fast-math flag, not even "contract": a function may be compiled twice, inlined and on its
     # own, and the copies would round differently if only one of them fuses an operation. Which copy
     # runs depends on the cache, so a fit would not be reproducible to the last bit.
     # No C wrapper: nothing calls kernels from C, and it takes a tenth of the compile time.
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
-    return attach_cache(numba.njit(**options)(function))
+    fixed = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return Kernel(function, targetoptions={**fixed, "boundscheck": None, **options})
 
 
 # For kernels that do not allocate or return arrays, and do not call functions that return arrays.

@@ -29,14 +29,13 @@ from skstruct.rerankers.groups import (
     take_out,
 )
 from skstruct.utils.callbacks import CallbackSupport
+from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
 from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
-from skstruct.utils.stored.arrays import REAL, Array, Columns
-from skstruct.utils.stored.declared import Count, Flag
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["LOSS_OPTIONS", "BaseReranker"]
@@ -309,7 +308,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
                 loss=tally.loss / total,
                 **({"cost": tally.cost / total} if by_cost else {}),
             )
-            if progress.tell(history, lambda: self._finished_now(groups, state)):
+            if progress.report(history, lambda: self._finished_now(groups, state)):
                 break
         self.n_iter_ = epoch
         self.history_ = history.arrays()

@@ -23,10 +23,9 @@ from skstruct.metrics.scores import extract_chunks
 from skstruct.rerankers.labellings import chunk_features, label_features
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.callbacks import CallbackSupport, FitTasks, part_of_fit
+from skstruct.utils.declared import Count, Labels, Part
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.arrays import Labels
-from skstruct.utils.stored.declared import Count, Part
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["NBestReranker"]

@@ -7,9 +7,8 @@ import numpy as np
 from skstruct import kernels
 from skstruct.input.training_set import batch_rows
 from skstruct.rerankers.groups import errors_name_groups
+from skstruct.utils.declared import Array, Declaration, Record
 from skstruct.utils.parallel import range_runner
-from skstruct.utils.stored.arrays import Array
-from skstruct.utils.stored.declared import Declaration, Record
 
 __all__ = ["VoteHistories", "count_all_votes", "feature_histories"]
 

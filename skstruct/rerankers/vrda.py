@@ -12,9 +12,8 @@ from skstruct import kernels
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
 from skstruct.rerankers.voting import VoteHistories, count_all_votes, feature_histories
+from skstruct.utils.declared import Array, Count
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.arrays import Array
-from skstruct.utils.stored.declared import Count
 
 __all__ = ["VRDAReranker"]
 

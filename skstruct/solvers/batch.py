@@ -19,7 +19,7 @@ from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.proximal import minimize_proximal, proximal_points
 from skstruct.utils.history import History
-from skstruct.utils.memory import require_memory, return_memory
+from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, count_shards, range_runner
 
 __all__ = ["Settings", "has_stalled", "minimize", "solve"]
@@ -118,8 +118,6 @@ def minimize(objective, settings, start, watcher, run=None):
         f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
         "Use a larger min_freq, all_possible_states=False, or an online tagger.",
     )
-    # What was needed to read the training set.
-    return_memory()
     history = History()
     iterates = _iterates(objective, settings.l1, start, run)
     for iteration, point in enumerate(iterates):
@@ -144,7 +142,6 @@ def minimize(objective, settings, start, watcher, run=None):
     # What L-BFGS keeps, and the tokens, go before the weights of all features and labels come.
     iterates.close()
     theta, point, objective.likelihood = point.x, None, None
-    return_memory()
     chain = watcher.best or objective.unpack(theta)
     return Solution(
         chain,
@@ -170,7 +167,6 @@ def _starts(objective, l1, start):
     # With an L1 penalty the ascent has been tried.
     if not l1 and _has_many_tokens(objective):
         theta = objective.stochastic_start()
-        return_memory()
         if theta is not None:
             yield theta, 1
     yield np.zeros(objective.size), _BLIND_STEPS

@@ -10,11 +10,10 @@ import numpy as np
 import skops.io
 
 from skstruct.templates.syntax import template_lines
+from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import replaced
 from skstruct.utils.messages import short_repr
-from skstruct.utils.stored.archives import check_archive
-from skstruct.utils.stored.arrays import Columns
-from skstruct.utils.stored.declared import Counts, Maybe, Part
+from skstruct.utils.persistence import check_archive
 
 __all__ = ["MAY_CHANGE", "Checkpoint", "describe"]
 

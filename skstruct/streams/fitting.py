@@ -204,7 +204,7 @@ def fit_stream(
                 course.judge(_score(estimator, X_val, y_val, scoring))
             if checkpoint is not None:
                 course.store(checkpoint, given)
-            progress.tell(course.history)
+            progress.report(course.history)
     course.finish()
     progress.close()
     return estimator

@@ -8,8 +8,8 @@ from sklearn.utils._param_validation import Interval
 from skstruct import kernels
 from skstruct.taggers.online import OnlineTagger
 from skstruct.taggers.stored import LearnerState
+from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.declared import Maybe
 
 __all__ = ["AROWTagger", "equal_variances", "workspace"]
 

@@ -45,12 +45,11 @@ from skstruct.taggers.prediction import (
     weights_of,
 )
 from skstruct.utils.callbacks import CallbackSupport
+from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import Progress
 from skstruct.utils.sparse import read_only
-from skstruct.utils.stored.arrays import REAL, Array, Columns, Labels
-from skstruct.utils.stored.declared import Count
 from skstruct.utils.transaction import draft_of
 
 __all__ = ["BaseTagger"]
@@ -300,7 +299,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             validation_set = read_validation_set(self._read_X, self.classes_, *validation)
 
         def on_epoch(history, chain):
-            stop = progress.tell(history, lambda: weights_of(chain()))
+            stop = progress.report(history, lambda: weights_of(chain()))
             return stop or (is_over is not None and is_over(history))
 
         return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch)

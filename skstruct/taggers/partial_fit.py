@@ -16,10 +16,10 @@ from skstruct.input.scale import warn_of_scale
 from skstruct.online.state import averaged, without_features
 from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.stored import LearnerState
+from skstruct.utils.declared import Maybe
 from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import Progress
-from skstruct.utils.stored.declared import Maybe
 from skstruct.utils.transaction import draft_of
 
 __all__ = ["PartialFitMixin"]
@@ -157,7 +157,7 @@ class PartialFitMixin:
         learner.run_epoch(training_set, state, random_state, history, n_epochs)
         # The norm has shown that the weights of features are finite.
         check_chain(without_features(state.chain), model.possible, n_epochs)
-        Progress(self).tell(history)
+        Progress(self).report(history)
         self._forget(*self._learnt)
         self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
         return training_set

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct import kernels
-from skstruct.utils.stored.arrays import Array
-from skstruct.utils.stored.declared import Declaration, Either, Record
+from skstruct.utils.declared import Array, Declaration, Either, Record
 
 __all__ = ["LearnerState"]
 

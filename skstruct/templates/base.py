@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import nullcontext
 from itertools import pairwise
 from numbers import Integral
 from typing import ClassVar
@@ -20,10 +18,9 @@ from skstruct.templates.merging import merge_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.callbacks import CallbackSupport, as_one_task
-from skstruct.utils.memory import collector_paused
+from skstruct.utils.declared import Count, Strings
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.stored.declared import Count, Strings
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["BaseTemplateVectorizer", "LearningTemplateVectorizer"]
@@ -47,11 +44,9 @@ class BaseTemplateVectorizer(
 
     def _read(self, X, lines, vocabulary=None):
         """Read the columns of X that the template uses."""
-        # Not for a generator, which is the user's code and may leave garbage.
-        with nullcontext() if isinstance(X, Iterator) else collector_paused():
-            return TemplateReader(
-                X, lines, self._functions(), vocabulary, derive=self._derived_columns()
-            )
+        return TemplateReader(
+            X, lines, self._functions(), vocabulary, derive=self._derived_columns()
+        )
 
     def _given_lines(self):
         """Lines of the template, or a function that makes them from the number of columns."""

@@ -22,9 +22,8 @@ from skstruct.templates.numbering import (
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.values import Memory, Vocabulary, hash_pieces, renumber
+from skstruct.utils.declared import Array, Count, Flag, Strings
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.stored.arrays import Array
-from skstruct.utils.stored.declared import Count, Flag, Strings
 
 __all__ = ["LearntFeatures", "learn_features", "select", "split_name"]
 

@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.gazetteers import Gazetteer
+from skstruct.utils.declared import Strings
+from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.stored.declared import Strings
-from skstruct.utils.stored.packing import pack_strings, unpack_strings
 
 __all__ = ["WordVectorizer"]
 

@@ -34,8 +34,8 @@ def has_callbacks():
 class CallbackSupport:
     """Mixin of estimators whose `fit` calls the callbacks of scikit-learn.
 
-    It stands for `sklearn.callback.CallbackSupportMixin`, which older releases do not have. Of a
-    fit that fails, the decorator ``_fit_context`` tears down the callbacks.
+    It stands in for `sklearn.callback.CallbackSupportMixin`, which older releases do not have. If a
+    fit fails, the decorator ``_fit_context`` tears down the callbacks.
     """
 
     @available_if(lambda estimator: has_callbacks())
@@ -71,7 +71,7 @@ def without_callbacks(estimator):
 
 
 class FitTasks:
-    """Tasks of a fit that callbacks are told of: the fit itself, and its epochs.
+    """Tasks of a fit, as callbacks see them: the fit itself, and its epochs.
 
     Parameters
     ----------
@@ -161,15 +161,15 @@ class FitTasks:
 
 
 class EpochRelay:
-    """Callback of an estimator that does the fit of another one, whose epochs its own are.
+    """Callback that reports the epochs of an inner estimator to callbacks of the outer one.
 
     Parameters
     ----------
     tasks : FitTasks
-        Of the other one.
+        Tasks of the outer estimator.
     attributes : callable
-        ``attributes(fitted_estimator)`` returns a dict of the attributes that the other one would
-        have if its fit stopped with this estimator.
+        ``attributes(inner_estimator)`` returns a dict of the attributes that the outer estimator
+        would have if its fit stopped with this inner one.
     """
 
     def __init__(self, tasks, attributes):
@@ -180,13 +180,13 @@ class EpochRelay:
         self._tasks.begin_epoch()
 
     def teardown(self, estimator, context):
-        """Do nothing: the other one ends its fit."""
+        """Do nothing: the outer estimator ends its fit."""
 
     def on_fit_task_begin(self, estimator, context):
         """Do nothing: the end of an epoch begins the next."""
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        """Tell of an epoch that is over; True if a callback asks to stop."""
+        """Report an epoch that is over; return True if a callback asks to stop."""
         # An epoch that was begun when the fit was over has no fitted estimator.
         if context.task_name != "epoch" or fitted_estimator is None:
             return False
@@ -194,37 +194,36 @@ class EpochRelay:
 
 
 def as_one_task(fit):
-    """Decorator, below ``_fit_context``, of a fit without epochs that callbacks are told of."""
+    """Decorator, below ``_fit_context``, of a fit that is a single task for callbacks."""
 
     @wraps(fit)
-    def told(estimator, X=None, y=None):
+    def fit_as_task(estimator, X=None, y=None):
         tasks = FitTasks.of(estimator, X, y, 0)
         result = fit(estimator, X, y)
         if tasks is not None:
             tasks.close()
         return result
 
-    return told
+    return fit_as_task
 
 
 def part_of_fit(context, estimator, of=None):
-    """Context manager in which an estimator does a part of the fit of another.
+    """Context of a part of a fit that another estimator does.
 
     Parameters
     ----------
     context : CallbackContext or None
         Context of the part; with None, there are no callbacks.
     estimator : estimator or None
-        The one that does it, which inherits the callbacks that are passed on; None where the other
-        one does it itself.
+        The estimator that does the part, which inherits callbacks; None where `of` does it itself.
     of : estimator
-        The other one.
+        The estimator whose fit it is.
     """
-    return nullcontext() if context is None else _told(context, estimator, of)
+    return nullcontext() if context is None else _task_context(context, estimator, of)
 
 
 @contextmanager
-def _told(context, estimator, of):
+def _task_context(context, estimator, of):
     inherit = nullcontext if estimator is None else context.propagate_callback_context
     with inherit(estimator):
         context.call_on_fit_task_begin(estimator=of)

@@ -1,11 +1,9 @@
-"""Memory that a fit needs, asked for before it is allocated, and returned to the system."""
+"""Memory that a fit needs, asked for before it is allocated."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 try:
@@ -13,7 +11,7 @@ try:
 except ImportError:  # Windows
     resource = None
 
-__all__ = ["as_size", "collector_paused", "require_memory", "return_memory", "usable_memory"]
+__all__ = ["as_size", "require_memory", "usable_memory"]
 
 _CGROUP_LIMITS = (
     "/sys/fs/cgroup/memory.max",
@@ -82,29 +80,3 @@ def as_size(n_bytes):
             return f"{n_bytes:,.0f} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:,.1f} GiB"
-
-
-def return_memory():
-    """Give freed memory back to the system now, where the C library can.
-
-    glibc keeps what was freed in pieces, and large arrays that follow do not fit into it.
-    """
-    # Other libraries have no such function, and Windows no such name for the process.
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-@contextmanager
-def collector_paused():
-    """Context in which the garbage collector is off.
-
-    Reading a corpus makes many objects and frees none. Searching them for garbage over and over
-    would take as long as the reading itself.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -10,14 +10,14 @@ import numpy as np
 
 __all__ = [
     "HOW_TO_SCALE",
+    "announce_compiling",
     "compiling_announced",
+    "log_once",
     "logger",
     "overflowed",
     "place",
     "say",
     "short_repr",
-    "tell_compiling",
-    "tell_once",
 ]
 
 HOW_TO_SCALE = "scale the features, for example with MaxAbsScaler or StandardScaler of scikit-learn"
@@ -38,7 +38,7 @@ def overflowed(epoch):
     )
 
 
-_told = set()
+_logged = set()
 # For each fit that is under way, whether it is verbose.
 _verbose = []
 
@@ -50,17 +50,17 @@ def say(verbose, message, *values, level=logging.INFO):
         print(message % values)
 
 
-def tell_once(level, message, *values):
-    """Log a message unless this process has logged one with the same text before `values`."""
-    if message not in _told:
-        _told.add(message)
+def log_once(level, message, *values):
+    """Log a message unless this process has logged it already, with whatever `values`."""
+    if message not in _logged:
+        _logged.add(message)
         logger.log(level, message, *values)
 
 
 @contextmanager
 def compiling_announced(verbose):
     """Context of a fit: if it has to compile, it says so once, and prints it if it is verbose."""
-    _told.discard(COMPILING)
+    _logged.discard(COMPILING)
     _verbose.append(verbose)
     try:
         yield
@@ -68,11 +68,11 @@ def compiling_announced(verbose):
         _verbose.remove(verbose)
 
 
-def tell_compiling():
-    """Say that a kernel has to be compiled."""
-    if COMPILING not in _told and any(_verbose):
+def announce_compiling():
+    """Log that a kernel has to be compiled, and print it in a verbose fit."""
+    if COMPILING not in _logged and any(_verbose):
         print(COMPILING)
-    tell_once(logging.INFO, COMPILING)
+    log_once(logging.INFO, COMPILING)
 
 
 class _ShortRepr(Repr):

@@ -20,7 +20,7 @@ __all__ = ["chain_work", "count_shards", "portions", "range_runner", "run_tasks"
 # Work of a kernel between two looks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
 _WORK_AT_ONCE = 2e9
 # More threads only take memory.
-_MOST_THREADS = 256
+_MAX_THREADS = 256
 # Event in each thread of a pool, set when its other threads have failed or been interrupted.
 _thread = threading.local()
 
@@ -106,7 +106,7 @@ def _thread_pool(n_threads):
     def initialize():
         _thread.cancelled = cancelled
 
-    with ThreadPoolExecutor(min(n_threads, _MOST_THREADS), initializer=initialize) as pool:
+    with ThreadPoolExecutor(min(n_threads, _MAX_THREADS), initializer=initialize) as pool:
         try:
             yield pool
         except BaseException:

@@ -7,13 +7,18 @@ when it is loaded, because compiled code does not check that its arrays fit toge
 
 from __future__ import annotations
 
+import zipfile
 from inspect import signature
+from math import prod
+
+from numpy.lib import format as numpy_format
 
 import skstruct
-from skstruct.utils.stored.declared import sizes_of
-from skstruct.utils.stored.packing import pack, unpack
+from skstruct.utils.declared import sizes_of
+from skstruct.utils.memory import require_memory
+from skstruct.utils.packing import pack, unpack
 
-__all__ = ["Persistent"]
+__all__ = ["Persistent", "check_archive"]
 
 # Increased when states change so that older versions cannot read them.
 FORMAT = 3
@@ -24,7 +29,7 @@ class Persistent:
     """Mixin, before `BaseEstimator`, of estimators that are stored.
 
     A subclass declares the attributes that it learns in ``_stored``, as
-    `skstruct.utils.stored.declared` says. It may define
+    `skstruct.utils.declared` says. It may define
 
     - ``_complete``, names of attributes of which a fitted estimator has all,
     - ``_derived_state``, names of attributes that are not stored, and ``_restore_state()``, which
@@ -132,3 +137,46 @@ def _declarations(kind):
     for base in reversed(kind.__mro__):
         declared |= vars(base).get("_stored", {})
     return declared
+
+
+def check_archive(path):
+    """Check that what a file holds fits into memory, and that its arrays are as long as they say.
+
+    A file may be small, and what it unpacks large.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Raises
+    ------
+    ValueError
+        If an array has fewer numbers than its header says, or the file is no archive.
+    MemoryError
+        If all of them need more memory than there is.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
+            require_memory(
+                sum(sizes.values()), f"The contents of {path}", "Load it where there is more."
+            )
+            for name, size in sizes.items():
+                if name.endswith(".npy"):
+                    with archive.open(name) as file:
+                        _check_header(file, size)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"the file is damaged: {error}") from error
+
+
+def _check_header(file, size):
+    readers = {
+        (1, 0): numpy_format.read_array_header_1_0,
+        (2, 0): numpy_format.read_array_header_2_0,
+    }
+    version = numpy_format.read_magic(file)
+    if version not in readers:
+        raise ValueError(f"it has an array in the format {version}.")
+    shape, _, dtype = readers[version](file)
+    if prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"an array of the shape {shape} has only {size} bytes.")

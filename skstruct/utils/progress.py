@@ -1,4 +1,4 @@
-"""Progress of a fit: lines for people and for the logger, and tasks for callbacks."""
+"""Progress of a fit: lines that are printed and logged, and tasks for callbacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Progress:
     estimator : estimator
         With the parameter `verbose`, and `max_iter` and `tol` if it has them.
     tasks : FitTasks, default=None
-        Tasks that callbacks are told of.
+        Tasks for callbacks.
     max_iter : int, default=None
         Most epochs that there can be; None where that is unknown.
     verbose : int, default=None
@@ -47,12 +47,12 @@ class Progress:
 
     @classmethod
     def of_fit(cls, estimator, X, y, **metadata):
-        """Progress of ``fit(X, y, **metadata)``, which is told to callbacks, too."""
+        """Progress of ``fit(X, y, **metadata)``, which callbacks follow, too."""
         max_iter = getattr(estimator, "max_iter", None)
         return cls(estimator, FitTasks.of(estimator, X, y, max_iter or 0, **metadata), max_iter)
 
-    def tell(self, history, attributes=dict):
-        """Tell of an epoch that is over.
+    def report(self, history, attributes=dict):
+        """Report an epoch that is over.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Progress:
         return self._tasks.end_epoch(attributes)
 
     def close(self):
-        """Tell of the end of the fit."""
+        """Report the end of the fit."""
         if self._last is not None:
             epoch, elapsed = self._last
             unit = "epoch" if epoch == 1 else "epochs"

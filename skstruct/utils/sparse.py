@@ -1,4 +1,4 @@
-"""Matrices and arrays: converted, stacked, made read-only, and taken apart for storage."""
+"""Matrices and arrays: conversion, stacking, read-only views, and packing for storage."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = [
     "writable",
 ]
 
-# Non-zeros that are moved at a time, which bounds the memory for their positions.
-_AT_A_TIME = 1 << 20
+# Non-zeros that are copied at a time, which bounds the buffers for their positions.
+_BLOCK = 1 << 20
 
 
 def as_csr(X):
@@ -102,7 +102,7 @@ def merge_rows(blocks, dtype, n_columns):
     n_rows, n_entries = len(indptr) - 1, int(indptr[-1])
     large = max(n_entries, n_columns) > np.iinfo(np.int32).max
     data, indices = np.empty(n_entries, dtype), np.empty(n_entries, np.int64 if large else np.int32)
-    step = max(1, _AT_A_TIME * n_rows // max(n_entries, 1))
+    step = max(1, _BLOCK * n_rows // max(n_entries, 1))
     for first in range(0, n_rows, step):
         last = min(first + step, n_rows)
         free = indptr[first:last].copy()
@@ -117,7 +117,7 @@ def merge_rows(blocks, dtype, n_columns):
 
 
 def pieces(sequence, size=1 << 16):
-    """Yield the parts of an array or range, so that what numpy copies of one stays small."""
+    """Yield consecutive parts of an array or range, so that copies of one part stay small."""
     for start in range(0, len(sequence), size):
         yield sequence[start : start + size]
 
@@ -134,7 +134,7 @@ def pack_matrix(X):
 
 
 def unpack_matrix(matrix):
-    """The matrix that `pack_matrix` took apart; anything else as it is."""
+    """Matrix from what `pack_matrix` returned; anything else as it is."""
     if not isinstance(matrix, tuple):
         return matrix
     data, indices, indptr, shape = matrix

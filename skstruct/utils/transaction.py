@@ -31,13 +31,11 @@ def draft_of(estimator, undo=()):
     try:
         yield draft
         estimator.__dict__ = vars(draft)
-    except BaseException as error:
+    except BaseException:
         # An interrupt may come after the assignment, and change nothing any more.
         if vars(estimator) is not vars(draft):
             for put_back in undo:
                 put_back()
-        if _hides_interrupt(error):
-            raise KeyboardInterrupt from error
         raise
 
 
@@ -60,15 +58,3 @@ def _with_attributes(estimator, attributes):
     other = type(estimator).__new__(type(estimator))
     other.__dict__ = attributes
     return other
-
-
-def _hides_interrupt(error):
-    """True if an error stands for an interrupt.
-
-    When the interrupt comes while numba makes a tuple of several arrays, it goes on with the error
-    set, which Python then reports as a SystemError.
-    """
-    cause = error
-    while isinstance(cause, SystemError):
-        cause = cause.__cause__
-    return cause is not error and isinstance(cause, KeyboardInterrupt)

@@ -10,11 +10,10 @@ import skops.io
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
-from skstruct.cli.work.stored import UnknownContentError, read_skops
 from skstruct.crfpp.reading import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
-from skstruct.utils.stored.archives import check_archive
+from skstruct.utils.persistence import check_archive
 
 __all__ = ["Model", "check_chain", "load_model", "store_model"]
 
@@ -128,10 +127,6 @@ def load_model(path):
 
 def _read_skops(path):
     check_archive(path)
-    try:
-        return read_skops(path)
-    except UnknownContentError:
-        pass
     types = skops.io.get_untrusted_types(file=path)
     foreign = [name for name in types if name.partition(".")[0] != "skstruct"]
     if foreign:

@@ -17,7 +17,7 @@ from skstruct.chain.scores import longest, path_score, sequence_scores, value_of
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.dual.divergence import entropy
 from skstruct.kernels.dual.problem import node_sign
-from skstruct.kernels.vector.prefetch import AHEAD, prefetch
+from skstruct.kernels.vector.lanes import AHEAD, prefetch
 
 LOWEST = -1.7976931348623157e308
 

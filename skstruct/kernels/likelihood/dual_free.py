@@ -44,7 +44,7 @@ from skstruct.kernels.likelihood.transitions import (
     transition_norm,
     write_edges,
 )
-from skstruct.kernels.vector.prefetch import LINE, prefetch
+from skstruct.kernels.vector.lanes import LINE, prefetch
 from skstruct.kernels.vector.sums import squared_distance
 
 # Factors of the share of the estimated step after a step that was too long, and after others.

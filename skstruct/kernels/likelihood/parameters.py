@@ -13,8 +13,7 @@ import numpy as np
 
 from skstruct.chain.scores import longest, value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import LANES, scatter_block, scatter_unit_block
-from skstruct.kernels.vector.prefetch import AHEAD, prefetch
+from skstruct.kernels.vector.lanes import AHEAD, LANES, prefetch, scatter_block, scatter_unit_block
 from skstruct.kernels.vector.rows import sum_rows
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more

