@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 
 import numpy as np
 
@@ -21,6 +22,7 @@ __all__ = [
     "as_tokens",
     "count_sequences",
     "refuse_other_labels",
+    "snapshot",
 ]
 
 _TAKES = (
@@ -163,6 +165,25 @@ def as_tokens(xseq):
     if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
         return xseq.items()
     return xseq
+
+
+def snapshot(xseq):
+    """Copy of a sequence with all that is in it: its reader comes when the caller may change it."""
+    try:
+        return list(map(_snapshot, list(as_tokens(xseq))))
+    except RecursionError:
+        raise ValueError("The dicts of a token are nested too deeply.") from None
+
+
+def _snapshot(value):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Mapping):
+        return {name: _snapshot(of_name) for name, of_name in list(value.items())}
+    # What is not as plain is read as a list of strings, or refused, by its reader.
+    return copy(value) if isinstance(value, Collection) else value
 
 
 def as_sequences(X):

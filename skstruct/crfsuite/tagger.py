@@ -10,18 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.crfsuite.file import decode_model, describe_header
+from skstruct.crfsuite.file import decode_model, describe_header, encode_model
 from skstruct.crfsuite.items import as_text, as_tokens
-from skstruct.crfsuite.model import tagger_from_model, tagger_to_bytes
+from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
-from skstruct.utils.transaction import reads_one_fit
 
-__all__ = ["InfoOfModel", "ModelInfo", "Tagger", "tagger_of"]
+__all__ = ["ModelInfo", "Tagger", "tagger_of"]
 
 
 @set_module("skstruct.crfsuite")
@@ -288,25 +287,14 @@ class Tagger:
         except ValueError as error:
             # As python-crfsuite, which raises ValueError everywhere else.
             raise RuntimeError(str(error)) from None
-        data = tagger_to_bytes(opened.estimator, labels=opened.labels)
-        model = decode_model(data)
+        model = model_from_tagger(opened.estimator, labels=opened.labels)
         labels, attributes = model.labels, model.attributes
         return ModelInfo(
-            describe_header(data),
+            describe_header(encode_model(model)),
             {name: str(number) for number, name in enumerate(labels)},
             {name: str(number) for number, name in enumerate(attributes)},
-            {
-                (labels[a], labels[b]): weight
-                for (a, b), weight in zip(
-                    model.pairs.tolist(), model.pair_weights.tolist(), strict=True
-                )
-            },
-            {
-                (attributes[a], labels[b]): weight
-                for (a, b), weight in zip(
-                    model.states.tolist(), model.state_weights.tolist(), strict=True
-                )
-            },
+            _weights_by_name(model.pairs, model.pair_weights, labels, labels),
+            _weights_by_name(model.states, model.state_weights, attributes, labels),
         )
 
     def dump(self, filename=None):
@@ -343,6 +331,13 @@ def tagger_of(estimator, labels):
     return tagger
 
 
+def _weights_by_name(pairs, weights, names, labels):
+    return {
+        (names[a], labels[b]): weight
+        for (a, b), weight in zip(pairs.tolist(), weights.tolist(), strict=True)
+    }
+
+
 def _dump_lines(info):
     """Lines of CRFsuite's dump."""
     sections = {
@@ -362,41 +357,3 @@ def _dump_lines(info):
         yield f"{title} = {{\n"
         yield from lines
         yield "}\n\n"
-
-
-class InfoOfModel:
-    """Attributes of a model with a `tagger_`: what its file would tell."""
-
-    @property
-    def size_(self):
-        """Size of the model file in bytes."""
-        return None if self._info is None else int(self._info.header["size"])
-
-    @property
-    def num_attributes_(self):
-        """Number of attributes with non-zero weights."""
-        return None if self._info is None else len(self._info.attributes)
-
-    @property
-    def attributes_(self):
-        """Attributes with non-zero weights."""
-        return None if self._info is None else list(self._info.attributes)
-
-    @property
-    def state_features_(self):
-        """Weights of pairs of an attribute and a label."""
-        return None if self._info is None else self._info.state_features
-
-    @property
-    def transition_features_(self):
-        """Weights of transitions, from the first label to the second."""
-        return None if self._info is None else self._info.transitions
-
-    @property
-    @reads_one_fit
-    def _info(self):
-        if self.tagger_ is None:
-            return None
-        if "_info_cached" not in self.__dict__:
-            self._info_cached = self.tagger_.info()
-        return self._info_cached
