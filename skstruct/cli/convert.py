@@ -6,7 +6,7 @@ import click
 
 from skstruct.cli.options import can_be_written
 from skstruct.cli.work.models import check_chain, load_model, store_model
-from skstruct.crfpp.writing import write_model as write_crfpp
+from skstruct.crfpp.model import write_model as write_crfpp
 from skstruct.crfsuite.model import write_model as write_crfsuite
 
 __all__ = ["convert"]

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
 from skstruct.cli.work.stored import UnknownContentError, read_skops
-from skstruct.crfpp.reading import read_model as read_crfpp
+from skstruct.crfpp.model import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.stored.archives import check_archive
