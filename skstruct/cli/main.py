@@ -10,12 +10,11 @@ import click
 
 from skstruct.cli.convert import convert
 from skstruct.cli.evaluate import evaluate
+from skstruct.cli.installation import versions, warm
 from skstruct.cli.output import give_up_unwritten, plain_warnings
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
-from skstruct.cli.versions import versions
-from skstruct.cli.warm import warm
 
 __all__ = ["main"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import codecs
+import functools
 import os
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ __all__ = [
     "layout_options",
     "model_option",
     "quiet_option",
-    "read_layout",
+    "require_other_files",
 ]
 
 FORMATS = ("columns", "conllu", "jsonl")
@@ -54,41 +55,49 @@ class Layout(NamedTuple):
         return self._replace(**{k: v for k, v in (stored or {}).items() if k not in given})
 
 
+_LAYOUT_OPTIONS = [
+    click.option(
+        "--format",
+        type=click.Choice(FORMATS),
+        help="Format of the files; by default conllu for names that end in .conllu, jsonl "
+        "for .jsonl, and columns for all others. Gzipped files (.gz) are read as well.",
+    ),
+    click.option(
+        "--columns",
+        metavar="LIST",
+        help="Columns of a token, separated by commas: numbers from 0, or names in CoNLL-U. "
+        "By default all but the label; in CoNLL-U, form.",
+    ),
+    click.option(
+        "--label",
+        metavar="COLUMN",
+        help="Column of the label; by default the last, in CoNLL-U upos. Negative numbers "
+        "count from the end.",
+    ),
+    click.option(
+        "--separator",
+        metavar="TEXT",
+        help="Separator of columns, such as '\\t'; by default any blanks.",
+    ),
+    click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments."),
+    click.option("--encoding", default="utf-8", show_default=True, help="Of the files."),
+]
+
+
 def layout_options(command):
-    """Decorate a command with the options of `read_layout`."""
-    options = [
-        click.option(
-            "--format",
-            type=click.Choice(FORMATS),
-            help="Format of the files; by default conllu for names that end in .conllu, jsonl "
-            "for .jsonl, and columns for all others. Gzipped files (.gz) are read as well.",
-        ),
-        click.option(
-            "--columns",
-            metavar="LIST",
-            help="Columns of a token, separated by commas: numbers from 0, or names in CoNLL-U. "
-            "By default all but the label; in CoNLL-U, form.",
-        ),
-        click.option(
-            "--label",
-            metavar="COLUMN",
-            help="Column of the label; by default the last, in CoNLL-U upos. Negative numbers "
-            "count from the end.",
-        ),
-        click.option(
-            "--separator",
-            metavar="TEXT",
-            help="Separator of columns, such as '\\t'; by default any blanks.",
-        ),
-        click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments."),
-        click.option("--encoding", default="utf-8", show_default=True, help="Of the files."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    """Decorate a command with the options of a layout, which it gets as `layout`."""
+
+    @functools.wraps(command)
+    def with_layout(format, columns, label, separator, comment, encoding, **others):
+        layout = _read_layout(format, columns, label, separator, comment, encoding)
+        return command(layout=layout, **others)
+
+    for option in reversed(_LAYOUT_OPTIONS):
+        with_layout = option(with_layout)
+    return with_layout
 
 
-def read_layout(format, columns, label, separator, comment, encoding):
+def _read_layout(format, columns, label, separator, comment, encoding):
     """Layout from the values of the options."""
     names = columns.split(",") if columns is not None else None
     try:
@@ -131,6 +140,20 @@ def model_option(*, required=True):
         type=click.Path(dir_okay=False, exists=True),
         help="File of the model.",
     )
+
+
+def require_other_files(outputs, inputs, option):
+    """Refuse to write to a file that is read."""
+    outputs, inputs = (
+        [path for path in paths if path is not None and os.path.isfile(path)]
+        for paths in (outputs, inputs)
+    )
+    for output in outputs:
+        if any(os.path.samefile(output, path) for path in inputs):
+            raise click.BadParameter(
+                f"{output} is read, too, and would be overwritten; name another file.",
+                param_hint=option,
+            )
 
 
 def can_be_written(ctx, param, path):

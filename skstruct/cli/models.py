@@ -10,7 +10,7 @@ import skops.io
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
-from skstruct.cli.work.stored import UnknownContentError, read_skops
+from skstruct.cli.stored import UnknownContentError, read_skops
 from skstruct.crfpp.model import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
