@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -116,8 +117,8 @@ def are_chunk_labels(labels):
 
 
 def require(package, what):
-    """Raise an ImportError that says how to get an optional package, unless it is installed."""
+    """Import an optional package; an ImportError says how to get it."""
     try:
-        __import__(package)
+        return import_module(package)
     except ImportError:
         raise ImportError(f'{what} needs {package}: pip install "skstruct[plot]".') from None

@@ -158,9 +158,7 @@ def feature_weights(estimator, *, labels=None, n_features=None):
       label     feature
     0  VERB  word:flies
     """
-    require("pandas", "feature_weights")
-    import pandas as pd  # optional
-
+    pd = require("pandas", "feature_weights")
     found = _strongest(estimator, labels, n_features)
     tables = [
         pd.DataFrame({"label": [label] * len(names), "feature": names, "weight": weights})
