@@ -1,6 +1,5 @@
 """Learning from shards, without a cluster: the same bits as threads of one process."""
 
-import pickle
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -11,17 +10,14 @@ import scipy.sparse as sp
 from helpers.learners import labelled_sequences
 from helpers.objectives import learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
 from skstruct.dask.learning import learn
 from skstruct.dask.merging import merge_columns
-from skstruct.dask.places import Gaps, RowTable, quick_or_small
 from skstruct.dask.shard import describe, read
-from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
+from skstruct.dask.sums import RowTable, ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
 from skstruct.solvers.layout import (
     RowLayout,
@@ -233,7 +229,7 @@ def test_observations_are_merged_to_the_same_layout():
             assert_array_equal(a, b)
         table = RowTable(expected, expected.n_places + 3)
         for own in numbers:
-            layout, positions = restrict(expected, own), np.asarray(table.places(own))
+            layout, positions = restrict(expected, own), np.asarray(table.positions(own))
             assert np.all(np.diff(positions) > 0)
             assert_array_equal(positions[layout.n_places :], expected.n_places + np.arange(3))
             for f, place, width in zip(own, layout.place, layout.width, strict=True):
@@ -248,45 +244,21 @@ def test_observations_are_merged_to_the_same_layout():
                     assert_array_equal(layout.labels[place : place + width], expected.labels[where])
 
 
-@given(
-    st.lists(st.integers(1, 3) | st.integers(250, 260) | st.integers(1, 10**6), max_size=50),
-    st.booleans(),
-)
-def test_gaps_are_places(steps, starts_at_zero):
-    places = np.cumsum([0, *steps] if starts_at_zero else steps).astype(np.int32)
-    gaps, size = Gaps(places), places.max(initial=0) + 1
-    assert len(gaps) == len(places)
-    assert_array_equal(gaps, places)
-    vector = np.random.default_rng(0).random(size)
-    assert_array_equal(vector[gaps], vector[places])
-    vector[gaps] += 1.0
-    assert np.count_nonzero(vector >= 1.0) == len(places)
-
-
-def test_gaps_take_little_memory():
-    numbers = np.arange(0, 5000, 2, dtype=np.int32)
-    assert len(pickle.dumps(Gaps(numbers))) < len(pickle.dumps(numbers)) / 2
-
-
-def test_many_places_are_kept_as_rows():
+def test_positions_are_kept_as_rows():
     n, nothing = 500, np.empty(0, np.int64)
     layout = RowLayout(2 * np.arange(n)[::-1], np.full(n, 2, np.int32), nothing, nothing, 2 * n)
     table = RowTable(layout, 2 * n + 5)
-    places = table.places(np.arange(0, n, 2))
+    positions = table.positions(np.arange(0, n, 2))
     expected = np.concatenate(
         [(4 * np.arange(n // 2)[:, None] + [2, 3]).ravel(), 1000 + np.arange(5)]
     )
-    assert len(places) == len(expected)
-    assert_array_equal(places, expected)
-    many = [places] * 5
-    assert quick_or_small(many, 1000) is many
-    for found in quick_or_small(many[:3], 1000):
-        assert isinstance(found, np.ndarray)
-        assert_array_equal(found, expected)
+    assert len(positions) == len(expected)
+    assert_array_equal(positions, expected)
     X, y = labelled_sequences(40)
     parts, tagger = cut(X, y, 8), CRFTagger(tol=1e-6)
-    found = learn_from_shards(tagger, parts)
-    with patch("skstruct.dask.sums.quick_or_small", lambda gaps, size: list(map(np.asarray, gaps))):
+    with patch("skstruct.dask.sums._MANY", 0):
+        found = learn_from_shards(tagger, parts)
+    with patch("skstruct.dask.sums._MANY", np.inf):
         assert_same_bits(learn_from_shards(tagger, parts), found)
 
 

@@ -28,8 +28,8 @@ from skstruct.utils.stored.packing import pack_strings
 
 __all__ = [
     "Counts",
-    "Found",
     "Shard",
+    "Summary",
     "count",
     "count_hits",
     "describe",
@@ -76,8 +76,8 @@ class Shard(NamedTuple):
     n_features: int | None
 
 
-class Found(NamedTuple):
-    """What the driver is told of a shard.
+class Summary(NamedTuple):
+    """Summary of a shard, for the driver.
 
     Attributes
     ----------
@@ -223,10 +223,10 @@ def vectorize(X, vectorizer):
 
 
 def describe(shard, _):
-    """Tell the driver what a shard has, a `Found`."""
+    """Summarise a shard, as a `Summary`."""
     frequency = np.bincount(shard.rows.indices, minlength=len(shard.columns)).astype(np.int32)
     size = len(shard.offsets) - 1, len(shard.labels)
-    return Found(
+    return Summary(
         *size,
         shard.classes,
         pack_strings(shard.columns),
