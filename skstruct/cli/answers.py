@@ -132,7 +132,7 @@ def check_kind(model, sequences):
 
 
 def _check_details(model, details):
-    """Raise an error if a model cannot answer what is asked."""
+    """Raise an error if a model cannot predict the details that are wanted."""
     kind = type(model.estimator).__name__
     if details.n_best is not None and not any(
         hasattr(model.estimator, name) for name in ("rank", "predict_nbest")

@@ -64,7 +64,7 @@ def make(name, parameters, option):
 def _make_stacked(parameters):
     """Make an `NBestReranker`; the names of its parts are taken from the parameters.
 
-    The features of labellings are the ready-made ones, since functions cannot be typed in.
+    Features of labellings are ready-made, since the command line has no functions.
     """
 
     def part(name, known, default):

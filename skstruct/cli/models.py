@@ -121,9 +121,9 @@ def load_model(path):
         # Some readers name the file themselves.
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     except Exception as error:
-        # Whatever else a reader stumbles over, it was not written like this.
-        told = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: the file is damaged, or was changed ({told})") from error
+        # No reader raises anything else for a file that is as it was written.
+        found = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: the file is damaged, or was changed ({found})") from error
 
 
 def _read_skops(path):

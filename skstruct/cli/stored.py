@@ -50,32 +50,32 @@ def read_skops(path):
 class _Reader:
     def __init__(self, archive):
         self._archive = archive
-        self._made = {}
+        self._objects = {}
 
     def make(self, node):
         """Make the object of a node of the schema."""
         try:
             loader, number = node["__loader__"], node.get("__id__")
-            if number in self._made:
-                return self._made[number]
+            if number in self._objects:
+                return self._objects[number]
             make = getattr(self, f"_{loader}")
         except (AttributeError, KeyError, TypeError):
             raise UnknownContentError from None
         found = make(node)
         if number is not None:
-            self._made[number] = found
+            self._objects[number] = found
         return found
 
     def _ObjectNode(self, node):
         if _name(node) == ("sklearn.pipeline", "Pipeline"):
             return self._make_pipeline(node)
-        made = (kind := _public_class(node)).__new__(kind)
+        instance = (kind := _public_class(node)).__new__(kind)
         state = self.make(node["content"])
-        if hasattr(made, "__setstate__"):
-            made.__setstate__(state)
+        if hasattr(instance, "__setstate__"):
+            instance.__setstate__(state)
         else:
-            vars(made).update(state)
-        return made
+            vars(instance).update(state)
+        return instance
 
     def _make_pipeline(self, node):
         """State of a pipeline of a vectoriser and an estimator, whose class is not imported."""

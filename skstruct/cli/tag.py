@@ -105,7 +105,7 @@ def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
 
 
 def _outputs_in(folder, files):
-    """Paths of the outputs in a folder, which is made; files that were compressed are not."""
+    """Create a folder, and return the paths of the outputs in it, which are not compressed."""
     names = [os.path.basename(file).removesuffix(".gz") for file in files]
     if "-" in files or len(set(names)) < len(names):
         raise click.UsageError("--output-dir needs files with different names.")

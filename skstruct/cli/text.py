@@ -168,7 +168,7 @@ def _read_columns(source, layout, labelled):
 
 
 def _parser(layout, labelled, name):
-    """Parser of lines, and a function that tells lines without a token; None if there are none."""
+    """Parser of lines, and a test for lines without a token; None if there are none."""
     columns, label = layout.columns, layout.label
     skip = None if layout.comment is None else methodcaller("startswith", layout.comment)
     if layout.format == "conllu":

@@ -148,7 +148,7 @@ def train(**options):
       skstruct train nbest.jsonl -m reranker.skops -e VRDAReranker
       skstruct train train.txt -m both.skops -e NBestReranker -p n_best=5 -p tagger__l2=0.5
     """
-    plan = SimpleNamespace(**options, tell=_teller(options["quiet"]))
+    plan = SimpleNamespace(**options, report=_reporter(options["quiet"]))
     if plan.model is None and plan.cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
     read = *plan.files, *plan.dev, *plan.gazetteers.values(), plan.template, plan.clusters
@@ -174,18 +174,18 @@ def train(**options):
         _store(_train_tagger(plan, vectorizer, estimator, sequences), plan)
 
 
-def _teller(quiet):
+def _reporter(quiet):
     """Function that reports progress with the seconds since the last report."""
     since = time.perf_counter()
 
-    def tell(message):
+    def report(message):
         nonlocal since
         now = time.perf_counter()
         if not quiet:
             print(f"{message} ({now - since:.1f} s)", file=Progress())
         since = now
 
-    return tell
+    return report
 
 
 def _make_estimator(plan):
@@ -210,7 +210,7 @@ def _read(paths, plan):
     n_tokens = sum(len(sequence.X) for sequence in sequences)
     units = ("groups", "candidates") if plan.estimator in RERANKERS else ("sequences", "tokens")
     counts = f"{len(sequences):,} {units[0]}, {n_tokens:,} {units[1]}"
-    plan.tell(f"Read {counts} from {', '.join(paths)}")
+    plan.report(f"Read {counts} from {', '.join(paths)}")
     for sequence in sequences:
         grouped = isinstance(sequence.raw, dict) and "candidates" in sequence.raw
         if grouped != (plan.estimator in RERANKERS):
@@ -221,7 +221,7 @@ def _read(paths, plan):
 
 @contextlib.contextmanager
 def _progress(plan, estimator):
-    """Context of a fit: it prints to standard error, and is verbose unless told otherwise."""
+    """Context of a fit: it prints to standard error, and is verbose by default."""
     name = "tagger__verbose" if plan.estimator == STACKED else "verbose"
     chosen = plan.quiet or name in plan.parameters
     if not chosen:
@@ -259,16 +259,16 @@ def _train_tagger(plan, vectorizer, estimator, sequences):
             X = vectorizer.fit_transform(X)
         with errors_name_lines(held_out):
             X_val = vectorizer.transform(X_val) if held_out else X_val
-        plan.tell(f"{X.n_features:,} features by {type(vectorizer).__name__}")
+        plan.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
     # A reranker on top of a tagger has no epochs at which to score.
     if held_out and plan.estimator != STACKED:
         validation = {"X_val": X_val, "y_val": y_val}
     with errors_name_lines(sequences), _progress(plan, estimator):
         estimator.fit(X, y, **validation)
-    plan.tell(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
+    plan.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
     if held_out:
         scores = brief_scores(y_val, estimator.predict(X_val))
-        plan.tell(f"Validation set: {scores}")
+        plan.report(f"Validation set: {scores}")
     return Model(estimator, vectorizer, _layout_of(plan, sequences))
 
 
@@ -309,13 +309,13 @@ def _train_reranker(plan, estimator, sequences):
             with _progress(plan, estimator):
                 estimator.fit(X, y, baseline_score=baseline)
     if plan.model is not None:
-        plan.tell(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
+        plan.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
         _store(Model(estimator, None, {"format": "jsonl"}), plan)
 
 
 def _store(model, plan):
     size = store_model(model, plan.model)
-    plan.tell(f"Stored {plan.model}, {size / 1e6:.1f} MB")
+    plan.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
 
 
 def _cross_validate(model, X, y, n_folds, n_jobs):

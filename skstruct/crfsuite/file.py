@@ -83,8 +83,8 @@ def _decode(data):
     attributes = _decode_names(data, places[2], n_attributes, "attribute")
     of_label = _read_references(data, places[3], b"LFRF", n_labels, len(weights))
     of_attribute = _read_references(data, places[4], b"AFRF", n_attributes, len(weights))
-    pairs, pair_weights = _take(weights, of_label, _TRANSITION, n_labels)
-    states, state_weights = _take(weights, of_attribute, _STATE, n_labels)
+    pairs, pair_weights = _select(weights, of_label, _TRANSITION, n_labels)
+    states, state_weights = _select(weights, of_attribute, _STATE, n_labels)
     return CRFsuiteModel(
         _as_text(labels, "label", "strict"),
         # CRFsuite's attributes are bytes. Invalid UTF-8 survives decoding and encoding.
@@ -140,7 +140,7 @@ def _read_references(data, place, name, n, n_weights):
     return edges, numbers
 
 
-def _take(weights, references, kind, n_labels):
+def _select(weights, references, kind, n_labels):
     """Pairs that the weights of one kind belong to, and their values."""
     edges, numbers = references
     chosen = weights[numbers]
@@ -347,12 +347,12 @@ def _hash_table(hashes, places):
     """Hash table with open addressing and twice as many slots: hash and offset, or zeros."""
     size = 2 * len(hashes)
     table = np.zeros((size, 2), _UINT32)
-    taken = [False] * size
+    is_used = [False] * size
     for h, place in zip(hashes.tolist(), places.tolist(), strict=True):
         k = (h >> 8) % size
-        while taken[k]:
+        while is_used[k]:
             k = (k + 1) % size
-        taken[k] = True
+        is_used[k] = True
         table[k] = h, place & 0xFFFFFFFF
     return table
 

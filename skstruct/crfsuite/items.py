@@ -1,4 +1,4 @@
-"""Input and output of the classes named as CRFsuite's: tokens, labels, and lists of labels."""
+"""Input and output of the drop-in classes: tokens, labels, and lists of labels."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def as_text(label):
 
 
 def as_label_lists(y, name):
-    """Lists of labels, as text, one for each sequence; a ValueError that says what is taken."""
+    """Lists of labels, as text, one for each sequence; a ValueError for anything else."""
     if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of lists of labels. {_TAKES}")
     with collector_paused():
@@ -168,7 +168,7 @@ def as_tokens(xseq):
 
 
 def snapshot(xseq):
-    """Copy of a sequence with all that is in it: its reader comes when the caller may change it."""
+    """Deep copy of the tokens of a sequence, which the caller may change before they are read."""
     try:
         return list(map(_snapshot, list(as_tokens(xseq))))
     except RecursionError:

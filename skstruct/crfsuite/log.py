@@ -1,4 +1,4 @@
-"""Log of a training with the entries of python-crfsuite's, and the messages that tell about it."""
+"""Log of a training with the entries of python-crfsuite's, and CRFsuite's messages about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "training_events",
 ]
 
-# CRFsuite's names, and the columns of `history_` that they are taken from, the first that exists.
+# CRFsuite's names, and columns of `history_`, of which the first that exists is the source.
 _COLUMNS = {
     "loss": ("objective", "loss"),
     "feature_norm": ("weight_norm",),
@@ -209,7 +209,7 @@ def log_entries(history, n_features, scores):
 
 
 def training_events(algorithm, params, log, holdout=-1):
-    """Yield what happened in a training, with the messages of CRFsuite, up to the model's storing.
+    """Yield the events of a training up to the storing of the model, with CRFsuite's messages.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
     )
     weights, transition = np.zeros((n_features, n_labels)), np.zeros((n_labels, n_labels))
     # A file may repeat a combination. As in CRFsuite, repeated weights of an attribute are added,
-    # and the last weight of a label pair is taken.
+    # and of a label pair the last weight counts.
     places = (columns[model.states[:, 0]], codes[model.states[:, 1]])
     np.add.at(weights, places, model.state_weights)
     transition[codes[model.pairs[:, 0]], codes[model.pairs[:, 1]]] = model.pair_weights

@@ -47,7 +47,7 @@ class ModelInfo(NamedTuple):
 
 
 class _Model:
-    """What a tagger needs of an estimator; never changed, as several threads may tag with it."""
+    """Weights and labels of an estimator; constant, since several threads may tag with them."""
 
     def __init__(self, estimator, labels):
         self.estimator = estimator
@@ -152,7 +152,7 @@ class Tagger:
     def __init__(self):
         self._model = self._last = None
 
-    def _use(self, estimator, labels):
+    def _set_model(self, estimator, labels):
         self._model, self._last = _Model(estimator, labels), None
 
     def open(self, name):
@@ -191,7 +191,7 @@ class Tagger:
             As from `open`.
         """
         model = decode_model(bytes(value))
-        self._use(tagger_from_model(model), model.labels)
+        self._set_model(tagger_from_model(model), model.labels)
         return closing(self)
 
     def close(self):
@@ -327,7 +327,7 @@ class Tagger:
 def tagger_of(estimator, labels):
     """`Tagger` of a fitted estimator, with its labels in the order given."""
     tagger = Tagger()
-    tagger._use(estimator, labels)
+    tagger._set_model(estimator, labels)
     return tagger
 
 

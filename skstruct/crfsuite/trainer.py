@@ -44,7 +44,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     X, y, X_dev, y_dev : object
         As in `CRF.fit`.
     tasks : FitTasks, default=None
-        Tasks of a `CRF` that callbacks are told of.
+        Tasks of a `CRF`, for its callbacks.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
             # An explicit limit says that stopping before convergence is intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
         held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, stopping_rule(params))
-    # Labelling takes threads where joblib is told to.
+    # Labelling uses as many threads as joblib is configured for.
     estimator.set_params(n_jobs=None)
     if hasattr(estimator, "transition_coef_"):
         raise ValueError(
@@ -114,7 +114,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
 
 @set_module("skstruct.crfsuite")
 class BaseTrainer:
-    """Trainer with the interface of ``pycrfsuite.BaseTrainer``: hands on messages as they are.
+    """Trainer with the interface of ``pycrfsuite.BaseTrainer``: passes on messages unchanged.
 
     Parameters
     ----------
@@ -280,13 +280,13 @@ class BaseTrainer:
         else:
             warnings.warn("There is no sequence to learn from; no model was written.", stacklevel=2)
         for event in training_events(self._algorithm, self.get_params(), log, holdout):
-            self._tell(log, *event)
+            self._report(log, *event)
         start = perf_counter()
         if data and os.fspath(model):
             write_whole(model, data)
-        self._tell(log, "end", storing_messages(data, perf_counter() - start))
+        self._report(log, "end", storing_messages(data, perf_counter() - start))
 
-    def _tell(self, log, event, messages, *details):
+    def _report(self, log, event, messages, *details):
         """Pass on the messages of an event."""
         for message in messages:
             self.message(message)
@@ -334,7 +334,7 @@ class Trainer(BaseTrainer):
     Attributes
     ----------
     logparser : TrainingLog or None
-        Log of the last training. While events are told it has the iterations told so far.
+        Log of the last training. In a method such as `on_iteration`, its iterations up to that one.
 
     See Also
     --------
@@ -368,14 +368,14 @@ class Trainer(BaseTrainer):
         """
         self._text += message
 
-    def _tell(self, log, event, messages, *details):
+    def _report(self, log, event, messages, *details):
         """Pass on the messages of an event, and call its method."""
         if event == "start":
             self.logparser, self._text = copy(log), ""
             self.logparser.iterations = []
         if event == "iteration":
             self.logparser.iterations += details
-        super()._tell(log, event, messages)
+        super()._report(log, event, messages)
         text, self._text = self._text, ""
         if text and self.verbose:
             getattr(self, f"on_{event}")(text, *details)

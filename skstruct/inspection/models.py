@@ -1,4 +1,4 @@
-"""The tagger in an estimator, and what it is given."""
+"""The tagger in an estimator, and the steps before it."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _strongest(estimator, labels, n_features):
     for code in fitted.codes(labels):
         weights = coef[code]
         present = np.flatnonzero(weights)
-        # Of equal weights, the feature that comes first in the vectoriser does here.
+        # Equal weights keep the order of the features.
         order = present[np.argsort(-weights[present], kind="stable")]
         if n_features is not None:
             n_for = min(np.count_nonzero(weights > 0), n_features)
