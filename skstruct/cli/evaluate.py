@@ -7,10 +7,10 @@ import json
 import click
 
 from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
+from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
 from skstruct.cli.models import load_model
-from skstruct.cli.options import layout_options, model_option
+from skstruct.cli.options import model_option
 from skstruct.cli.output import write_line
-from skstruct.cli.tag import layout_for, warn_of_columns
 from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
 from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report

@@ -9,7 +9,7 @@ import click
 import skops.io
 from sklearn.pipeline import Pipeline
 
-from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
+from skstruct.cli.layout import check_layout
 from skstruct.cli.stored import UnknownContentError, read_skops
 from skstruct.crfpp.model import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
@@ -20,7 +20,6 @@ __all__ = ["Model", "check_chain", "load_model", "store_model"]
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
-_LAYOUT = dict(format=str, columns=list, label=int, separator=str, comment=str, width=int)
 
 
 class Model(NamedTuple):
@@ -47,7 +46,7 @@ class Model(NamedTuple):
 
 def _as_model(estimator):
     layout = getattr(estimator, LAYOUT, None)
-    _check_layout(layout)
+    check_layout(layout)
     vectorizer = None
     if hasattr(estimator, "steps"):
         steps = estimator.steps
@@ -62,18 +61,6 @@ def _as_model(estimator):
             # Raises an error where a parameter is missing.
             part.get_params(deep=False)
     return Model(estimator, vectorizer, layout)
-
-
-def _check_layout(layout):
-    """Raise an error if what a model remembers of its files is not what `train` stores."""
-    valid = layout is None or (
-        isinstance(layout, dict)
-        and all(isinstance(value, _LAYOUT.get(name, ())) for name, value in layout.items())
-        and layout.get("format", "columns") in FORMATS_OF_TEXT
-        and all(isinstance(column, int) for column in layout.get("columns", ()))
-    )
-    if not valid:
-        raise ValueError(f"{layout!r} is not a layout of files.")
 
 
 FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
-import warnings
 from concurrent.futures import BrokenExecutor
 from itertools import groupby
 from operator import itemgetter
@@ -14,20 +13,20 @@ import click
 from joblib import Parallel, delayed
 
 from skstruct.cli.answers import Details, answer
+from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
 from skstruct.cli.models import load_model
 from skstruct.cli.options import (
     can_be_written,
     folder_can_be_made,
     jobs_option,
-    layout_options,
     model_option,
     require_other_files,
 )
 from skstruct.cli.output import plain_warnings, standard_output
-from skstruct.cli.text import batches, count_columns, read_sequences, sequence_writer
+from skstruct.cli.text import batches, read_sequences, sequence_writer
 from skstruct.utils.files import check_writable, replaced
 
-__all__ = ["layout_for", "tag", "warn_of_columns"]
+__all__ = ["tag"]
 
 
 @click.command(short_help="Tag text, or rerank candidates.")
@@ -166,36 +165,3 @@ def _texts(model, file, layout, details, batch_size):
             warn_of_columns(batch[0], layout)
         pairs = zip(batch, answer(model, batch, details), strict=True)
         yield "".join(write(sequence, one) for sequence, one in pairs)
-
-
-def warn_of_columns(sequence, layout):
-    """Warn where lines have not as many columns as those that a model was trained on."""
-    if layout.width is None or not len(sequence.X):
-        return
-    n_columns = count_columns(sequence, layout)
-    # The label may be missing.
-    if n_columns not in (layout.width, layout.width - 1):
-        warnings.warn(
-            f"{sequence.where()}: {n_columns} columns, but the model was trained on "
-            f"{layout.width}, that of the label included. A line is for one token, whose columns "
-            "have the same order as in training; --columns names others.",
-            stacklevel=2,
-        )
-
-
-def layout_for(model, layout, file):
-    """Layout of a file: as given, else by its name, else as the model remembers it."""
-    stored = model.layout or {}
-    named = layout.of(file).format
-    if layout.format is None and named != "columns":
-        layout = layout._replace(format=named)
-    if layout.format not in (None, stored.get("format")):
-        # Columns of another format mean something else.
-        stored = {}
-    if layout.columns is not None or layout.label is not None:
-        stored = {**stored, "width": None}
-    layout = layout.with_defaults(stored).of(file)
-    n_columns = getattr(model.vectorizer, "n_columns_", None)
-    if layout.format == "columns" and layout.columns is None and n_columns is not None:
-        layout = layout._replace(columns=list(range(n_columns)))
-    return layout

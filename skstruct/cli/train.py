@@ -21,17 +21,17 @@ from skstruct.cli.estimators import (
     make_vectorizer,
 )
 from skstruct.cli.evaluate import brief_scores
+from skstruct.cli.layout import layout_options, layout_to_store
 from skstruct.cli.models import Model, store_model
 from skstruct.cli.options import (
     assignments,
     can_be_written,
     jobs_option,
-    layout_options,
     quiet_option,
     require_other_files,
 )
 from skstruct.cli.output import Progress, standard_output, write_line
-from skstruct.cli.text import count_columns, errors_name_lines, has_chunks, read_all
+from skstruct.cli.text import errors_name_lines, has_chunks, read_all
 from skstruct.metrics import scorers
 
 __all__ = ["train"]
@@ -269,26 +269,8 @@ def _train_tagger(plan, vectorizer, estimator, sequences):
     if held_out:
         scores = brief_scores(y_val, estimator.predict(X_val))
         plan.report(f"Validation set: {scores}")
-    return Model(estimator, vectorizer, _layout_of(plan, sequences))
-
-
-def _layout_of(plan, sequences):
-    """Layout that files to tag have, as a model remembers it."""
-    layout = plan.layout.of(plan.files[0])
-    found = {"format": layout.format}
-    if layout.format == "columns":
-        found["width"] = count_columns(sequences[0], layout)
-        token = sequences[0].X[0]
-        width = 1 if isinstance(token, str) else len(token)
-        if layout.columns is None:
-            label = width if layout.label is None else layout.label % (width + 1)
-            found["columns"] = [c for c in range(width + 1) if c != label]
-            found["label"] = label
-    for name in ("columns", "label", "separator", "comment"):
-        value = getattr(layout, name)
-        if value is not None and name not in found:
-            found[name] = value
-    return found
+    layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
+    return Model(estimator, vectorizer, layout)
 
 
 def _train_reranker(plan, estimator, sequences):
