@@ -11,7 +11,16 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["FittedTagger", "are_chunk_labels", "find_tagger", "order_of_labels", "require"]
+from skstruct.metrics.labels import as_list
+
+__all__ = [
+    "FittedTagger",
+    "are_chunk_labels",
+    "find_tagger",
+    "labels_of",
+    "order_of_labels",
+    "require",
+]
 
 # A letter alone, such as the tag "S", says nothing about chunks.
 _CHUNK_LABEL = re.compile("O|[BIESLU]-.+", re.DOTALL)
@@ -102,6 +111,11 @@ def find_tagger(estimator):
             f"{type(estimator).__name__}."
         )
     return FittedTagger(estimator, lambda X: X, type(estimator).__name__)
+
+
+def labels_of(labels):
+    """Labels of a sequence as a list; a single label is that of a sequence of length one."""
+    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
 
 
 def order_of_labels(labels):
