@@ -30,6 +30,7 @@ from skstruct.solvers.layout import (
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.watcher import Watcher
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.stored.packing import unpack_strings
 
 LEARNT = ("classes_", "coef_", "transition_", "intercept_", "start_", "end_")
 
@@ -154,11 +155,11 @@ def test_columns_are_numbered_in_their_order(n_columns):
     matrix.sum_duplicates()
     shard = read(SequenceBatch(matrix, [0, 60]), [["A"] * 60], (None, None))
     columns = sorted(set(matrix.indices.tolist()))
-    assert shard.columns.tolist() == columns
-    assert shard.columns.dtype == shard.rows.indices.dtype == np.int32
+    assert shard.summary.columns.tolist() == columns
+    assert shard.summary.columns.dtype == shard.rows.indices.dtype == np.int32
     expected = [columns.index(column) for column in matrix.indices.tolist()]
     assert shard.rows.indices.tolist() == expected
-    assert shard.n_features == n_columns
+    assert shard.summary.n_features == n_columns
 
 
 @pytest.mark.parametrize("min_freq", [1, 2, 5])
@@ -171,7 +172,7 @@ def test_vocabularies_are_merged(min_freq):
     assert columns.vectorizer.vocabulary_ == expected.vocabulary_
     assert columns.n_features == len(expected.feature_names_)
     for shard, numbers in zip(shards, columns.numbers, strict=True):
-        for name, number in zip(shard.columns, numbers, strict=True):
+        for name, number in zip(unpack_strings(shard.summary.columns), numbers, strict=True):
             assert number == expected.vocabulary_.get(name, -1)
 
 
