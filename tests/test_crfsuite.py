@@ -887,6 +887,19 @@ def test_events_of_a_training(api, small, tmp_path):
     assert trainer.logparser.training_seconds >= 0
 
 
+def test_no_iterations_are_no_events(api, tmp_path):
+    class Watched(api.Trainer):
+        def on_optimization_end(self, log):
+            raise AssertionError(self.logparser.last_iteration)
+
+        on_prepared = on_iteration = on_end = on_optimization_end
+
+    trainer = Watched("ap", {"max_iterations": 0})
+    trainer.append([["a"], ["b"]], ["A", "B"])
+    trainer.train(str(tmp_path / "model"))
+    assert trainer.logparser.last_iteration is None
+
+
 def test_messages_taken_by_a_subclass_are_not_printed(api, small, tmp_path, capsys):
     class Taking(api.Trainer):
         def message(self, message):

@@ -377,7 +377,9 @@ class Trainer(BaseTrainer):
             self.logparser.iterations += details
         super()._report(log, event, messages)
         text, self._text = self._text, ""
-        if text and self.verbose:
+        # As in python-crfsuite, the events after the features need an iteration.
+        happened = log.iterations or event == "start" or event.startswith("featgen")
+        if text and self.verbose and happened:
             getattr(self, f"on_{event}")(text, *details)
 
     def _print(self, text, *details):
