@@ -176,7 +176,7 @@ def snapshot(xseq):
 
 
 def _snapshot(value):
-    if isinstance(value, str):
+    if isinstance(value, (str, int, float)):
         return value
     if isinstance(value, np.ndarray):
         return value.copy()
