@@ -129,7 +129,7 @@ def test_every_estimator_has_its_name_in_the_command():
         (["-m", "x", "-p", "l2"], "'l2' is not NAME=VALUE"),
         (["-m", "x", "-e", "NBestReranker", "-p", "l2=1"], "such as tagger__max_iter"),
         (["-m", "x", "-e", "NBestReranker", "-p", "tagger=CRF"], "expected one of AROWTagger,"),
-        (["-m", "x", "-e", "NBestReranker", "-p", "n_best=1"], "The 'n_best' parameter of"),
+        (["-m", "x", "-e", "NBestReranker", "-p", "n_best=1"], "range [2, inf). Got 1 instead."),
         (
             ["-m", "x", "-e", "NBestReranker", "-p", "tagger__l3=1"],
             "'l3' for estimator CRFTagger()",

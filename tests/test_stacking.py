@@ -303,6 +303,8 @@ def test_folds_that_are_no_pairs_of_numbers(cv, fold):
     X, y = parity_task(9, n_sequences=10)
     with pytest.raises(ValueError, match=f"^cv: {fold}"):
         NBestReranker(CRFTagger(), cv=cv).fit(X, y)
+    with pytest.raises(ValueError, match=r"^cv=11 does not fit 10 sequences: .*n_splits=11"):
+        NBestReranker(CRFTagger(), cv=11).fit(X, y)
 
 
 def test_folds_as_pairs():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 
 import click
@@ -45,19 +46,15 @@ def make(name, parameters, option):
     click.BadParameter
         If the class has no parameter of a name, or a value is invalid.
     """
-    parameters, hint = dict(parameters), ""
+    parameters, kind = dict(parameters), getattr(skstruct, name)
     try:
-        if name == STACKED:
-            estimator = _make_stacked(parameters)
-            hint = " Those of its parts have two underscores, such as tagger__max_iter."
-        else:
-            estimator = getattr(skstruct, name)()
+        estimator = _make_stacked(parameters) if name == STACKED else kind()
         estimator.set_params(**parameters)
         for part in (estimator, *vars(estimator).values()):
             if hasattr(part, "_validate_params"):
                 part._validate_params()
     except ValueError as error:
-        raise click.BadParameter(f"{error}{hint}", param_hint=option) from None
+        raise click.BadParameter(str(error), param_hint=option) from None
     return estimator
 
 
@@ -66,6 +63,13 @@ def _make_stacked(parameters):
 
     Features of labellings are ready-made, since the command line has no functions.
     """
+    known = inspect.signature(skstruct.NBestReranker).parameters
+    for name in parameters:
+        if name.partition("__")[0] not in known:
+            raise ValueError(
+                f"{STACKED} has no parameter {name!r}; it has {', '.join(known)}, and those of its "
+                "parts, such as tagger__max_iter."
+            )
 
     def part(name, known, default):
         if name not in parameters:

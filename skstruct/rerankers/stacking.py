@@ -225,10 +225,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
 
     def _cross_fitted(self, X, y, tasks):
         """Candidates of all sequences and their costs, by taggers not trained on them."""
-        pairs, n = self.cv, _count(X)
-        if hasattr(pairs, "split") or not isinstance(pairs, Iterable):
-            pairs = check_cv(pairs).split(np.empty((n, 0)))
-        folds = _checked_folds(pairs, n)
+        folds = _folds(self.cv, _count(X))
         task = tasks and tasks.part("cross-fit", len(folds))
         contexts = [task and task.subcontext("fold", task_id=k) for k in range(len(folds))]
         model = self.tagger, self.n_best, self if task else None
@@ -303,9 +300,14 @@ def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
     return tagger.predict_nbest(_safe_indexing(X, held), n_best=n_best)
 
 
-def _checked_folds(folds, n_sequences):
+def _folds(cv, n_sequences):
     """List of the training and held-out sequences of each fold; a ValueError if it has others."""
-    found = []
+    folds, found = cv, []
+    if hasattr(cv, "split") or not isinstance(cv, Iterable):
+        try:
+            folds = list(check_cv(cv).split(np.empty((n_sequences, 0))))
+        except ValueError as error:
+            raise ValueError(f"cv={cv!r} does not fit {n_sequences} sequences: {error}") from error
     for number, fold in enumerate(folds):
         parts = list(map(np.asarray, fold)) if isinstance(fold, Iterable) else []
         if len(parts) != 2 or not all(_are_numbers(part, n_sequences) for part in parts):
