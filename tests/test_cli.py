@@ -110,7 +110,7 @@ def test_help_teaches(command):
 
 
 def test_every_estimator_has_its_name_in_the_command():
-    from skstruct.cli.work.estimators import estimator_names
+    from skstruct.cli.estimators import estimator_names
 
     public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
     assert set(estimator_names()) == public
@@ -120,14 +120,22 @@ def test_every_estimator_has_its_name_in_the_command():
     ("arguments", "message"),
     [
         ([], "Pass -m FILE"),
-        (["-m", "x", "-p", "l3=1"], "CRFTagger has no parameter 'l3'; its parameters are solver,"),
+        (
+            ["-m", "x", "-p", "l3=1"],
+            "Invalid parameter 'l3' for estimator CRFTagger(). Valid parameters are",
+        ),
         (["-m", "x", "-p", "l2=-1"], "The 'l2' parameter of CRFTagger must be a float"),
         (["-m", "x", "-p", "l2"], "'l2' is not NAME=VALUE"),
         (["-m", "x", "-e", "NBestReranker", "-p", "l2=1"], "such as tagger__max_iter"),
         (["-m", "x", "-e", "NBestReranker", "-p", "tagger=CRF"], "expected one of AROWTagger,"),
-        (["-m", "x", "-e", "NBestReranker", "-p", "n_best=1"], "The 'n_best' parameter of"),
-        (["-m", "x", "-e", "NBestReranker", "-p", "tagger__l3=1"], "CRFTagger has no parameter"),
-        (["-m", "x", "-f", "windows=1"], "WordVectorizer has no parameter 'windows'"),
+        (["-m", "x", "-e", "NBestReranker", "-p", "n_best=1"], "range [2, inf). Got 1 instead."),
+        (
+            ["-m", "x", "-e", "NBestReranker", "-p", "tagger__l3=1"],
+            "'l3' for estimator CRFTagger()",
+        ),
+        (["-m", "x", "-e", "NBestReranker", "-p", "tagger__l2=-1"], "'l2' parameter of CRFTagger"),
+        (["-m", "x", "-f", "windows=1"], "'windows' for estimator WordVectorizer()"),
+        (["-m", "x", "-f", "window=2000000000"], "'window' parameter of WordVectorizer must be"),
         (["-m", "x", "-e", "CRF"], "'CRF' is not one of"),
         (["-m", "x", "--columns", "word"], "'word' is neither a number nor one of id, form,"),
         (["-m", "x", "--encoding", "utf-9"], "'utf-9' is unknown"),

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 
 from skstruct import PerceptronTagger, WordVectorizer
 from skstruct.cli import main as cli
-from skstruct.cli.work import models, tagging, training
+from skstruct.cli import models
 from skstruct.metrics import chunk_report
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs devices, modes and shells")
@@ -120,6 +121,11 @@ def test_any_error_is_a_line_and_a_code(error, code, told, folder, monkeypatch):
     if told:
         assert "Traceback (most recent call last):\n" in ran.err
         assert "in load_model\n" in ran.err
+
+
+def test_folds_that_are_none(folder, tmp_path):
+    words = ["train", folder / "a.txt", "-m", tmp_path / "m", "-e", "NBestReranker"]
+    assert "cv: fold 0 is 1" in fails(*words, "-p", "cv=(1,2)")
 
 
 @pytest.mark.parametrize(
@@ -422,7 +428,7 @@ def test_outputs_are_checked_before_the_work(output, folder, tmp_path, monkeypat
     def never(*_):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr(training, "read_all", never)
+    monkeypatch.setattr("skstruct.cli.train.read_all", never)
     monkeypatch.setattr(models, "model_format", never)
     model, text = folder / "a.txt.skops", folder / "a.txt"
     for words in (
@@ -437,6 +443,33 @@ def test_outputs_are_checked_before_the_work(output, folder, tmp_path, monkeypat
     assert "a.txt" in fails("tag", "-m", model, text, "--output-dir", "out")
     Path("file").write_text("")
     assert "file" in fails("tag", "-m", model, text, "--output-dir", "file/new")
+
+
+def test_what_is_read_is_not_overwritten(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "a.txt.skops"):
+        shutil.copy(folder / name, name)
+    Path("t.tpl").write_text("U:%x[0,0]")
+    Path("names.txt").write_text("a\n")
+    Path("paths.txt").write_text("01\ta\n")
+    names = ["a.txt", "t.tpl", "names.txt", "paths.txt"]
+    if os.name != "nt":
+        os.symlink("a.txt", "link")
+        names.append("link")
+    read = ["--dev", "link" if "link" in names else "a.txt"]
+    before = {name: Path(name).read_bytes() for name in [*names, "a.txt.skops"]}
+    tag = ["tag", "-m", "a.txt.skops", "a.txt"]
+    lists = ["--gazetteer", "n=names.txt", "--clusters", "paths.txt"]
+    commands = [
+        *(["train", "a.txt", *read, *lists, "-m", name] for name in names if name != "t.tpl"),
+        ["train", "a.txt", "-t", "t.tpl", "-m", "t.tpl"],
+        *([*tag, "-o", name] for name in ("a.txt", "./a.txt", "a.txt.skops")),
+        [*tag, "--output-dir", "."],
+        ["convert", "a.txt.skops", "a.txt.skops", "--to", "crfsuite"],
+    ]
+    for words in commands:
+        assert "would be overwritten; name another file." in fails(*words), words
+    assert before == {name: Path(name).read_bytes() for name in before}
 
 
 @posix
@@ -575,7 +608,7 @@ def test_a_process_that_was_killed(folder, monkeypatch):
         def __call__(self, tasks):
             raise BrokenProcessPool("a worker was killed")
 
-    monkeypatch.setattr(tagging, "Parallel", Killed)
+    monkeypatch.setattr("skstruct.cli.tag.Parallel", Killed)
     words = ["-m", folder / "a.txt.skops", "-j", "2", folder / "a.txt", folder / "a.txt"]
     assert fails("tag", *words, code=1).startswith("Error: A process of -j was killed")
 

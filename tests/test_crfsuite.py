@@ -6,7 +6,7 @@ import io
 import os
 import pickle
 import shutil
-from collections import Counter
+from collections import Counter, UserDict
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -542,6 +542,19 @@ def test_batches(data):
         crfsuite.CRF(max_iterations=9).fit(observed, y[:30])
 
 
+def test_rows_of_a_matrix_are_sequences_of_length_one():
+    X = np.random.default_rng(0).random((6, 3))
+    y = [["A"], ["B"], ["B"]] * 2
+    rows = SequenceBatch(X, np.arange(7))
+    crf = crfsuite.CRF(max_iterations=9).fit(rows, y)
+    expected = crf.predict_marginals(rows).tolist()
+    assert [len(tokens) for tokens in expected] == [1] * 6
+    assert expected[0][0].keys() == {"A", "B"}
+    assert crf.predict_marginals(X).tolist() == expected
+    three = crf.predict_marginals(X[:, None]).tolist()
+    assert three == expected
+
+
 # --------------------------------------------------------------- sklearn-crfsuite's tutorial
 
 
@@ -793,6 +806,111 @@ def test_trainers_are_the_same(small, tmp_path):
         with pytest.raises(ValueError, match=r"Bad arguments|is unknown"):
             trainer.select("magic")
     assert ours.logparser.last_iteration["num"] >= 1
+
+
+def test_a_trainer_keeps_what_it_was_given(api, tmp_path):
+    """What the caller changes after `append` is of no account."""
+
+    def train(name, change):
+        trainer = api.Trainer("lbfgs", {"max_iterations": 20}, verbose=False)
+        nested, texts, plain = {"y": 3.0}, ["t"], ["a"]
+        for labels in (["A", "B"], ["B", "A"]):
+            trainer.append([{"w": "v", "n": nested, "l": texts}, plain], labels)
+            if change:
+                nested["y"], nested["z"] = 9.0, "new"
+                texts.append("u")
+                plain[0] = "b"
+            nested, texts, plain = {"y": 1.0}, ["t"], ["a", "c"]
+        trainer.train(str(tmp_path / name))
+        return (tmp_path / name).read_bytes()
+
+    assert train("changed", change=True) == train("same", change=False)
+
+
+def test_arrays_and_other_mappings_are_copied_at_append(tmp_path):
+    def train(change):
+        trainer = crfsuite.Trainer("lbfgs", {"max_iterations": 20}, verbose=False)
+        vector, texts, own = np.ones(3), {"a"}, UserDict(n=1.0)
+        x = [{"v": vector, "s": texts}, own]
+        trainer.append(x, ["A", "B"])
+        if change:
+            vector[:] = 5.0
+            texts.add("b")
+            own["n"] = 7.0
+            x[0] = own
+        trainer.train(str(tmp_path / "model"))
+        return (tmp_path / "model").read_bytes()
+
+    assert train(change=True) == train(change=False)
+    endless = {}
+    endless["again"] = endless
+    with pytest.raises(ValueError, match="nested too deeply"):
+        crfsuite.Trainer().append([endless], ["A"])
+
+
+def test_events_of_a_training(api, small, tmp_path):
+    """Methods of a subclass, and what the log knows when they are called."""
+
+    class Watched(api.Trainer):
+        def __init__(self):
+            super().__init__("ap", {"max_iterations": 3})
+            self.found = []
+
+        def on_featgen_progress(self, log, percent):
+            self.found.append(percent)
+
+        def on_iteration(self, log, info):
+            assert log.startswith(f"***** Iteration #{info['num']} *****\nLoss: ")
+            assert self.logparser.last_iteration is info
+            assert len(self.logparser.iterations) == info["num"]
+            self.found.append(info["num"])
+
+        def on_optimization_end(self, log):
+            assert log.startswith("Total seconds required for training: ")
+            self.found.append("optimised")
+
+        def on_end(self, log):
+            assert log.startswith("Storing the model\n")
+            self.found.append("stored")
+
+        def on_start(self, log):
+            assert log == "Holdout group: 2\n"
+
+        on_prepared = on_featgen_end = lambda self, log: self.found.append(log.count("\n"))
+
+    trainer = Watched()
+    for i, (x, labels) in enumerate(zip(*small, strict=True)):
+        trainer.append(x, labels, i % 2)
+    trainer.train(str(tmp_path / "model"), holdout=1)
+    assert trainer.found[:51] == list(range(0, 101, 2))
+    assert trainer.found[51:] == [3, 5, 1, 2, 3, "optimised", "stored"]
+    assert trainer.logparser.training_seconds >= 0
+
+
+def test_no_iterations_are_no_events(api, tmp_path):
+    class Watched(api.Trainer):
+        def on_optimization_end(self, log):
+            raise AssertionError(self.logparser.last_iteration)
+
+        on_prepared = on_iteration = on_end = on_optimization_end
+
+    trainer = Watched("ap", {"max_iterations": 0})
+    trainer.append([["a"], ["b"]], ["A", "B"])
+    trainer.train(str(tmp_path / "model"))
+    assert trainer.logparser.last_iteration is None
+
+
+def test_messages_taken_by_a_subclass_are_not_printed(api, small, tmp_path, capsys):
+    class Taking(api.Trainer):
+        def message(self, message):
+            messages.append(message)
+
+    messages, trainer = [], Taking("ap", {"max_iterations": 2})
+    for x, labels in zip(*small, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(tmp_path / "model"))
+    assert "type: CRF1d\n" in messages
+    assert not capsys.readouterr().out
 
 
 def test_tagger_as_a_context(api, small):

@@ -28,8 +28,8 @@ from skstruct.crfsuite.file import (
     decode_model,
     describe_header,
     encode_model,
+    hash_names,
 )
-from skstruct.crfsuite.names import hash_names
 from skstruct.datasets import read_conll
 
 HEADER = struct.Struct("<4sI4s9I")

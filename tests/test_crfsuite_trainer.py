@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.chain.scores import TransitionRows
-from skstruct.crfsuite.solver import train_with_crfsuite
+from skstruct.crfsuite.solver import Settings, solve
 from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.solvers.base import Model
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 
@@ -23,6 +24,17 @@ def pack(X, y, sample_weight=None):
     codes = np.array([classes.index(label) for labels in y for label in labels], np.int32)
     weight = np.ones(len(batch)) if sample_weight is None else np.asarray(sample_weight, float)
     return TrainingSet(as_rows(batch.X), batch.offsets, codes, weight), classes, batch.n_features
+
+
+DEFAULTS = Settings(
+    l1=0.0, l2=1.0, min_freq=0, all_possible_states=False, all_possible_transitions=False,
+    fit_intercept=False, max_iter=1000, tol=1e-4, verbose=0,
+)  # fmt: skip
+
+
+def train_with_crfsuite(training_set, n_features, n_labels, **params):
+    settings = DEFAULTS._replace(**params)
+    return solve(training_set, Model(n_features, n_labels), settings, None, None)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ from skstruct import (
 )
 from skstruct.dask import DaskTagger
 from skstruct.dask.cluster import Cluster
-from skstruct.dask.direct import DirectLines
+from skstruct.dask.direct import DirectCalls
 from skstruct.dask.learning import learn
 from skstruct.metrics import token_accuracy_score
 from skstruct.solvers.watcher import Watcher
@@ -405,14 +405,14 @@ def straight(client):
 
 @pytest.fixture
 def asked(monkeypatch):
-    found, ask = [], DirectLines.ask
+    found, ask = [], DirectCalls.start
 
     def watched(lines, call, first, shards):
         answers = ask(lines, call, first, shards)
         found.append(len(shards))
         return answers
 
-    monkeypatch.setattr(DirectLines, "ask", watched)
+    monkeypatch.setattr(DirectCalls, "start", watched)
     return found
 
 
@@ -460,7 +460,7 @@ def test_a_worker_killed_between_direct_calls_changes_nothing(
     client, straight, asked, expected, monkeypatch
 ):
     client.wait_for_workers(2, timeout=PATIENCE)
-    call, ask = 6, DirectLines.ask
+    call, ask = 6, DirectCalls.start
 
     def ask_and_kill(lines, *arguments):
         answers = ask(lines, *arguments)
@@ -468,7 +468,7 @@ def test_a_worker_killed_between_direct_calls_changes_nothing(
             kill_workers(client, 1)
         return answers
 
-    monkeypatch.setattr(DirectLines, "ask", ask_and_kill)
+    monkeypatch.setattr(DirectCalls, "start", ask_and_kill)
     model = DaskTagger(CRFTagger(tol=1e-6), client=straight).fit(*delayed_parts(X, Y))
     # Tasks from then on.
     assert call <= len(asked) <= call + 3 < model.estimator_.n_iter_

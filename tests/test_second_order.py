@@ -29,7 +29,7 @@ from skstruct import (
 from skstruct.chain.forward_backward import scaled_forward
 from skstruct.chain.protocol import room_sum, state_rows
 from skstruct.cli import main
-from skstruct.cli.work.models import load_model
+from skstruct.cli.models import load_model
 from skstruct.inspection import explain_labelling, explain_token
 from skstruct.online.pieces import cut_sequences
 from skstruct.streams import fit_stream

@@ -19,8 +19,7 @@ from skstruct import (
     SequenceBatch,
     TemplateVectorizer,
 )
-from skstruct.dask.learning import learn
-from skstruct.dask.resuming import start_from
+from skstruct.dask.learning import learn, start_from
 from skstruct.solvers.base import settings_of
 from skstruct.solvers.watcher import Stopping, Watcher
 

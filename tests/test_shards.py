@@ -1,6 +1,5 @@
 """Learning from shards, without a cluster: the same bits as threads of one process."""
 
-import pickle
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -11,17 +10,14 @@ import scipy.sparse as sp
 from helpers.learners import labelled_sequences
 from helpers.objectives import learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
 from skstruct.dask.learning import learn
 from skstruct.dask.merging import merge_columns
-from skstruct.dask.places import Gaps, RowTable, quick_or_small
 from skstruct.dask.shard import describe, read
-from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
+from skstruct.dask.sums import RowTable, ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
 from skstruct.solvers.layout import (
     RowLayout,
@@ -33,6 +29,7 @@ from skstruct.solvers.layout import (
 )
 from skstruct.solvers.objective import CRFObjective
 from skstruct.solvers.watcher import Watcher
+from skstruct.utils.packing import unpack_strings
 from skstruct.utils.parallel import range_runner
 
 LEARNT = ("classes_", "coef_", "transition_", "intercept_", "start_", "end_")
@@ -158,11 +155,11 @@ def test_columns_are_numbered_in_their_order(n_columns):
     matrix.sum_duplicates()
     shard = read(SequenceBatch(matrix, [0, 60]), [["A"] * 60], (None, None))
     columns = sorted(set(matrix.indices.tolist()))
-    assert shard.columns.tolist() == columns
-    assert shard.columns.dtype == shard.rows.indices.dtype == np.int32
+    assert shard.summary.columns.tolist() == columns
+    assert shard.summary.columns.dtype == shard.rows.indices.dtype == np.int32
     expected = [columns.index(column) for column in matrix.indices.tolist()]
     assert shard.rows.indices.tolist() == expected
-    assert shard.n_features == n_columns
+    assert shard.summary.n_features == n_columns
 
 
 @pytest.mark.parametrize("min_freq", [1, 2, 5])
@@ -175,7 +172,7 @@ def test_vocabularies_are_merged(min_freq):
     assert columns.vectorizer.vocabulary_ == expected.vocabulary_
     assert columns.n_features == len(expected.feature_names_)
     for shard, numbers in zip(shards, columns.numbers, strict=True):
-        for name, number in zip(shard.columns, numbers, strict=True):
+        for name, number in zip(unpack_strings(shard.summary.columns), numbers, strict=True):
             assert number == expected.vocabulary_.get(name, -1)
 
 
@@ -233,7 +230,7 @@ def test_observations_are_merged_to_the_same_layout():
             assert_array_equal(a, b)
         table = RowTable(expected, expected.n_places + 3)
         for own in numbers:
-            layout, positions = restrict(expected, own), np.asarray(table.places(own))
+            layout, positions = restrict(expected, own), np.asarray(table.positions(own))
             assert np.all(np.diff(positions) > 0)
             assert_array_equal(positions[layout.n_places :], expected.n_places + np.arange(3))
             for f, place, width in zip(own, layout.place, layout.width, strict=True):
@@ -248,45 +245,21 @@ def test_observations_are_merged_to_the_same_layout():
                     assert_array_equal(layout.labels[place : place + width], expected.labels[where])
 
 
-@given(
-    st.lists(st.integers(1, 3) | st.integers(250, 260) | st.integers(1, 10**6), max_size=50),
-    st.booleans(),
-)
-def test_gaps_are_places(steps, starts_at_zero):
-    places = np.cumsum([0, *steps] if starts_at_zero else steps).astype(np.int32)
-    gaps, size = Gaps(places), places.max(initial=0) + 1
-    assert len(gaps) == len(places)
-    assert_array_equal(gaps, places)
-    vector = np.random.default_rng(0).random(size)
-    assert_array_equal(vector[gaps], vector[places])
-    vector[gaps] += 1.0
-    assert np.count_nonzero(vector >= 1.0) == len(places)
-
-
-def test_gaps_take_little_memory():
-    numbers = np.arange(0, 5000, 2, dtype=np.int32)
-    assert len(pickle.dumps(Gaps(numbers))) < len(pickle.dumps(numbers)) / 2
-
-
-def test_many_places_are_kept_as_rows():
+def test_positions_are_kept_as_rows():
     n, nothing = 500, np.empty(0, np.int64)
     layout = RowLayout(2 * np.arange(n)[::-1], np.full(n, 2, np.int32), nothing, nothing, 2 * n)
     table = RowTable(layout, 2 * n + 5)
-    places = table.places(np.arange(0, n, 2))
+    positions = table.positions(np.arange(0, n, 2))
     expected = np.concatenate(
         [(4 * np.arange(n // 2)[:, None] + [2, 3]).ravel(), 1000 + np.arange(5)]
     )
-    assert len(places) == len(expected)
-    assert_array_equal(places, expected)
-    many = [places] * 5
-    assert quick_or_small(many, 1000) is many
-    for found in quick_or_small(many[:3], 1000):
-        assert isinstance(found, np.ndarray)
-        assert_array_equal(found, expected)
+    assert len(positions) == len(expected)
+    assert_array_equal(positions, expected)
     X, y = labelled_sequences(40)
     parts, tagger = cut(X, y, 8), CRFTagger(tol=1e-6)
-    found = learn_from_shards(tagger, parts)
-    with patch("skstruct.dask.sums.quick_or_small", lambda gaps, size: list(map(np.asarray, gaps))):
+    with patch("skstruct.dask.sums._MANY", 0):
+        found = learn_from_shards(tagger, parts)
+    with patch("skstruct.dask.sums._MANY", np.inf):
         assert_same_bits(learn_from_shards(tagger, parts), found)
 
 

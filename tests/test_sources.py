@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skstruct import TemplateVectorizer, crfpp, crfsuite
-from skstruct.cli.work.estimators import make_vectorizer
-from skstruct.cli.work.models import load_model
+from skstruct.cli.estimators import make_vectorizer
+from skstruct.cli.models import load_model
 from skstruct.datasets import (
     fetch_ocr_letters,
     iter_conll,

@@ -288,6 +288,37 @@ def test_bad_parameters(bad):
         NBestReranker(**{"tagger": CRFTagger(), **bad}).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("cv", "fold"),
+    [
+        ((1, 2), "fold 0 is 1"),
+        ([(1, 2)], r"fold 0 is \(1, 2\)"),
+        ([([0, 1], [2]), ([0], [1], [2])], "fold 1 is"),
+        ([([0, 1], [99])], "fold 0 .* from 0 to 9"),
+        ([([True] * 10, [False] * 10)], "fold 0"),
+        (["ab"], "fold 0 is 'ab'"),
+    ],
+)
+def test_folds_that_are_no_pairs_of_numbers(cv, fold):
+    X, y = parity_task(9, n_sequences=10)
+    with pytest.raises(ValueError, match=f"^cv: {fold}"):
+        NBestReranker(CRFTagger(), cv=cv).fit(X, y)
+    with pytest.raises(ValueError, match=r"^cv=11 does not fit 10 sequences: .*n_splits=11"):
+        NBestReranker(CRFTagger(), cv=11).fit(X, y)
+
+
+def test_folds_as_pairs():
+    X, y = parity_task(9, n_sequences=20)
+    pairs = list(KFold(3).split(X))
+    reranker = VRDAReranker(random_state=0)
+    found = [
+        NBestReranker(CRFTagger(), reranker, features=parity, cv=cv).fit(X, y).reranker_.coef_
+        for cv in (3, pairs, [(train.tolist(), held.tolist()) for train, held in pairs])
+    ]
+    assert_array_equal(found[0], found[1])
+    assert_array_equal(found[0], found[2])
+
+
 def test_pipeline_grid_search_and_cross_validation():
     X, y = parity_task(10, n_sequences=60)
 

@@ -173,6 +173,10 @@ def test_words_alone():
         ({"gazetteers": {"a": [1]}}, "entries of a gazetteer are strings, but one is 1"),
         ({"cluster_prefixes": (0,), "clusters": CLUSTERS}, "must be positive integers, got 0"),
         ({"window": -1}, "'window' parameter of WordVectorizer must be an int"),
+        *(
+            ({name: 2_000_000_000}, rf"'{name}' parameter .* an int in the range \[0, 1000\]")
+            for name in ("window", "affixes", "context_affixes", "shapes", "column_window")
+        ),
         ({"clusters": 3}, "'clusters' parameter of WordVectorizer must be"),
         ({"min_freq": 100}, "No feature occurs in at least 100"),
     ],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from skstruct.cli.options import can_be_written
-from skstruct.cli.work.models import check_chain, load_model, store_model
-from skstruct.crfpp.writing import write_model as write_crfpp
+from skstruct.cli.models import check_chain, load_model, store_model
+from skstruct.cli.options import can_be_written, require_other_files
+from skstruct.crfpp.model import write_model as write_crfpp
 from skstruct.crfsuite.model import write_model as write_crfsuite
 
 __all__ = ["convert"]
@@ -35,6 +35,7 @@ def convert(source, target, to):
       skstruct convert chunker.skops chunker.crfsuite
       skstruct convert --to crfpp chunker.skops chunker.txt
     """
+    require_other_files([target], [source], "TARGET")
     if to is None:
         to = "crfsuite" if target.endswith(".crfsuite") else "skops"
     model = load_model(source)

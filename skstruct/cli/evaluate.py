@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
-from skstruct.cli.options import layout_options, model_option, read_layout
+from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
+from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
+from skstruct.cli.models import load_model
+from skstruct.cli.options import model_option
 from skstruct.cli.output import write_line
-from skstruct.cli.work.evaluation import report
+from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
+from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
+from skstruct.metrics.scores import chunk_f1_score, chunk_report
 
-__all__ = ["evaluate"]
+__all__ = ["brief_scores", "evaluate"]
 
 
 @click.command(short_help="Score a model, or predictions.")
@@ -23,7 +30,7 @@ __all__ = ["evaluate"]
 )
 @click.option("--json", "as_json", is_flag=True, help="The scores as JSON, in full precision.")
 @layout_options
-def evaluate(files, model, scheme, as_json, **layout):
+def evaluate(files, model, scheme, as_json, layout):
     """Score a model on the labelled FILES, by default standard input.
 
     Without a model, score predictions: the label is the column before the last, and the prediction
@@ -36,4 +43,108 @@ def evaluate(files, model, scheme, as_json, **layout):
       skstruct tag -m chunker.skops test.txt | skstruct evaluate
       skstruct evaluate -m chunker.skops --json test.txt
     """
-    write_line(report(list(files) or ["-"], model, read_layout(**layout), scheme, as_json))
+    write_line(_report(list(files) or ["-"], model, layout, scheme, as_json))
+
+
+def _report(files, path, layout, scheme, as_json):
+    """Text with the scores of a model, or of the predictions in files if there is none."""
+    if path is None:
+        sequences, y_pred = _read_predictions(files, layout)
+    else:
+        model = load_model(path)
+        sequences = [one for file in files for one in _read(model, file, layout)]
+        check_kind(model, sequences)
+        if model.is_reranker:
+            return _report_reranker(model, sequences, as_json)
+        y_pred = [one.labels[0] for one in answer(model, sequences, Details())]
+    y_true, y_pred = _as_text(_known_labels(sequences)), _as_text(y_pred)
+    scores = {
+        "sequences": len(y_true),
+        "tokens": sum(map(len, y_true)),
+        "token_accuracy": token_accuracy_score(y_true, y_pred),
+        "sequence_accuracy": sequence_accuracy_score(y_true, y_pred),
+    }
+    chunks = _have_chunks(y_true, y_pred)
+    if chunks:
+        scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=scheme)
+    if as_json:
+        if chunks:
+            scores["chunks"] = chunk_report(y_true, y_pred, scheme=scheme, output_dict=True)
+        return json.dumps(scores)
+    lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
+    if chunks:
+        lines += ["", chunk_report(y_true, y_pred, scheme=scheme, digits=4).rstrip()]
+    return "\n".join(lines)
+
+
+def _read(model, file, layout):
+    layout = layout_for(model, layout, file)
+    sequences = read_all([file], layout)
+    warn_of_columns(sequences[0], layout)
+    return sequences
+
+
+def _known_labels(sequences):
+    """Labels of sequences; an error where one is unknown."""
+    for sequence in sequences:
+        if None in sequence.y:
+            t = sequence.y.index(None)
+            raise ValueError(
+                f"{sequence.where(t)}: token {t} has no label, and so no score; leave out its "
+                "sentence."
+            )
+    return [sequence.y for sequence in sequences]
+
+
+def _as_text(y):
+    """Labels as text, in which those of column files and those of JSON lines are alike."""
+    return [[label if label is None else str(label) for label in labels] for labels in y]
+
+
+def brief_scores(y_true, y_pred):
+    """Text with the token accuracy and, for labels of chunks, their F1."""
+    scores = {"token accuracy": token_accuracy_score(y_true, y_pred)}
+    if _have_chunks(y_true, y_pred):
+        scores["chunk F1"] = chunk_f1_score(y_true, y_pred)
+    return ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+
+
+def _have_chunks(y_true, y_pred):
+    """Return True if labels are those of chunks, also where only predictions have any."""
+    return has_chunks(y_true) or has_chunks([*y_true, *y_pred])
+
+
+def _number(value):
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
+def _read_predictions(files, layout):
+    """Sequences and predictions: the last two columns, or two entries of JSON lines."""
+    label = -2 if layout.label is None else layout.label
+    layout = layout._replace(label=label, columns=[-1])
+    sequences = read_all(files, layout)
+    return sequences, [_predicted(sequence) for sequence in sequences]
+
+
+def _predicted(sequence):
+    """Predictions for a sequence: its tokens, or an entry of JSON lines."""
+    if not isinstance(sequence.raw, dict):
+        return sequence.X
+    try:
+        if "candidates" in sequence.raw:
+            raise ValueError("the score of a choice among candidates needs a model (-m)")
+        if "predicted" not in sequence.raw:
+            raise ValueError('"predicted" labels are missing; without -m, they are what is scored')
+        return labels_in(sequence.raw, "predicted", len(sequence.y))
+    except ValueError as error:
+        raise ValueError(f"{sequence.where()}: {error}.") from None
+
+
+def _report_reranker(model, sequences, as_json):
+    X, y = inputs_of(model, sequences), [sequence.y for sequence in sequences]
+    with errors_name_lines(sequences):
+        score = model.estimator.score(X, y, baseline_score=baselines_of(sequences))
+    name, value = ("accuracy", score) if isinstance(y[0], int) else ("mean_cost", -score)
+    if as_json:
+        return json.dumps({"groups": len(X), name: value})
+    return f"groups: {len(X):,}\n{name.replace('_', ' ')}: {value:.4f}"

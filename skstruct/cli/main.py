@@ -10,12 +10,11 @@ import click
 
 from skstruct.cli.convert import convert
 from skstruct.cli.evaluate import evaluate
-from skstruct.cli.output import give_up_unwritten, plain_warnings
+from skstruct.cli.installation import versions, warm
+from skstruct.cli.output import drop_unwritten, plain_warnings
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
-from skstruct.cli.versions import versions
-from skstruct.cli.warm import warm
 
 __all__ = ["main"]
 
@@ -87,42 +86,42 @@ def main(arguments=None):
         with plain_warnings():
             return skstruct.main(arguments, prog_name="skstruct", standalone_mode=False) or 0
     except (Exception, KeyboardInterrupt) as error:
-        code, told = _verdict(error)
+        code, message = _classify(error)
         # Standard error may be closed, or the disk full that it is written to.
         with contextlib.suppress(OSError):
             if os.environ.get(TRACEBACK):
                 traceback.print_exc()
-            if told is None:
+            if message is None:
                 error.show()
             else:
-                click.echo(told, err=True)
+                click.echo(message, err=True)
         return code
     finally:
-        give_up_unwritten()
+        drop_unwritten()
 
 
-def _verdict(error):
-    """Exit code of an error, and the line that tells about it; None if click does that."""
-    told = " ".join(str(error).split())
+def _classify(error):
+    """Exit code of an error, and its message; None if click has one of its own."""
+    text = " ".join(str(error).split())
     match error:
         case click.UsageError():
             return UNUSABLE, None
         case click.Abort() | KeyboardInterrupt():
             return INTERRUPTED, "Interrupted."
         case MemoryError():
-            return FAILED, f"Error: {told or 'there is not enough memory.'}"
+            return FAILED, f"Error: {text or 'there is not enough memory.'}"
         case OSError(strerror=str(reason), filename=name):
             is_given = isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError))
-            told = reason if name is None else f"{name}: {reason}"
-            return UNUSABLE if is_given else FAILED, f"Error: {told}"
+            text = reason if name is None else f"{name}: {reason}"
+            return UNUSABLE if is_given else FAILED, f"Error: {text}"
         case OSError() | click.ClickException():
-            return FAILED, f"Error: {told}"
+            return FAILED, f"Error: {text}"
         case RecursionError():
             return UNUSABLE, "Error: the input is nested too deeply."
         case ValueError() | OverflowError():
-            return UNUSABLE, f"Error: {told}"
+            return UNUSABLE, f"Error: {text}"
     kind = type(error).__name__
-    return FAILED, f"Internal error ({kind}: {told}). Please report it; {TRACEBACK}=1 shows more."
+    return FAILED, f"Internal error ({kind}: {text}). Please report it; {TRACEBACK}=1 shows more."
 
 
 def _occupy_standard_streams():

@@ -13,7 +13,7 @@ import click
 
 from skstruct.utils.files import os_errors_name
 
-__all__ = ["Progress", "give_up_unwritten", "plain_warnings", "standard_output", "write_line"]
+__all__ = ["Progress", "drop_unwritten", "plain_warnings", "standard_output", "write_line"]
 
 _NAME = "standard output"
 
@@ -58,7 +58,7 @@ class Progress(io.TextIOBase):
         return len(text)
 
 
-def give_up_unwritten():
+def drop_unwritten():
     """Drop what cannot be written: Python would try again when it ends, and complain."""
     for stream in (sys.stdout, sys.stderr):
         try:

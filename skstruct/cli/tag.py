@@ -1,19 +1,30 @@
-"""``skstruct tag``: predict the labels of text."""
+"""``skstruct tag``: predict the labels of text, batch by batch, several files in parallel."""
 
 from __future__ import annotations
 
-import click
+import codecs
+import contextlib
+import os
+from concurrent.futures import BrokenExecutor
+from itertools import groupby
+from operator import itemgetter
 
+import click
+from joblib import Parallel, delayed
+
+from skstruct.cli.answers import Details, answer
+from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
+from skstruct.cli.models import load_model
 from skstruct.cli.options import (
     can_be_written,
     folder_can_be_made,
     jobs_option,
-    layout_options,
     model_option,
-    read_layout,
+    require_other_files,
 )
-from skstruct.cli.work.answers import Wish
-from skstruct.cli.work.tagging import run
+from skstruct.cli.output import plain_warnings, standard_output
+from skstruct.cli.text import batches, read_sequences, sequence_writer
+from skstruct.utils.files import check_writable, replaced
 
 __all__ = ["tag"]
 
@@ -57,7 +68,7 @@ __all__ = ["tag"]
     "them, they are tagged one after the other."
 )
 @layout_options
-def tag(files, model, output, output_dir, n_best, marginals, all_marginals, batch_size, jobs, **o):
+def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
     """Tag FILES, by default standard input, with a model of ``skstruct train``.
 
     Models of CRFsuite and text models of CRF++ work as well. Files have the columns that the model
@@ -78,6 +89,79 @@ def tag(files, model, output, output_dir, n_best, marginals, all_marginals, batc
     """
     if output_dir is not None and output != "-":
         raise click.UsageError("-o and --output-dir exclude each other.")
-    wish = Wish(n_best, marginals, all_marginals)
-    paths = list(files) or ["-"]
-    run(model, paths, read_layout(**o), wish, output, output_dir, batch_size, jobs)
+    files = list(files) or ["-"]
+    outputs = [output] * len(files) if output_dir is None else _outputs_in(output_dir, files)
+    require_other_files(outputs, [*files, model], "-o" if output_dir is None else "--output-dir")
+    given = model, files, layout, Details(**details), batch_size
+    # Other processes do not have the standard input of this one.
+    in_turn = len(files) == 1 or jobs == 1 or "-" in files
+    tagged = _in_turn(*given) if in_turn else _in_parallel(*given, jobs)
+    for target, group in groupby(zip(outputs, tagged, strict=True), key=itemgetter(0)):
+        with _opened(target, layout.encoding) as write:
+            for _, texts in group:
+                for text in texts:
+                    write(text)
+
+
+def _outputs_in(folder, files):
+    """Create a folder, and return the paths of the outputs in it, which are not compressed."""
+    names = [os.path.basename(file).removesuffix(".gz") for file in files]
+    if "-" in files or len(set(names)) < len(names):
+        raise click.UsageError("--output-dir needs files with different names.")
+    os.makedirs(folder, exist_ok=True)
+    paths = [os.path.join(folder, name) for name in names]
+    for path in paths:
+        check_writable(path)
+    return paths
+
+
+def _in_turn(path, files, layout, details, batch_size):
+    model = load_model(path)
+    for file in files:
+        yield _texts(model, file, layout, details, batch_size)
+
+
+def _in_parallel(path, files, layout, details, batch_size, jobs):
+    parallel = Parallel(n_jobs=min(jobs, len(files)), return_as="generator")
+    try:
+        yield from parallel(
+            delayed(_tag_file)(path, file, layout, details, batch_size) for file in files
+        )
+    except BrokenExecutor:
+        raise OSError("A process of -j was killed, perhaps for want of memory.") from None
+
+
+def _tag_file(path, file, layout, details, batch_size):
+    with plain_warnings():
+        return list(_texts(load_model(path), file, layout, details, batch_size))
+
+
+@contextlib.contextmanager
+def _opened(path, encoding):
+    """Function that writes text to a file, or to standard output at once."""
+    # One for all of it: some encodings begin with a mark.
+    encode = codecs.getincrementalencoder(encoding)().encode
+    with standard_output() if path == "-" else replaced(path) as file:
+
+        def write(text):
+            try:
+                file.write(encode(text))
+            except UnicodeEncodeError as error:
+                odd = error.object[error.start : error.end]
+                raise ValueError(f"{odd!r} cannot be written in {encoding}.") from None
+            if path == "-":
+                file.flush()
+
+        yield write
+
+
+def _texts(model, file, layout, details, batch_size):
+    """Output of a file in pieces."""
+    layout = layout_for(model, layout, file)
+    write = sequence_writer(layout)
+    found = batches(read_sequences(file, layout, labelled=False), batch_size)
+    for number, batch in enumerate(found):
+        if number == 0:
+            warn_of_columns(batch[0], layout)
+        pairs = zip(batch, answer(model, batch, details), strict=True)
+        yield "".join(write(sequence, one) for sequence, one in pairs)

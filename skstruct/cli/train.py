@@ -1,19 +1,38 @@
-"""``skstruct train``: fit a tagger or a reranker, and store it."""
+"""``skstruct train``: fit a tagger or a reranker, cross-validate it, and store it."""
 
 from __future__ import annotations
 
-import click
+import contextlib
+import time
+from types import SimpleNamespace
 
+import click
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
+
+import skstruct
+from skstruct.cli.answers import as_attributes, baselines_of
+from skstruct.cli.estimators import (
+    RERANKERS,
+    STACKED,
+    estimator_names,
+    make,
+    make_vectorizer,
+)
+from skstruct.cli.evaluate import brief_scores
+from skstruct.cli.layout import layout_options, layout_to_store
+from skstruct.cli.models import Model, store_model
 from skstruct.cli.options import (
     assignments,
     can_be_written,
     jobs_option,
-    layout_options,
     quiet_option,
-    read_layout,
+    require_other_files,
 )
-from skstruct.cli.work.estimators import estimator_names
-from skstruct.cli.work.training import Plan, run
+from skstruct.cli.output import Progress, standard_output, write_line
+from skstruct.cli.text import errors_name_lines, has_chunks, read_all
+from skstruct.metrics import scorers
 
 __all__ = ["train"]
 
@@ -104,23 +123,7 @@ __all__ = ["train"]
 @jobs_option("Threads to train with; processes for --cv. -1: all processors.")
 @quiet_option
 @layout_options
-def train(
-    files,
-    model,
-    estimator,
-    parameters,
-    features,
-    template,
-    feature_parameters,
-    gazetteers,
-    clusters,
-    dev,
-    early_stopping,
-    cv,
-    jobs,
-    quiet,
-    **layout,
-):
+def train(**options):
     """Train a tagger or a reranker on FILES.
 
     In a column file, each line has a token: the word, maybe further columns such as its part of
@@ -145,24 +148,196 @@ def train(
       skstruct train nbest.jsonl -m reranker.skops -e VRDAReranker
       skstruct train train.txt -m both.skops -e NBestReranker -p n_best=5 -p tagger__l2=0.5
     """
-    if model is None and cv is None:
+    plan = SimpleNamespace(**options, report=_reporter(options["quiet"]))
+    if plan.model is None and plan.cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
-    run(
-        Plan(
-            files=list(files),
-            path=model,
-            estimator=estimator,
-            parameters=parameters,
-            features=features,
-            template=template,
-            feature_parameters=feature_parameters,
-            gazetteers=gazetteers,
-            clusters=clusters,
-            dev=list(dev),
-            early_stopping=early_stopping,
-            cv=cv,
-            jobs=jobs,
-            quiet=quiet,
-            layout=read_layout(**layout),
-        )
+    read = *plan.files, *plan.dev, *plan.gazetteers.values(), plan.template, plan.clusters
+    require_other_files([plan.model], read, "-m")
+    if plan.cv:
+        with standard_output():
+            pass  # an error if it is closed, before the work
+    # Before the text is read, for mistakes in them.
+    estimator = _make_estimator(plan)
+    lists = plan.gazetteers or plan.clusters
+    given = plan.template or plan.features != "auto" or plan.feature_parameters or lists
+    vectorizer = _make_vectorizer(plan, plan.features) if given else None
+    sequences = _read(plan.files, plan)
+    if plan.estimator in RERANKERS:
+        _train_reranker(plan, estimator, sequences)
+        return
+    if not given and not isinstance(sequences[0].X[0], dict):
+        vectorizer = _make_vectorizer(plan, "words")
+    if plan.cv:
+        with errors_name_lines(sequences):
+            _cross_validate(Model(estimator, vectorizer), *_X_y(sequences), plan.cv, plan.jobs)
+    if plan.model is not None:
+        _store(_train_tagger(plan, vectorizer, estimator, sequences), plan)
+
+
+def _reporter(quiet):
+    """Function that reports progress with the seconds since the last report."""
+    since = time.perf_counter()
+
+    def report(message):
+        nonlocal since
+        now = time.perf_counter()
+        if not quiet:
+            print(f"{message} ({now - since:.1f} s)", file=Progress())
+        since = now
+
+    return report
+
+
+def _make_estimator(plan):
+    known = getattr(skstruct, plan.estimator)._parameter_constraints
+    parameters = {"n_jobs": plan.jobs} if "n_jobs" in known and plan.jobs != 1 else {}
+    if plan.early_stopping:
+        part = "tagger__" if plan.estimator == STACKED else ""
+        parameters[f"{part}early_stopping"] = True
+    return make(plan.estimator, {**parameters, **plan.parameters}, "-p")
+
+
+def _make_vectorizer(plan, features):
+    features = "words" if features == "auto" else features
+    return make_vectorizer(
+        features, plan.template, plan.feature_parameters, plan.gazetteers, plan.clusters
     )
+
+
+def _read(paths, plan):
+    """Sequences of files; groups are refused for taggers, and tokens for rerankers."""
+    sequences = read_all(paths, plan.layout)
+    n_tokens = sum(len(sequence.X) for sequence in sequences)
+    units = ("groups", "candidates") if plan.estimator in RERANKERS else ("sequences", "tokens")
+    counts = f"{len(sequences):,} {units[0]}, {n_tokens:,} {units[1]}"
+    plan.report(f"Read {counts} from {', '.join(paths)}")
+    for sequence in sequences:
+        grouped = isinstance(sequence.raw, dict) and "candidates" in sequence.raw
+        if grouped != (plan.estimator in RERANKERS):
+            needs = "groups of candidates" if not grouped else "tokens"
+            raise ValueError(f"{sequence.where()}: {plan.estimator} needs {needs}.")
+    return sequences
+
+
+@contextlib.contextmanager
+def _progress(plan, estimator):
+    """Context of a fit: it prints to standard error, and is verbose by default."""
+    name = "tagger__verbose" if plan.estimator == STACKED else "verbose"
+    chosen = plan.quiet or name in plan.parameters
+    if not chosen:
+        estimator.set_params(**{name: 1})
+    with contextlib.redirect_stdout(Progress()):
+        yield
+    if not chosen:
+        estimator.set_params(**{name: 0})
+        if plan.estimator == STACKED:
+            estimator.tagger_.set_params(verbose=0)
+
+
+def _X_y(sequences):
+    return [sequence.X for sequence in sequences], [sequence.y for sequence in sequences]
+
+
+def _like(y, others):
+    """Labels in which 1 and "1" are what they are in `y`: column files and JSON lines differ."""
+    same = {str(label): label for labels in y for label in labels if label is not None}
+    return [
+        [label if label is None else same.get(str(label), label) for label in labels]
+        for labels in others
+    ]
+
+
+def _train_tagger(plan, vectorizer, estimator, sequences):
+    X, y = _X_y(sequences)
+    validation, held_out = {}, _read(plan.dev, plan) if plan.dev else []
+    X_val, y_val = _X_y(held_out)
+    y_val = _like(y, y_val)
+    if vectorizer is None:
+        X, X_val = (as_attributes(part) for part in (X, X_val))
+    else:
+        with errors_name_lines(sequences):
+            X = vectorizer.fit_transform(X)
+        with errors_name_lines(held_out):
+            X_val = vectorizer.transform(X_val) if held_out else X_val
+        plan.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
+    # A reranker on top of a tagger has no epochs at which to score.
+    if held_out and plan.estimator != STACKED:
+        validation = {"X_val": X_val, "y_val": y_val}
+    with errors_name_lines(sequences), _progress(plan, estimator):
+        estimator.fit(X, y, **validation)
+    plan.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
+    if held_out:
+        scores = brief_scores(y_val, estimator.predict(X_val))
+        plan.report(f"Validation set: {scores}")
+    layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
+    return Model(estimator, vectorizer, layout)
+
+
+def _train_reranker(plan, estimator, sequences):
+    for given, option in (
+        (plan.dev, "--dev"),
+        (plan.template, "-t"),
+        (plan.feature_parameters, "-f"),
+        (plan.features not in ("auto", "none"), "--features"),
+    ):
+        if given:
+            raise click.UsageError(f"{option} is for taggers, not for {plan.estimator}.")
+    X, y = _X_y(sequences)
+    baseline = baselines_of(sequences)
+    with errors_name_lines(sequences):
+        if plan.cv:
+            _cross_validate_reranker(estimator, X, y, baseline, plan.cv)
+        if plan.model is not None:
+            with _progress(plan, estimator):
+                estimator.fit(X, y, baseline_score=baseline)
+    if plan.model is not None:
+        plan.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
+        _store(Model(estimator, None, {"format": "jsonl"}), plan)
+
+
+def _store(model, plan):
+    size = store_model(model, plan.model)
+    plan.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
+
+
+def _cross_validate(model, X, y, n_folds, n_jobs):
+    """Print scores of folds of a tagger: the F1 of chunks, or the token accuracy."""
+    if model.vectorizer is None:
+        X = as_attributes(X)
+    name = "chunk_f1" if has_chunks(y) else "token_accuracy"
+    scores = cross_val_score(
+        clone(model.as_estimator()),
+        X,
+        y,
+        cv=KFold(n_folds),
+        scoring=getattr(scorers, f"{name}_scorer"),
+        n_jobs=n_jobs,
+        error_score="raise",
+    )
+    _print_folds(scores, name)
+
+
+def _cross_validate_reranker(reranker, X, y, baseline, n_folds):
+    """Print scores of folds of a reranker: the negative mean cost, or the accuracy.
+
+    `cross_val_score` does not pass on baseline scores by itself.
+    """
+
+    def part(values, rows):
+        return None if values is None else [values[i] for i in rows]
+
+    scores = []
+    for train, test in KFold(n_folds).split(X):
+        fitted = clone(reranker).fit(
+            part(X, train), part(y, train), baseline_score=part(baseline, train)
+        )
+        scores.append(
+            fitted.score(part(X, test), part(y, test), baseline_score=part(baseline, test))
+        )
+    _print_folds(np.array(scores), "accuracy" if isinstance(y[0], int) else "negative mean cost")
+
+
+def _print_folds(scores, name):
+    for number, score in enumerate(scores, start=1):
+        write_line(f"fold {number}: {name} {score:.4f}")
+    write_line(f"mean: {name} {scores.mean():.4f} (standard deviation {scores.std():.4f})")

@@ -7,8 +7,7 @@
 from skstruct.crfsuite.estimator import CRF
 from skstruct.crfsuite.install import install
 from skstruct.crfsuite.items import ItemSequence
-from skstruct.crfsuite.log import LabelScore, TrainingLog
-from skstruct.crfsuite.messages import TrainLogParser
+from skstruct.crfsuite.log import LabelScore, TrainingLog, TrainLogParser
 from skstruct.crfsuite.model import read_model, write_model
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.crfsuite.tagger import ModelInfo, Tagger

@@ -28,81 +28,76 @@ class Parameter(NamedTuple):
     """A parameter of CRFsuite."""
 
     theirs: str  # name in python-crfsuite
-    ours: str  # name in sklearn-crfsuite
     default: object  # of the type that values have
     help: str
 
+    @property
+    def ours(self):
+        """Name in sklearn-crfsuite."""
+        return _OTHER_NAMES.get(self.theirs, self.theirs.replace(".", "_"))
 
+
+_OTHER_NAMES = {
+    "feature.minfreq": "min_freq",
+    "feature.possible_states": "all_possible_states",
+    "feature.possible_transitions": "all_possible_transitions",
+    "type": "pa_type",
+}
 _COMMON = (
-    Parameter("feature.minfreq", "min_freq", 0.0, "Least frequency of a feature with a weight."),
-    Parameter(
-        "feature.possible_states",
-        "all_possible_states",
-        False,
-        "Weights for all pairs of an attribute and a label.",
-    ),
-    Parameter(
-        "feature.possible_transitions",
-        "all_possible_transitions",
-        False,
-        "Weights for all pairs of labels.",
-    ),
+    Parameter("feature.minfreq", 0.0, "Least frequency of a feature with a weight."),
+    Parameter("feature.possible_states", False, "Weights for all pairs of attribute and label."),
+    Parameter("feature.possible_transitions", False, "Weights for all pairs of labels."),
 )
 
 
-def _same_name(name, default, description):
-    return Parameter(name, name, default, description)
-
-
 def _iterations(default):
-    return _same_name("max_iterations", default, "Largest number of iterations.")
+    return Parameter("max_iterations", default, "Largest number of iterations.")
 
 
-_C2 = _same_name("c2", 1.0, "Strength of the L2 penalty.")
-_PERIOD = _same_name("period", 10, "Iterations over which the improvement is measured.")
-_LOSS = _same_name("epsilon", 0.0, "Stop when the mean loss is below this.")
+_C2 = Parameter("c2", 1.0, "Strength of the L2 penalty.")
+_PERIOD = Parameter("period", 10, "Iterations over which the improvement is measured.")
+_LOSS = Parameter("epsilon", 0.0, "Stop when the mean loss is below this.")
+_DELTA = "Stop when the objective improves by less than this share."
 # Parameters of each algorithm, in the order of CRFsuite.
 _PARAMETERS = {
     "lbfgs": (
         *_COMMON,
-        _same_name("c1", 0.0, "Strength of the L1 penalty."),
+        Parameter("c1", 0.0, "Strength of the L1 penalty."),
         _C2,
         _iterations(2**31 - 1),
-        _same_name("num_memories", 6, "Number of past steps that L-BFGS remembers."),
-        _same_name("epsilon", 1e-5, "Stop when the gradient is this small."),
+        Parameter("num_memories", 6, "Number of past steps that L-BFGS remembers."),
+        Parameter("epsilon", 1e-5, "Stop when the gradient is this small."),
         _PERIOD,
-        _same_name("delta", 1e-5, "Stop when the objective improves by less than this share."),
-        _same_name("linesearch", "MoreThuente", "Line search of L-BFGS."),
-        _same_name("max_linesearch", 20, "Largest number of trials of the line search."),
+        Parameter("delta", 1e-5, _DELTA),
+        Parameter("linesearch", "MoreThuente", "Line search of L-BFGS."),
+        Parameter("max_linesearch", 20, "Largest number of trials of the line search."),
     ),
     "l2sgd": (
         *_COMMON,
         _C2,
         _iterations(1000),
         _PERIOD,
-        _same_name("delta", 1e-6, "Stop when the objective improves by less than this share."),
-        Parameter("calibration.eta", "calibration_eta", 0.1, "First step size to be tried."),
-        Parameter("calibration.rate", "calibration_rate", 2.0, "Ratio of tried step sizes."),
-        Parameter("calibration.samples", "calibration_samples", 1000.0, "Sequences to try on."),
-        Parameter("calibration.candidates", "calibration_candidates", 10, "Step sizes to try."),
-        Parameter(
-            "calibration.max_trials", "calibration_max_trials", 20, "Largest number of them."
-        ),
+        Parameter("delta", 1e-6, _DELTA),
+        Parameter("calibration.eta", 0.1, "First step size to be tried."),
+        Parameter("calibration.rate", 2.0, "Ratio of tried step sizes."),
+        Parameter("calibration.samples", 1000.0, "Sequences to try on."),
+        Parameter("calibration.candidates", 10, "Step sizes to try."),
+        Parameter("calibration.max_trials", 20, "Largest number of them."),
     ),
     "ap": (*_COMMON, _iterations(100), _LOSS),
     "pa": (
         *_COMMON,
-        Parameter("type", "pa_type", 1, "0: no slack; 1: linear slack; 2: squared slack."),
-        _same_name("c", 1.0, "Aggressiveness: the larger, the larger the updates."),
-        _same_name("error_sensitive", True, "The margin grows with the number of wrong labels."),
-        _same_name("averaging", True, "Predict with the average of the weights."),
+        Parameter("type", 1, "0: no slack; 1: linear slack; 2: squared slack."),
+        Parameter("c", 1.0, "Aggressiveness: the larger, the larger the updates."),
+        Parameter("error_sensitive", True, "The margin grows with the number of wrong labels."),
+        Parameter("averaging", True, "Predict with the average of the weights."),
         _iterations(100),
         _LOSS,
     ),
     "arow": (
         *_COMMON,
-        _same_name("variance", 1.0, "Variance of every weight at first."),
-        _same_name("gamma", 1.0, "Regularisation: the larger, the smaller the updates."),
+        Parameter("variance", 1.0, "Variance of every weight at first."),
+        Parameter("gamma", 1.0, "Regularisation: the larger, the smaller the updates."),
         _iterations(100),
         _LOSS,
     ),

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from skstruct.crfsuite.algorithms import most_iterations
 from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
-from skstruct.crfsuite.tagger import InfoOfModel, Tagger, tagger_of
+from skstruct.crfsuite.tagger import Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.callbacks import CallbackSupport, FitTasks
 from skstruct.utils.declared import Maybe, Part, Strings
@@ -24,7 +24,7 @@ __all__ = ["CRF"]
 
 
 @set_module("skstruct.crfsuite")
-class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
+class CRF(CallbackSupport, Persistent, BaseEstimator):
     """Conditional random field with the interface of ``sklearn_crfsuite.CRF``.
 
     The parameters, methods and attributes are the same; the models are trained by `CRFTagger` or
@@ -305,7 +305,8 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
         X, estimator = as_sequences(X), self._fitted().estimator_
         marginals = np.empty(count_sequences(X), dtype=object)
         if count_sequences(X):
-            marginals[:] = [self._as_dicts(proba) for proba in estimator.predict_proba(X)]
+            # Each row of a matrix is a sequence of length one.
+            marginals[:] = [self._as_dicts(np.atleast_2d(p)) for p in estimator.predict_proba(X)]
         return marginals
 
     @reads_one_fit
@@ -368,6 +369,40 @@ class CRF(InfoOfModel, CallbackSupport, Persistent, BaseEstimator):
     def classes_(self):
         """Labels, in order of first occurrence."""
         return None if self.tagger_ is None else self.tagger_.labels()
+
+    @property
+    def size_(self):
+        """Size of the model file in bytes."""
+        return None if self._info is None else int(self._info.header["size"])
+
+    @property
+    def num_attributes_(self):
+        """Number of attributes with non-zero weights."""
+        return None if self._info is None else len(self._info.attributes)
+
+    @property
+    def attributes_(self):
+        """Attributes with non-zero weights."""
+        return None if self._info is None else list(self._info.attributes)
+
+    @property
+    def state_features_(self):
+        """Weights of pairs of an attribute and a label."""
+        return None if self._info is None else self._info.state_features
+
+    @property
+    def transition_features_(self):
+        """Weights of transitions, from the first label to the second."""
+        return None if self._info is None else self._info.transitions
+
+    @property
+    @reads_one_fit
+    def _info(self):
+        if self.tagger_ is None:
+            return None
+        if "_info_cached" not in self.__dict__:
+            self._info_cached = self.tagger_.info()
+        return self._info_cached
 
     @property
     def modelfile(self):

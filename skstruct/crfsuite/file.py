@@ -1,9 +1,12 @@
 """CRFsuite's binary model format: decoding and encoding.
 
 A file is a header and five chunks: the weights, with the numbers of the attribute or label and of
-the label that they belong to; the names of the labels and of the attributes, each a hash table on
-disk ("constant quark database"); and for each label and each attribute the numbers of its weights.
-All integers are little-endian.
+the label that they belong to; the names of the labels and of the attributes; and for each label and
+each attribute the numbers of its weights. All integers are little-endian.
+
+The names are in tables ("constant quark databases") that map strings to the numbers 0, 1, ...,
+n - 1 and back. Such a table is a header; 256 heads of hash tables; the records, each a number, a
+length and a name that ends with NUL; the hash tables; and the offset of each record.
 
 Every size and offset in a file is checked against the size of the file before it is used, so that a
 damaged or hostile file costs no more than reading it.
@@ -12,26 +15,23 @@ damaged or hostile file costs no more than reading it.
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.crfsuite.names import (
-    UINT32,
-    DamagedError,
-    check,
-    decode_names,
-    encode_names,
-    read_integers,
-)
+__all__ = ["CRFsuiteModel", "decode_model", "describe_header", "encode_model", "hash_names"]
 
-__all__ = ["CRFsuiteModel", "decode_model", "describe_header", "encode_model"]
-
+_UINT32 = np.dtype("<u4")
 _HEADER = struct.Struct("<4sI4s9I")
 _CHUNK = struct.Struct("<4sII")
 _MAGIC, _KIND, _VERSION = b"lCRF", b"FOMC", 100
 _STATE, _TRANSITION = 0, 1
 _WEIGHT = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("value", "<f8")])
+_TABLE_HEADER = struct.Struct("<4s5I")
+_TABLE_MAGIC, _BYTE_ORDER = b"CQDB", 0x62445371
+_N_TABLES = 256
+_FIRST_RECORD = _TABLE_HEADER.size + 8 * _N_TABLES
 
 
 class CRFsuiteModel(NamedTuple):
@@ -67,24 +67,24 @@ def decode_model(data):
     """
     try:
         return _decode(data)
-    except DamagedError as error:
+    except _DamagedError as error:
         raise ValueError(f"Not a valid CRFsuite model: {error}.") from None
 
 
 def _decode(data):
-    check(len(data) >= _HEADER.size, f"its {len(data)} bytes are too short for the header")
+    _check(len(data) >= _HEADER.size, f"its {len(data)} bytes are too short for the header")
     magic, size, kind, version, _, n_labels, n_attributes, *places = _HEADER.unpack_from(data)
-    check(magic == _MAGIC, f"it starts with {magic!r} instead of {_MAGIC!r}")
-    check(size == len(data), f"its size is {len(data)} bytes, but the header says {size}")
-    check(kind == _KIND, f"the model type {kind!r} is not supported")
-    check(version == _VERSION, f"the format version {version} is not supported")
+    _check(magic == _MAGIC, f"it starts with {magic!r} instead of {_MAGIC!r}")
+    _check(size == len(data), f"its size is {len(data)} bytes, but the header says {size}")
+    _check(kind == _KIND, f"the model type {kind!r} is not supported")
+    _check(version == _VERSION, f"the format version {version} is not supported")
     weights = _read_weights(data, places[0])
-    labels = decode_names(data, places[1], n_labels, "label")
-    attributes = decode_names(data, places[2], n_attributes, "attribute")
+    labels = _decode_names(data, places[1], n_labels, "label")
+    attributes = _decode_names(data, places[2], n_attributes, "attribute")
     of_label = _read_references(data, places[3], b"LFRF", n_labels, len(weights))
     of_attribute = _read_references(data, places[4], b"AFRF", n_attributes, len(weights))
-    pairs, pair_weights = _take(weights, of_label, _TRANSITION, n_labels)
-    states, state_weights = _take(weights, of_attribute, _STATE, n_labels)
+    pairs, pair_weights = _select(weights, of_label, _TRANSITION, n_labels)
+    states, state_weights = _select(weights, of_attribute, _STATE, n_labels)
     return CRFsuiteModel(
         _as_text(labels, "label", "strict"),
         # CRFsuite's attributes are bytes. Invalid UTF-8 survives decoding and encoding.
@@ -98,20 +98,20 @@ def _decode(data):
 
 def _read_weights(data, place):
     size, n = _read_chunk_head(data, place, b"FEAT")
-    check(
+    _check(
         size == _CHUNK.size + _WEIGHT.itemsize * n,
         f"{n} weights do not fit the chunk of {size} bytes",
     )
     weights = np.frombuffer(data, _WEIGHT, n, place + _CHUNK.size)
-    check(np.isfinite(weights["value"]).all(), "a weight is infinite or NaN")
+    _check(np.isfinite(weights["value"]).all(), "a weight is infinite or NaN")
     return weights
 
 
 def _read_chunk_head(data, place, name):
-    check(place + _CHUNK.size <= len(data), f"the chunk {name!r} starts after the end")
+    _check(place + _CHUNK.size <= len(data), f"the chunk {name!r} starts after the end")
     found, size, n = _CHUNK.unpack_from(data, place)
-    check(found == name, f"expected the chunk {name!r}, found {found!r}")
-    check(_CHUNK.size <= size <= len(data) - place, f"the chunk {name!r} is truncated")
+    _check(found == name, f"expected the chunk {name!r}, found {found!r}")
+    _check(_CHUNK.size <= size <= len(data) - place, f"the chunk {name!r} is truncated")
     return size, n
 
 
@@ -120,27 +120,27 @@ def _read_references(data, place, name, n, n_weights):
     size, n_listed = _read_chunk_head(data, place, name)
     # CRFsuite's writer adds two unused entries to the labels.
     fits = n <= n_listed <= (size - _CHUNK.size) // 4
-    check(fits, f"the chunk {name!r} is too small for {n} lists")
-    starts = np.frombuffer(data, UINT32, n, place + _CHUNK.size).astype(np.int64)
-    check(
+    _check(fits, f"the chunk {name!r} is too small for {n} lists")
+    starts = np.frombuffer(data, _UINT32, n, place + _CHUNK.size).astype(np.int64)
+    _check(
         n == 0 or starts.max() <= len(data) - 4,
         f"a list of the chunk {name!r} lies outside the file",
     )
-    lengths = read_integers(data, starts)
+    lengths = _read_integers(data, starts)
     fits = n == 0 or (starts + 4 + 4 * lengths).max() <= len(data)
-    check(fits, f"a list of the chunk {name!r} is truncated")
+    _check(fits, f"a list of the chunk {name!r} is truncated")
     edges = np.concatenate([[0], np.cumsum(lengths)])
-    check(edges[-1] <= n_weights, f"the chunk {name!r} lists more than {n_weights} weights")
+    _check(edges[-1] <= n_weights, f"the chunk {name!r} lists more than {n_weights} weights")
     within = np.arange(edges[-1]) - np.repeat(edges[:-1], lengths)
-    numbers = read_integers(data, np.repeat(starts + 4, lengths) + 4 * within)
-    check(
+    numbers = _read_integers(data, np.repeat(starts + 4, lengths) + 4 * within)
+    _check(
         edges[-1] == 0 or numbers.max() < n_weights,
         f"the chunk {name!r} lists a weight out of range",
     )
     return edges, numbers
 
 
-def _take(weights, references, kind, n_labels):
+def _select(weights, references, kind, n_labels):
     """Pairs that the weights of one kind belong to, and their values."""
     edges, numbers = references
     chosen = weights[numbers]
@@ -151,7 +151,7 @@ def _take(weights, references, kind, n_labels):
         and np.all(chosen["target"] < n_labels)
         and (len(numbers) == 0 or np.bincount(numbers).max() == 1)
     )
-    check(consistent, "the lists of weights do not match the weights")
+    _check(consistent, "the lists of weights do not match the weights")
     joined = np.stack([owners, chosen["target"].astype(np.int64)], axis=1)
     return joined, chosen["value"].astype(np.float64)
 
@@ -160,7 +160,7 @@ def _as_text(names, what, errors):
     try:
         return [name.decode("utf-8", errors) for name in names]
     except UnicodeDecodeError:
-        raise DamagedError(f"one of the {what} names is not valid UTF-8") from None
+        raise _DamagedError(f"one of the {what} names is not valid UTF-8") from None
 
 
 def describe_header(data):
@@ -175,6 +175,50 @@ def describe_header(data):
         **{name: str(value) for name, value in zip(counts, rest[:4], strict=True)},
         **{name: f"0x{value:X}" for name, value in zip(places, rest[4:], strict=True)},
     }
+
+
+class _DamagedError(ValueError):
+    """Model file that is not valid."""
+
+
+def _check(valid, complaint):
+    """Raise `_DamagedError` with a complaint unless a condition is met."""
+    if not valid:
+        raise _DamagedError(complaint)
+
+
+def _read_integers(data, places):
+    """Unsigned 32-bit integers at the given offsets."""
+    raw = np.frombuffer(data, np.uint8)[places[:, None] + np.arange(4)]
+    return np.ascontiguousarray(raw).view(_UINT32).ravel().astype(np.int64)
+
+
+def _decode_names(data, place, n, what):
+    """Names with the numbers 0, 1, ..., n - 1, as bytes."""
+    _check(place + _FIRST_RECORD <= len(data), f"the table of {what}s starts after the end")
+    name, size, _, order, _, backward = _TABLE_HEADER.unpack_from(data, place)
+    _check(name == _TABLE_MAGIC, f"expected the table of {what}s, found {name!r}")
+    _check(order == _BYTE_ORDER, f"the table of {what}s has another byte order")
+    _check(_FIRST_RECORD <= size <= len(data) - place, f"the table of {what}s is truncated")
+    if n == 0:
+        return []
+    fits = _FIRST_RECORD <= backward <= size and n <= (size - backward) // 4
+    _check(fits, f"the table of {what}s is too small for {n} names")
+    chunk = data[place : place + size]
+    starts = np.frombuffer(chunk, _UINT32, n, backward).astype(np.int64)
+    fits = starts.min() >= _FIRST_RECORD and starts.max() <= size - 8
+    _check(fits, f"the name of {what} {int(starts.argmax())} lies outside its table")
+    numbers, lengths = _read_integers(chunk, starts), _read_integers(chunk, starts + 4)
+    _check(np.array_equal(numbers, np.arange(n)), f"the numbers of the {what}s are out of order")
+    ends = starts + 8 + lengths
+    _check(lengths.min() >= 1 and ends.max() <= size, f"one of the {what} names is truncated")
+    _check(lengths.sum() <= size, f"the names of {what}s overlap")
+    names = [chunk[a + 8 : b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    well_formed = all(name.find(b"\0") == len(name) - 1 for name in names)
+    _check(well_formed, f"one of the {what} names has the wrong length")
+    names = [name[:-1] for name in names]
+    _check(len(set(names)) == n, f"two {what}s have the same name")
+    return names
 
 
 # ------------------------------------------------------------------------------------------ writing
@@ -206,8 +250,8 @@ def encode_model(model):
         parts.add(_CHUNK.pack(b"FEAT", _CHUNK.size + weights.nbytes, len(weights))),
     ]
     parts.add(weights.tobytes())
-    places.append(parts.add(encode_names(model.labels, "label")))
-    places.append(parts.add(encode_names(model.attributes, "attribute")))
+    places.append(parts.add(_encode_names(model.labels, "label")))
+    places.append(parts.add(_encode_names(model.attributes, "attribute")))
     of_label = np.bincount(model.pairs[:, 0], minlength=n_labels)
     places.append(parts.add_references(b"LFRF", of_label, n_states, n_spare=2))
     of_attribute = np.bincount(model.states[:, 0], minlength=n_attributes)
@@ -242,7 +286,7 @@ class _Parts:
         head = _CHUNK.size + 4 * (n + n_spare)
         # Each list is its length and then its numbers.
         edges = np.concatenate([[0], np.cumsum(lengths + 1)])
-        lists = np.empty(edges[-1], UINT32)
+        lists = np.empty(edges[-1], _UINT32)
         is_number = np.ones(len(lists), bool)
         is_number[edges[:-1]] = False
         lists[edges[:-1]] = lengths
@@ -252,7 +296,7 @@ class _Parts:
         size = head + lists.nbytes
         return self.add(
             _CHUNK.pack(name, size & 0xFFFFFFFF, n + n_spare)
-            + (starts & 0xFFFFFFFF).astype(UINT32).tobytes()
+            + (starts & 0xFFFFFFFF).astype(_UINT32).tobytes()
             + lists.tobytes()
         )
 
@@ -261,3 +305,110 @@ def _fill(weights, kind, joined, values):
     weights["kind"] = kind
     weights["source"], weights["target"] = joined.T
     weights["value"] = values
+
+
+def _encode_names(names, what):
+    """Table of names, for look-up by name and by number."""
+    names = [_as_bytes(name, what) + b"\0" for name in names]
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    places = _FIRST_RECORD + np.concatenate([[0], np.cumsum(lengths + 8)])
+    records = b"".join(
+        struct.pack("<II", number, len(name)) + name for number, name in enumerate(names)
+    )
+    hashes = hash_names(names)
+    tables, heads, place = [], [], int(places[-1])
+    order = np.argsort(hashes % _N_TABLES, kind="stable")
+    edges = np.searchsorted(hashes[order] % _N_TABLES, np.arange(_N_TABLES + 1))
+    for a, b in pairwise(edges.tolist()):
+        table = _hash_table(hashes[order[a:b]], places[order[a:b]])
+        heads += [place if b > a else 0, len(table)]
+        tables.append(table.tobytes())
+        place += table.nbytes
+    head = _TABLE_HEADER.pack(
+        _TABLE_MAGIC, (place + 4 * len(names)) & 0xFFFFFFFF, 0, _BYTE_ORDER, len(names),
+        place & 0xFFFFFFFF if names else 0,
+    )  # fmt: skip
+    heads = (np.array(heads, np.int64) & 0xFFFFFFFF).astype(_UINT32)
+    backward = (places[:-1] & 0xFFFFFFFF).astype(_UINT32)
+    return b"".join([head, heads.tobytes(), records, *tables, backward.tobytes()])
+
+
+def _as_bytes(name, what):
+    try:
+        encoded = name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(f"The {what} {name!r} cannot be encoded as UTF-8.") from None
+    if b"\0" in encoded:
+        raise ValueError(f"The {what} {name!r} contains a NUL character, which ends a name.")
+    return encoded
+
+
+def _hash_table(hashes, places):
+    """Hash table with open addressing and twice as many slots: hash and offset, or zeros."""
+    size = 2 * len(hashes)
+    table = np.zeros((size, 2), _UINT32)
+    is_used = [False] * size
+    for h, place in zip(hashes.tolist(), places.tolist(), strict=True):
+        k = (h >> 8) % size
+        while is_used[k]:
+            k = (k + 1) % size
+        is_used[k] = True
+        table[k] = h, place & 0xFFFFFFFF
+    return table
+
+
+def hash_names(names):
+    """Hash byte strings by Bob Jenkins' "lookup3", as in CRFsuite's tables of names.
+
+    Parameters
+    ----------
+    names : list of bytes
+        Non-empty names.
+
+    Returns
+    -------
+    hashes : ndarray of shape (n_names,), dtype uint32
+    """
+    hashes = np.empty(len(names), np.uint32)
+    n_blocks = np.array([(len(name) + 11) // 12 for name in names], np.int64)
+    for n in np.unique(n_blocks).tolist():
+        chosen = np.flatnonzero(n_blocks == n)
+        padded = b"".join(names[i].ljust(12 * n, b"\0") for i in chosen.tolist())
+        words = np.frombuffer(padded, _UINT32).astype(np.uint32).reshape(len(chosen), n, 3)
+        lengths = np.array([len(names[i]) for i in chosen.tolist()], np.uint32)
+        hashes[chosen] = _hash_blocks(words, lengths)
+    return hashes
+
+
+def _hash_blocks(words, lengths):
+    """Hash of names with equal numbers of blocks of three words."""
+    a = np.uint32(0xDEADBEEF) + lengths
+    state = [a, a.copy(), a.copy()]
+    for block in range(words.shape[1]):
+        for part, word in zip(state, words[:, block].T, strict=True):
+            part += word
+        if block + 1 < words.shape[1]:
+            _mix(state)
+    return _final_hash(*state)
+
+
+def _mix(state):
+    """Mix the three words of the state in place."""
+    for step, bits in enumerate((4, 6, 8, 16, 19, 4)):
+        x, y, z = (state[(step + k) % 3] for k in (0, 1, 2))
+        x -= z
+        x ^= _rotate(z, bits)
+        z += y
+
+
+def _final_hash(a, b, c):
+    """Hash from the final state."""
+    turns = ((c, b, 14), (a, c, 11), (b, a, 25), (c, b, 16), (a, c, 4), (b, a, 14), (c, b, 24))
+    for x, y, bits in turns:
+        x ^= y
+        x -= _rotate(y, bits)
+    return c
+
+
+def _rotate(x, bits):
+    return (x << np.uint32(bits)) | (x >> np.uint32(32 - bits))

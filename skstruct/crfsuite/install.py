@@ -13,8 +13,7 @@ from sklearn.metrics import make_scorer
 
 from skstruct.crfsuite.estimator import CRF
 from skstruct.crfsuite.items import ItemSequence
-from skstruct.crfsuite.log import LabelScore
-from skstruct.crfsuite.messages import TrainLogParser
+from skstruct.crfsuite.log import LabelScore, TrainLogParser
 from skstruct.crfsuite.tagger import ModelInfo, Tagger
 from skstruct.crfsuite.trainer import BaseTrainer, Trainer
 from skstruct.utils.public_paths import set_module

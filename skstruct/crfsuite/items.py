@@ -1,8 +1,9 @@
-"""Input and output of the classes named as CRFsuite's: tokens, labels, and lists of labels."""
+"""Input and output of the drop-in classes: tokens, labels, and lists of labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 
 import numpy as np
 
@@ -20,6 +21,7 @@ __all__ = [
     "as_tokens",
     "count_sequences",
     "refuse_other_labels",
+    "snapshot",
 ]
 
 _TAKES = (
@@ -122,7 +124,7 @@ def as_text(label):
 
 
 def as_label_lists(y, name):
-    """Lists of labels, as text, one for each sequence; a ValueError that says what is taken."""
+    """Lists of labels, as text, one for each sequence; a ValueError for anything else."""
     if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of lists of labels. {_TAKES}")
     return [_as_labels(sequence, i, name) for i, sequence in enumerate(copied(y))]
@@ -161,6 +163,25 @@ def as_tokens(xseq):
     if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
         return xseq.items()
     return xseq
+
+
+def snapshot(xseq):
+    """Deep copy of the tokens of a sequence, which the caller may change before they are read."""
+    try:
+        return list(map(_snapshot, list(as_tokens(xseq))))
+    except RecursionError:
+        raise ValueError("The dicts of a token are nested too deeply.") from None
+
+
+def _snapshot(value):
+    if isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Mapping):
+        return {name: _snapshot(of_name) for name, of_name in list(value.items())}
+    # What is not as plain is read as a list of strings, or refused, by its reader.
+    return copy(value) if isinstance(value, Collection) else value
 
 
 def as_sequences(X):

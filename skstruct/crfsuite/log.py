@@ -1,4 +1,4 @@
-"""Training log with the attributes of python-crfsuite's."""
+"""Log of a training with the entries of python-crfsuite's, and CRFsuite's messages about it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,32 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.crfsuite.file import describe_header
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["HeldOut", "LabelScore", "TrainingLog"]
+__all__ = [
+    "HeldOut",
+    "LabelScore",
+    "TrainLogParser",
+    "TrainingLog",
+    "log_entries",
+    "storing_messages",
+    "training_events",
+]
 
-# CRFsuite's names, and the columns of `history_` that they are taken from, the first that exists.
+# CRFsuite's names, and columns of `history_`, of which the first that exists is the source.
 _COLUMNS = {
     "loss": ("objective", "loss"),
     "feature_norm": ("weight_norm",),
     "error_norm": ("gradient_norm",),
+}
+_MEANS = ("precision", "recall", "f1")
+_TITLES = {
+    "lbfgs": "L-BFGS optimization",
+    "l2sgd": "Stochastic Gradient Descent (SGD)",
+    "ap": "Averaged perceptron",
+    "pa": "Passive Aggressive",
+    "arow": "Adaptive Regularization of Weights (AROW)",
 }
 
 
@@ -45,14 +62,12 @@ class TrainingLog:
 
     Parameters
     ----------
-    estimator : estimator
-        Fitted, with ``history_``.
-    n_features : int
+    iterations : list of dict, default=()
+        Entries of the iterations.
+    featgen_num_features : int, default=0
         Number of weights.
-    seconds : float
+    training_seconds : float, default=0.0
         Training time.
-    held_out : HeldOut, default=None
-        Scores of held-out sequences.
 
     Attributes
     ----------
@@ -69,18 +84,10 @@ class TrainingLog:
         Training time.
     """
 
-    def __init__(self, estimator, n_features, seconds, held_out=None):
-        self.featgen_num_features = n_features
-        self.training_seconds = seconds
-        scores = [] if held_out is None else held_out.scores
-        self.iterations = list(_iterations(estimator.history_, n_features, scores))
-
-    @classmethod
-    def empty(cls):
-        """Log of a training without data."""
-        log = cls.__new__(cls)
-        log.featgen_num_features, log.training_seconds, log.iterations = 0, 0.0, []
-        return log
+    def __init__(self, iterations=(), featgen_num_features=0, training_seconds=0.0):
+        self.iterations = list(iterations)
+        self.featgen_num_features = featgen_num_features
+        self.training_seconds = training_seconds
 
     @property
     def last_iteration(self):
@@ -90,7 +97,9 @@ class TrainingLog:
     def __getstate__(self):
         # Fractions as pairs of integers, which every way of storing supports, and plain tuples.
         state = self.__dict__.copy()
-        state["iterations"] = [_change(entry, _as_pair, tuple) for entry in self.iterations]
+        state["iterations"] = [
+            _change(entry, Fraction.as_integer_ratio, tuple) for entry in self.iterations
+        ]
         return state
 
     def __setstate__(self, state):
@@ -102,6 +111,18 @@ class TrainingLog:
             ]
         except Exception as error:
             raise ValueError(f"This stored TrainingLog is damaged: {error}") from error
+
+
+# The class of ``trainer.logparser`` in python-crfsuite, which fills it from text.
+TrainLogParser = TrainingLog
+
+
+def _change(entry, as_fraction, as_score):
+    """Entry with functions applied to the accuracies that are fractions and to the scores."""
+    exact = ("item_accuracy", "instance_accuracy")
+    scores = {label: as_score(score) for label, score in entry["scores"].items()}
+    changed = {name: as_fraction(entry[name]) for name in exact if name in entry}
+    return {**entry, **changed, "scores": scores}
 
 
 class HeldOut:
@@ -134,36 +155,43 @@ class HeldOut:
         code_of_class = np.array([self._code_of[label] for label in classes], np.int64)
         predicted = code_of_class[predicted]
         right = predicted == self._true
-        n = len(self._code_of)
-        counts = zip(
-            np.bincount(self._true[right], minlength=n).tolist(),
-            np.bincount(predicted, minlength=n).tolist(),
-            np.bincount(self._true, minlength=n).tolist(),
-            strict=True,
-        )
-        scores = dict(zip(self._code_of, (_label_score(*three) for three in counts), strict=True))
-        tokens = Fraction(int(right.sum()), max(len(right), 1))
-        n_spoilt = len(np.unique(self._owner[~right]))
-        whole = Fraction(self._n_sequences - n_spoilt, self._n_sequences)
-        self.scores.append(
-            {
-                "scores": scores,
-                **{
-                    f"avg_{what}": float(
-                        np.mean([getattr(score, what) or 0.0 for score in scores.values()])
-                    )
-                    for what in ("precision", "recall", "f1")
-                },
-                "item_accuracy": tokens,
-                "item_accuracy_float": float(tokens),
-                "instance_accuracy": whole,
-                "instance_accuracy_float": float(whole),
-            }
-        )
+        counts = [
+            np.bincount(codes, minlength=len(self._code_of)).tolist()
+            for codes in (self._true[right], predicted, self._true)
+        ]
+        scores = dict(zip(self._code_of, map(_label_score, *counts), strict=True))
+        n_wrong = len(np.unique(self._owner[~right]))
+        entry = {"scores": scores}
+        for name in _MEANS:
+            values = [getattr(score, name) or 0.0 for score in scores.values()]
+            entry[f"avg_{name}"] = float(np.mean(values))
+        for name, share in (
+            ("item_accuracy", Fraction(int(right.sum()), max(len(right), 1))),
+            ("instance_accuracy", Fraction(self._n_sequences - n_wrong, self._n_sequences)),
+        ):
+            entry[name], entry[f"{name}_float"] = share, float(share)
+        self.scores.append(entry)
 
 
-def _iterations(history, n_features, scores):
-    """Entries of a history, iteration by iteration, without epoch 0 if there are others."""
+def _label_score(match, model, ref):
+    precision = match / model if model else None
+    recall = match / ref if ref else None
+    f1 = 2 * match / (model + ref) if model + ref else None
+    return LabelScore(match, model, ref, precision, recall, f1)
+
+
+def log_entries(history, n_features, scores):
+    """Yield the entry of each iteration of a history; epoch 0 only where there is no other.
+
+    Parameters
+    ----------
+    history : dict of arrays
+        That of an estimator.
+    n_features : int
+        Number of weights.
+    scores : list of dict
+        Those of `HeldOut`; empty without held-out sequences.
+    """
     # Without a single iteration there are no columns.
     epochs, times = history.get("epoch", ()), history.get("time", ())
     for k in range(len(epochs)):
@@ -180,20 +208,89 @@ def _iterations(history, n_features, scores):
         yield entry | (scores[k] if scores else {})
 
 
-def _change(entry, as_fraction, as_score):
-    """Entry with functions applied to the accuracies that are fractions and to the scores."""
-    exact = ("item_accuracy", "instance_accuracy")
-    scores = {label: as_score(score) for label, score in entry["scores"].items()}
-    changed = {name: as_fraction(entry[name]) for name in exact if name in entry}
-    return {**entry, **changed, "scores": scores}
+def training_events(algorithm, params, log, holdout=-1):
+    """Yield the events of a training up to the storing of the model, with CRFsuite's messages.
+
+    Parameters
+    ----------
+    algorithm : str
+        Short name.
+    params : dict of str to object
+        Parameters by CRFsuite's names.
+    log : TrainingLog
+        Log of the training.
+    holdout : int, default=-1
+        Number of the group that was held out.
+
+    Yields
+    ------
+    event : str
+        Name of the event, as in ``on_iteration``.
+    messages : list of str
+        Lines, and parts of lines.
+    details : object
+        The percentage of "featgen_progress" and the entry of "iteration"; else absent.
+    """
+    general = [name for name in params if name.startswith("feature.")]
+    start = [] if holdout == -1 else [f"Holdout group: {holdout + 1}\n", "\n"]
+    start += ["Feature generation\n", "type: CRF1d\n"]
+    yield "start", start[:1]
+    before = start[1:] + [_setting(name, params[name]) for name in general]
+    for percent in range(0, 101, 2):
+        dot = "." if percent % 10 else str(percent // 10)
+        yield "featgen_progress", [*before, dot], percent
+        before = []
+    n_features = f"Number of features: {log.featgen_num_features}\n"
+    yield "featgen_end", ["\n", n_features, "Seconds required: 0.000\n"]
+    own = [_setting(name, value) for name, value in params.items() if name not in general]
+    yield "prepared", ["\n", f"{_TITLES[algorithm]}\n", *own, "\n"]
+    what = "Epoch" if algorithm == "l2sgd" else "Iteration"
+    for entry in log.iterations:
+        yield "iteration", [f"***** {what} #{entry['num']} *****\n", *_lines_of(entry), "\n"], entry
+    seconds = f"Total seconds required for training: {log.training_seconds:.3f}\n"
+    yield "optimization_end", [seconds, "\n"]
 
 
-def _as_pair(fraction):
-    return fraction.numerator, fraction.denominator
+def storing_messages(data, seconds):
+    """List the messages about the storing of a model.
+
+    Parameters
+    ----------
+    data : bytes
+        Content of the file; empty if there is none.
+    seconds : float
+        Time that writing took.
+    """
+    header = describe_header(data) if data else {}
+    counts = {"features": "num_features", "attributes": "num_attrs", "labels": "num_labels"}
+    lines = [f"Number of active {what}: {header[name]}\n" for what, name in counts.items() if data]
+    return ["Storing the model\n", *lines, f"Seconds required: {seconds:.3f}\n", "\n"]
 
 
-def _label_score(match, model, ref):
-    precision = match / model if model else None
-    recall = match / ref if ref else None
-    f1 = 2 * match / (model + ref) if model + ref else None
-    return LabelScore(match, model, ref, precision, recall, f1)
+def _setting(name, value):
+    if isinstance(value, float):
+        return f"{name}: {value:f}\n"
+    return f"{name}: {int(value) if isinstance(value, bool) else value}\n"
+
+
+def _lines_of(entry):
+    """Lines about an iteration after its head."""
+    for name in _COLUMNS:
+        if name in entry:
+            yield f"{name.capitalize().replace('_', ' ')}: {entry[name]:f}\n"
+    if "active_features" in entry:
+        yield f"Active features: {entry['active_features']}\n"
+    yield f"Seconds required for this iteration: {entry['time']:.3f}\n"
+    if not entry["scores"]:
+        return
+    yield "Performance by label (#match, #model, #ref) (precision, recall, F1):\n"
+    for label, score in entry["scores"].items():
+        shares = ", ".join(
+            f"{share or 0.0:.4f}" if score.model or score.ref else "******" for share in score[3:]
+        )
+        yield f"    {label}: ({score.match}, {score.model}, {score.ref}) ({shares})\n"
+    means = ", ".join(f"{entry[f'avg_{name}']:f}" for name in _MEANS)
+    yield f"Macro-average precision, recall, F1: ({means})\n"
+    for title in ("Item", "Instance"):
+        share = entry[f"{title.lower()}_accuracy"]
+        yield f"{title} accuracy: {share.numerator} / {share.denominator} ({float(share):.4f})\n"

@@ -11,17 +11,20 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.crfsuite.chain import chain_from_model
+from skstruct import kernels
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.classes import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
+from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
     "ModelFile",
+    "chain_from_model",
+    "model_from_tagger",
     "read_model",
     "tagger_from_model",
     "tagger_to_bytes",
@@ -153,6 +156,44 @@ def tagger_from_model(model, *, max_bytes=2**32):
     return tagger
 
 
+def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
+    """Weights of a CRFsuite model in the layout of the kernels.
+
+    Parameters
+    ----------
+    model : CRFsuiteModel
+    columns, codes : ndarray of int
+        Column of each attribute, and code of each label.
+    shape : tuple of int
+        Numbers of columns and of labels.
+    max_bytes : int, default=2**32
+        Memory limit of the weights.
+
+    Returns
+    -------
+    chain : Chain
+    """
+    n_features, n_labels = shape
+    needed = 8 * n_labels * (n_features + n_labels)
+    if needed > max_bytes:
+        raise ValueError(
+            f"The weights of {n_features} attributes and {n_labels} labels need {needed} bytes, "
+            f"more than max_bytes={max_bytes}. Increase max_bytes to read this model."
+        )
+    require_memory(
+        needed,
+        f"The weights of {n_features:,} attributes and {n_labels:,} labels",
+        "Read the model where there is more.",
+    )
+    weights, transition = np.zeros((n_features, n_labels)), np.zeros((n_labels, n_labels))
+    # A file may repeat a combination. As in CRFsuite, repeated weights of an attribute are added,
+    # and of a label pair the last weight counts.
+    places = (columns[model.states[:, 0]], codes[model.states[:, 1]])
+    np.add.at(weights, places, model.state_weights)
+    transition[codes[model.pairs[:, 0]], codes[model.pairs[:, 1]]] = model.pair_weights
+    return kernels.Chain(weights, transition, *np.zeros((3, n_labels)))
+
+
 def _sorted(names):
     """Sorted names, and the rank of each given name."""
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -163,7 +204,34 @@ def _sorted(names):
 
 def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
     """Content of the model file of a fitted tagger; labels in the order given, or sorted."""
+    return encode_model(model_from_tagger(tagger, feature_names=feature_names, labels=labels))
+
+
+def model_from_tagger(tagger, *, feature_names=None, labels=None):
+    """Content of the model file of a fitted tagger before it is encoded."""
     check_is_fitted(tagger)
+    _check_representable(tagger)
+    chain, classes = tagger._chain(), tagger.classes_.tolist()
+    labels = classes if labels is None else labels
+    order = np.array([classes.index(label) for label in labels], np.int64)
+    names = _names_of(tagger, feature_names)
+    coef = sp.csr_matrix(chain.weights[:, order])
+    transition = chain.transition[order][:, order]
+    lengths = np.diff(coef.indptr)
+    used = np.flatnonzero(lengths)
+    pairs = np.argwhere(transition)
+    return CRFsuiteModel(
+        labels,
+        [names[column] for column in used.tolist()],
+        np.stack([np.repeat(np.arange(len(used)), lengths[used]), coef.indices], axis=1),
+        coef.data,
+        pairs,
+        transition[pairs[:, 0], pairs[:, 1]],
+    )
+
+
+def _check_representable(tagger):
+    """Raise an error for a tagger with more than the weights that CRFsuite's format has."""
     if hasattr(tagger, "transition_coef_"):
         raise ValueError(
             "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
@@ -187,30 +255,12 @@ def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
                 "support. Fit it with fit_intercept=False; for a bias of each label, give every "
                 "token the same attribute."
             )
-    classes = tagger.classes_.tolist()
-    if not all(isinstance(label, str) for label in classes):
-        wrong = next(label for label in classes if not isinstance(label, str))
+    wrong = [label for label in tagger.classes_.tolist() if not isinstance(label, str)]
+    if wrong:
         raise ValueError(
-            f"Labels must be strings for CRFsuite, but one is {short_repr(wrong)}. Fit the tagger "
-            "on strings."
+            f"Labels must be strings for CRFsuite, but one is {short_repr(wrong[0])}. Fit the "
+            "tagger on strings."
         )
-    labels = classes if labels is None else labels
-    order = np.array([classes.index(label) for label in labels], np.int64)
-    names = _names_of(tagger, feature_names)
-    coef = sp.csr_matrix(chain.weights[:, order])
-    transition = chain.transition[order][:, order]
-    lengths = np.diff(coef.indptr)
-    used = np.flatnonzero(lengths)
-    pairs = np.argwhere(transition)
-    model = CRFsuiteModel(
-        labels,
-        [names[column] for column in used.tolist()],
-        np.stack([np.repeat(np.arange(len(used)), lengths[used]), coef.indices], axis=1),
-        coef.data,
-        pairs,
-        transition[pairs[:, 0], pairs[:, 1]],
-    )
-    return encode_model(model)
 
 
 def _names_of(tagger, names):

@@ -152,15 +152,15 @@ class OnlineCRF(OnlineTagger):
         return kernels.arow_epoch
 
     def _settings(self):
-        room = workspace(self._model())
+        buffers = workspace(self._model())
         if self.rule == "arow":
-            return kernels.Adaptive(kernels.HAMMING, float(self.gamma), np.inf, True, *room)
+            return kernels.Adaptive(kernels.HAMMING, float(self.gamma), np.inf, True, *buffers)
         if self.rule == "ap":
-            return kernels.Adaptive(kernels.SHARE, 0.0, np.inf, False, *room)
+            return kernels.Adaptive(kernels.SHARE, 0.0, np.inf, False, *buffers)
         slack = 0.5 / self.c if self.pa_type == 2 else 0.0
         cap = float(self.c) if self.pa_type == 1 else np.inf
         return kernels.Adaptive(
-            kernels.ROOT if self.error_sensitive else kernels.ONE, slack, cap, False, *room
+            kernels.ROOT if self.error_sensitive else kernels.ONE, slack, cap, False, *buffers
         )
 
     def _start(self, state, training_set):

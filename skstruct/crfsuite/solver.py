@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.crfsuite.chain import chain_from_model
 from skstruct.crfsuite.file import decode_model
+from skstruct.crfsuite.model import chain_from_model
 from skstruct.solvers.base import Solution
 
-__all__ = ["Settings", "solve", "train_with_crfsuite"]
+__all__ = ["Settings", "solve"]
 
 # Attributes for the biases of all, first and last tokens. The others are column numbers.
 _BIASES = ("all", "first", "last")
@@ -35,59 +35,12 @@ class Settings(NamedTuple):
 
 
 def solve(training_set, model, settings, start, watcher):
-    """Learn as `skstruct.solvers.base` says; CRFsuite starts from zero and is not watched."""
-    size = model.n_features, model.n_labels
-    return train_with_crfsuite(training_set, *size, **settings._asdict())
+    """Learn as `skstruct.solvers.base` says; CRFsuite starts from zero and is not watched.
 
-
-def train_with_crfsuite(
-    training_set,
-    n_features,
-    n_labels,
-    *,
-    l1=0.0,
-    l2=1.0,
-    min_freq=0,
-    all_possible_states=False,
-    all_possible_transitions=False,
-    fit_intercept=False,
-    max_iter=1000,
-    tol=1e-4,
-    verbose=0,
-):
-    """Train with CRFsuite's L-BFGS.
-
-    Parameters
-    ----------
-    training_set : TrainingSet
-        Sequences and codes of labels. Weights of sequences must be whole numbers: CRFsuite gets
-        a sequence as many times as its weight says.
-    n_features, n_labels : int
-        Numbers of features and labels.
-    l1, l2 : float
-        Strengths of the penalties, as in `CRFTagger`. CRFsuite's ``c2`` is half of `l2`.
-    min_freq, all_possible_states, all_possible_transitions : object
-        As in `CRFTagger`.
-    fit_intercept : bool, default=False
-        If True, learn biases, by an attribute for each. CRFsuite has only those that occur.
-    max_iter : int, default=1000
-        Maximum number of iterations.
-    tol : float, default=1e-4
-        Stop when the last ten iterations improved the objective by less than a third of this share.
-        The objective is then about within this share of its minimum.
-    verbose : int, default=0
-        If positive, CRFsuite prints its messages.
-
-    Returns
-    -------
-    solution : Solution
-
-    Raises
-    ------
-    ImportError
-        If python-crfsuite is not installed.
-    ValueError
-        If the weight of a sequence is not a whole number, or X has transition features.
+    CRFsuite gets a sequence as many times as its weight says, which has to be a whole number.
+    Biases are the weights of an attribute each, and CRFsuite has only those that occur. It stops
+    when the last ten iterations improved the objective by less than a third of `tol`; the objective
+    is then about within this share of its minimum.
     """
     if isinstance(training_set.rows, kernels.TransitionRows):
         raise ValueError("solver='crfsuite' does not support transition features.")
@@ -97,20 +50,21 @@ def train_with_crfsuite(
         raise ImportError(
             "solver='crfsuite' needs python-crfsuite: pip install python-crfsuite."
         ) from None
-    trainer = Trainer(algorithm="lbfgs", verbose=bool(verbose))
+    trainer = Trainer(algorithm="lbfgs", verbose=bool(settings.verbose))
     trainer.set_params(
         {
-            "feature.minfreq": float(min_freq),
-            "feature.possible_states": bool(all_possible_states),
-            "feature.possible_transitions": bool(all_possible_transitions),
-            "c1": float(l1),
-            "c2": l2 / 2,
-            "max_iterations": int(max_iter),
+            "feature.minfreq": float(settings.min_freq),
+            "feature.possible_states": bool(settings.all_possible_states),
+            "feature.possible_transitions": bool(settings.all_possible_transitions),
+            "c1": float(settings.l1),
+            "c2": settings.l2 / 2,
+            "max_iterations": int(settings.max_iter),
             "epsilon": 0.0,
-            "delta": tol / 3,
+            "delta": settings.tol / 3,
         }
     )
-    _append(trainer, training_set, n_features, fit_intercept)
+    n_features, n_labels = model.n_features, model.n_labels
+    _append(trainer, training_set, n_features, settings.fit_intercept)
     with tempfile.TemporaryDirectory() as folder:
         # CRFsuite can write a model only to a file.
         path = Path(folder) / "model.crfsuite"

@@ -10,18 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.crfsuite.file import decode_model, describe_header
+from skstruct.crfsuite.file import decode_model, describe_header, encode_model
 from skstruct.crfsuite.items import as_text, as_tokens
-from skstruct.crfsuite.model import tagger_from_model, tagger_to_bytes
+from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
-from skstruct.utils.transaction import reads_one_fit
 
-__all__ = ["InfoOfModel", "ModelInfo", "Tagger", "tagger_of"]
+__all__ = ["ModelInfo", "Tagger", "tagger_of"]
 
 
 @set_module("skstruct.crfsuite")
@@ -48,7 +47,7 @@ class ModelInfo(NamedTuple):
 
 
 class _Model:
-    """What a tagger needs of an estimator; never changed, as several threads may tag with it."""
+    """Weights and labels of an estimator; constant, since several threads may tag with them."""
 
     def __init__(self, estimator, labels):
         self.estimator = estimator
@@ -153,7 +152,7 @@ class Tagger:
     def __init__(self):
         self._model = self._last = None
 
-    def _use(self, estimator, labels):
+    def _set_model(self, estimator, labels):
         self._model, self._last = _Model(estimator, labels), None
 
     def open(self, name):
@@ -192,7 +191,7 @@ class Tagger:
             As from `open`.
         """
         model = decode_model(bytes(value))
-        self._use(tagger_from_model(model), model.labels)
+        self._set_model(tagger_from_model(model), model.labels)
         return closing(self)
 
     def close(self):
@@ -288,25 +287,14 @@ class Tagger:
         except ValueError as error:
             # As python-crfsuite, which raises ValueError everywhere else.
             raise RuntimeError(str(error)) from None
-        data = tagger_to_bytes(opened.estimator, labels=opened.labels)
-        model = decode_model(data)
+        model = model_from_tagger(opened.estimator, labels=opened.labels)
         labels, attributes = model.labels, model.attributes
         return ModelInfo(
-            describe_header(data),
+            describe_header(encode_model(model)),
             {name: str(number) for number, name in enumerate(labels)},
             {name: str(number) for number, name in enumerate(attributes)},
-            {
-                (labels[a], labels[b]): weight
-                for (a, b), weight in zip(
-                    model.pairs.tolist(), model.pair_weights.tolist(), strict=True
-                )
-            },
-            {
-                (attributes[a], labels[b]): weight
-                for (a, b), weight in zip(
-                    model.states.tolist(), model.state_weights.tolist(), strict=True
-                )
-            },
+            _weights_by_name(model.pairs, model.pair_weights, labels, labels),
+            _weights_by_name(model.states, model.state_weights, attributes, labels),
         )
 
     def dump(self, filename=None):
@@ -339,8 +327,15 @@ class Tagger:
 def tagger_of(estimator, labels):
     """`Tagger` of a fitted estimator, with its labels in the order given."""
     tagger = Tagger()
-    tagger._use(estimator, labels)
+    tagger._set_model(estimator, labels)
     return tagger
+
+
+def _weights_by_name(pairs, weights, names, labels):
+    return {
+        (names[a], labels[b]): weight
+        for (a, b), weight in zip(pairs.tolist(), weights.tolist(), strict=True)
+    }
 
 
 def _dump_lines(info):
@@ -362,41 +357,3 @@ def _dump_lines(info):
         yield f"{title} = {{\n"
         yield from lines
         yield "}\n\n"
-
-
-class InfoOfModel:
-    """Attributes of a model with a `tagger_`: what its file would tell."""
-
-    @property
-    def size_(self):
-        """Size of the model file in bytes."""
-        return None if self._info is None else int(self._info.header["size"])
-
-    @property
-    def num_attributes_(self):
-        """Number of attributes with non-zero weights."""
-        return None if self._info is None else len(self._info.attributes)
-
-    @property
-    def attributes_(self):
-        """Attributes with non-zero weights."""
-        return None if self._info is None else list(self._info.attributes)
-
-    @property
-    def state_features_(self):
-        """Weights of pairs of an attribute and a label."""
-        return None if self._info is None else self._info.state_features
-
-    @property
-    def transition_features_(self):
-        """Weights of transitions, from the first label to the second."""
-        return None if self._info is None else self._info.transitions
-
-    @property
-    @reads_one_fit
-    def _info(self):
-        if self.tagger_ is None:
-            return None
-        if "_info_cached" not in self.__dict__:
-            self._info_cached = self.tagger_.info()
-        return self._info_cached

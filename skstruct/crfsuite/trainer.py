@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import copy
 from time import perf_counter
 from types import MappingProxyType
 
@@ -16,9 +17,14 @@ from skstruct.crfsuite.algorithms import (
     read_value,
     stopping_rule,
 )
-from skstruct.crfsuite.items import as_label_lists, as_tokens, refuse_other_labels
-from skstruct.crfsuite.log import HeldOut, TrainingLog
-from skstruct.crfsuite.messages import TrainLogParser, storing_messages, training_messages
+from skstruct.crfsuite.items import as_label_lists, refuse_other_labels, snapshot
+from skstruct.crfsuite.log import (
+    HeldOut,
+    TrainingLog,
+    log_entries,
+    storing_messages,
+    training_events,
+)
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.callbacks import EpochRelay
@@ -38,7 +44,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     X, y, X_dev, y_dev : object
         As in `CRF.fit`.
     tasks : FitTasks, default=None
-        Tasks of a `CRF` that callbacks are told of.
+        Tasks of a `CRF`, for its callbacks.
 
     Returns
     -------
@@ -59,15 +65,16 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
             # An explicit limit says that stopping before convergence is intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
         held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, stopping_rule(params))
-    # Labelling takes threads where joblib is told to.
+    # Labelling uses as many threads as joblib is configured for.
     estimator.set_params(n_jobs=None)
     if hasattr(estimator, "transition_coef_"):
         raise ValueError(
             "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
         )
     n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
-    log = TrainingLog(estimator, n_weights, perf_counter() - start, held_out)
-    return estimator, labels, log
+    scores = [] if held_out is None else held_out.scores
+    entries = log_entries(estimator.history_, n_weights, scores)
+    return estimator, labels, TrainingLog(entries, n_weights, perf_counter() - start)
 
 
 def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
@@ -107,7 +114,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
 
 @set_module("skstruct.crfsuite")
 class BaseTrainer:
-    """Trainer with the interface of ``pycrfsuite.BaseTrainer``: hands on messages as they are.
+    """Trainer with the interface of ``pycrfsuite.BaseTrainer``: passes on messages unchanged.
 
     Parameters
     ----------
@@ -120,7 +127,7 @@ class BaseTrainer:
 
     See Also
     --------
-    Trainer : With a parser of the messages.
+    Trainer : Calls a method for each event of a training.
     """
 
     # As in python-crfsuite, a subclass need not call __init__.
@@ -222,7 +229,7 @@ class BaseTrainer:
         return self._parameter(name).help
 
     def append(self, xseq, yseq, group=0):
-        """Add a sequence to the training set.
+        """Add a copy of a sequence to the training set.
 
         Parameters
         ----------
@@ -233,7 +240,7 @@ class BaseTrainer:
         group : int, default=0
             Number of its group; `train` can hold out a group.
         """
-        xseq, yseq = list(as_tokens(xseq)), list(yseq)
+        xseq, yseq = snapshot(xseq), list(yseq)
         if len(xseq) != len(yseq):
             raise ValueError(
                 f"The numbers of items and labels differ: |x| = {len(xseq)}, |y| = {len(yseq)}"
@@ -260,12 +267,11 @@ class BaseTrainer:
         """
         if os.fspath(model):
             check_writable(model)
-        self._before_train()
         train = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
         held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]
         values = {self._parameter(name).ours: value for name, value in self._values.items()}
         X_dev, y_dev = ([s[k] for s in held] for k in (0, 1)) if held else (None, None)
-        data, log = b"", TrainingLog.empty()
+        data, log = b"", TrainingLog()
         if train:
             params = {**values, "algorithm": self._algorithm}
             X, y = ([s[k] for s in train] for k in (0, 1))
@@ -273,12 +279,16 @@ class BaseTrainer:
             data = tagger_to_bytes(estimator, labels=labels)
         else:
             warnings.warn("There is no sequence to learn from; no model was written.", stacklevel=2)
-        for message in training_messages(self._algorithm, self.get_params(), log, holdout):
-            self.message(message)
+        for event in training_events(self._algorithm, self.get_params(), log, holdout):
+            self._report(log, *event)
         start = perf_counter()
         if data and os.fspath(model):
             write_whole(model, data)
-        for message in storing_messages(data, perf_counter() - start):
+        self._report(log, "end", storing_messages(data, perf_counter() - start))
+
+    def _report(self, log, event, messages, *details):
+        """Pass on the messages of an event."""
+        for message in messages:
             self.message(message)
 
     def message(self, message):
@@ -291,9 +301,6 @@ class BaseTrainer:
         """
         if self.verbose:
             print(message, end="")
-
-    def _before_train(self):
-        """Prepare for the messages of a training."""
 
     def _parameters(self):
         return {parameter.theirs: parameter for parameter in parameters_of(self._algorithm)}
@@ -326,8 +333,8 @@ class Trainer(BaseTrainer):
 
     Attributes
     ----------
-    logparser : TrainLogParser or None
-        Parser that has read the messages of the last training.
+    logparser : TrainingLog or None
+        Log of the last training. In a method such as `on_iteration`, its iterations up to that one.
 
     See Also
     --------
@@ -349,31 +356,35 @@ class Trainer(BaseTrainer):
     """
 
     logparser = None
-
-    def _before_train(self):
-        self.logparser = TrainLogParser()
+    _text = ""
 
     def message(self, message):
-        """Take a message of the training, and call the method of what has happened.
+        """Take a message of the training; the event that it is about gets its text.
 
         Parameters
         ----------
         message : str
             A line, or a part of one, in CRFsuite's layout.
         """
-        parser = self.logparser
-        event = parser.feed(message)
-        if event is None or not self.verbose:
-            return
-        more = {
-            "featgen_progress": (parser.featgen_percent,),
-            "iteration": (parser.last_iteration,),
-        }
-        getattr(self, f"on_{event}")(parser.last_log, *more.get(event, ()))
+        self._text += message
 
-    def _print(self, log, *details):
+    def _report(self, log, event, messages, *details):
+        """Pass on the messages of an event, and call its method."""
+        if event == "start":
+            self.logparser, self._text = copy(log), ""
+            self.logparser.iterations = []
+        if event == "iteration":
+            self.logparser.iterations += details
+        super()._report(log, event, messages)
+        text, self._text = self._text, ""
+        # As in python-crfsuite, the events after the features need an iteration.
+        happened = log.iterations or event == "start" or event.startswith("featgen")
+        if text and self.verbose and happened:
+            getattr(self, f"on_{event}")(text, *details)
+
+    def _print(self, text, *details):
         """Print the text of the messages."""
-        print(log, end="")
+        print(text, end="")
 
     on_start = on_featgen_progress = on_featgen_end = on_prepared = on_prepare_error = _print
     on_iteration = on_optimization_end = on_end = _print

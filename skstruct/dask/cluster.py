@@ -1,20 +1,23 @@
-"""The workers: one verb by which functions get to the shards, and the versions that they have."""
+"""The workers: functions called for each shard, and the releases of packages that they have."""
 
 from __future__ import annotations
 
 from collections import deque
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import NamedTuple
 
-from skstruct.dask.direct import DirectLines
-from skstruct.dask.releases import installed_releases
+import skstruct
+from skstruct.dask.direct import DirectCalls
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "installed_releases"]
 
-# Tasks for each thread that are on their way or done, where several results are taken at a time.
+# Tasks for each thread that run or are done, where several results are taken at a time.
 _AHEAD = 2
 # Shards of an iterator whose arguments are in this process at the same time.
 _AT_A_TIME = 4
+# Packages whose release can change the bits of a result.
+_PACKAGES = ("skstruct", "numpy", "numba")
 
 
 class Cluster:
@@ -56,11 +59,11 @@ class Cluster:
                     "and pass it as client= or leave it open."
                 ) from None
         self.client, self.max_retries = client, max_retries
-        self._lines, self._is_direct = DirectLines(client), True
+        self._calls, self._is_direct = DirectCalls(client), True
 
     def close(self):
         """Close what was opened besides the client."""
-        self._lines.close()
+        self._calls.close()
 
     def map(self, function, shards, shared=None, *, keep=False):
         """Call ``function(*shard, shared)`` for each shard.
@@ -72,13 +75,13 @@ class Cluster:
         Parameters
         ----------
         function : callable
-            A function of a module. A ValueError that it raises is told with the number of the
-            shard, that of the first shard that has one.
+            A function of a module. A ValueError that it raises gets the number of the shard;
+            of several, that of the first shard is raised.
         shards : list or iterator of tuples
             Arguments of each shard. Those that are results of earlier calls with `keep` are passed
             on by the workers themselves. Those that are delayed are computed on the workers, and
-            let go of as soon as the functions that take them have returned. An iterator is asked
-            for a few shards at a time.
+            freed as soon as the functions that take them have returned. An iterator yields a few
+            shards at a time.
         shared : object, default=None
             Argument of all shards, which workers fetch from each other.
         keep : bool, default=False
@@ -123,7 +126,7 @@ class Cluster:
             take less time together. Of large ones, hardly more are on their way than workers have
             threads.
         direct : bool, default=False
-            Call the workers past the scheduler, as `DirectLines` says. This takes less time
+            Call the workers past the scheduler, as `DirectCalls` says. This takes less time
             where the same results of earlier calls with `keep` are the first arguments of many
             calls. Shards whose calls fail become tasks, and those of all later calls.
 
@@ -145,13 +148,13 @@ class Cluster:
         try:
             while True:
                 while len(futures) + together <= most and (some := list(islice(shards, together))):
-                    asked = self._ask(function, some, sent) if direct else None
-                    futures += asked or self._submit(function, some, shared, sent)
+                    called = self._call_directly(function, some, sent) if direct else None
+                    futures += called or self._submit(function, some, shared, sent)
                     sent += len(some)
                 # Else they would be in memory for as long as the results are.
                 some = None
                 if len(futures) == most and n_threads is None:
-                    # Asked for while workers compute, and only where there are many shards.
+                    # While workers compute, and only where there are many shards.
                     n_threads = sum(self.client.nthreads().values())
                     most = max(most, _AHEAD * n_threads if together > 1 else n_threads + 1)
                     continue
@@ -160,19 +163,21 @@ class Cluster:
                 first = [futures.popleft() for _ in range(min(together, len(futures)))]
                 results = deque(self._take(function, first, taken))
                 taken += len(first)
-                # The workers may let go of them.
+                # The workers may free them.
                 del first
                 while results:
                     yield results.popleft()
         finally:
-            self.client.cancel([future for future in futures if not isinstance(future, _Asked)])
+            self.client.cancel(
+                [future for future in futures if not isinstance(future, _DirectCall)]
+            )
 
     def _share(self, value):
         """Future of an argument of all shards."""
         if value is None:
             return None
         with _large_graphs():
-            return self.client.submit(_Given(value), pure=False)
+            return self.client.submit(_Constant(value), pure=False)
 
     def _submit(self, function, shards, shared, first=0):
         """Futures of the calls for shards, numbered from `first` on."""
@@ -192,34 +197,34 @@ class Cluster:
                 call, numbers, [shared] * len(shards), *columns, pure=False, **retries
             )
 
-    def _ask(self, function, shards, first):
+    def _call_directly(self, function, shards, first):
         """Call a function for shards past the scheduler; None if that cannot be done."""
         if not self._is_direct:
             return None
         try:
-            answers = self._lines.ask(_Call(function), first, shards)
+            results = self._calls.start(_Call(function), first, shards)
         except Exception:
-            # Tasks are repeated, and tell what is wrong.
+            # Tasks are repeated, and their errors say what is wrong.
             self._is_direct = False
             return None
-        return [_Asked(*pair) for pair in zip(answers, shards, strict=True)]
+        return [_DirectCall(*pair) for pair in zip(results, shards, strict=True)]
 
     def _take(self, function, sent, first):
         """Results of tasks and of calls past the scheduler, which become tasks where they fail."""
-        if not any(isinstance(item, _Asked) for item in sent):
+        if not any(isinstance(item, _DirectCall) for item in sent):
             return self._gather(sent, first)
         results = []
         for number, item in enumerate(sent, first):
-            if not isinstance(item, _Asked):
+            if not isinstance(item, _DirectCall):
                 results += self._gather([item], number)
                 continue
             try:
-                answer = item.answer.result()
+                result = item.future.result()
             except Exception:
                 self._is_direct = False
                 results += self._gather(self._submit(function, [item.shard], None, number), number)
             else:
-                results += _without_failures([answer])
+                results += _without_failures([result])
         return results
 
     def _gather(self, futures, first=0):
@@ -261,6 +266,18 @@ class Cluster:
                     )
 
 
+def installed_releases():
+    """Releases of the packages whose release can change the bits of a result."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    found["skstruct"] = skstruct.__version__
+    return found
+
+
 def _large_graphs():
     """Context without Dask's warning of large tasks: the weights of a model are sent with them."""
     import dask  # optional
@@ -282,17 +299,17 @@ def _without_failures(results):
     return results
 
 
-class _Asked(NamedTuple):
-    """A call past the scheduler."""
+class _DirectCall(NamedTuple):
+    """A call past the scheduler, and its arguments."""
 
-    answer: object  # ActorFuture
+    future: object
     shard: tuple
 
 
-class _Given:
-    """A task that returns what it was made with."""
+class _Constant:
+    """A task that returns a value."""
 
-    __name__ = "given"
+    __name__ = "constant"
 
     def __init__(self, value):
         self._value = value
@@ -304,7 +321,7 @@ class _Given:
 class _Call:
     """A task that calls a function, and returns a `_Failure` where it raises a ValueError.
 
-    Dask would repeat a task that fails, and tell of the one that failed first in time.
+    Dask would repeat a task that fails, and raise the error that came first in time.
     """
 
     def __init__(self, function):

@@ -134,7 +134,7 @@ def read_conll(
 
 
 def _load():
-    """What is needed of dask and fsspec."""
+    """Functions of dask and fsspec."""
     try:
         from dask.delayed import delayed  # optional
         from dask.utils import parse_bytes  # optional
@@ -169,7 +169,7 @@ def _size(file):
     size = file.fs.info(file.path)["size"]
     if size is None:
         raise ValueError(
-            f"{_name(file)}: its file system does not tell the size of the file, so it cannot be "
+            f"{_name(file)}: its file system does not know the size of the file, so it cannot be "
             "cut into blocks. Leave blocksize out."
         )
     return size

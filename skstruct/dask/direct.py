@@ -1,18 +1,20 @@
 """Calls that go straight to the workers, past the scheduler.
 
-A task is made known to the scheduler, and forgotten again, and its arguments and its result pass
-through it. An actor of Dask takes a call from the client, and returns the result to it.
+The scheduler registers every task, and its arguments and its result pass through it. An actor of
+Dask takes a call from the client, and returns the result to it. Without this module an evaluation
+of the objective on two workers takes 1.2, 1.3 and 1.8 times as long, with 2, 8 and 64 partitions of
+CoNLL-2000 (``benchmarks/distributed``, the part "seconds").
 """
 
 from __future__ import annotations
 
 import asyncio
 
-__all__ = ["DirectLines"]
+__all__ = ["DirectCalls"]
 
 
-class DirectLines:
-    """Lines to the workers that keep something.
+class DirectCalls:
+    """Calls of functions of results that are kept on the workers.
 
     Parameters
     ----------
@@ -22,16 +24,16 @@ class DirectLines:
     """
 
     def __init__(self, client):
-        self._given, self._client, self._lines = client, None, {}
+        self._user_client, self._client, self._actors = client, None, {}
 
     def close(self):
         """Close what was opened."""
-        self._lines.clear()
-        if self._client not in (None, self._given):
+        self._actors.clear()
+        if self._client not in (None, self._user_client):
             self._client.close()
 
-    def ask(self, call, first, shards):
-        """Call ``call(number, None, *shard)`` where the first argument of each shard is kept.
+    def start(self, call, first, shards):
+        """Start ``call(number, None, *shard)`` where the first argument of each shard is kept.
 
         Parameters
         ----------
@@ -44,7 +46,7 @@ class DirectLines:
 
         Returns
         -------
-        answers : list
+        futures : list
             Each has a method ``result``.
 
         Raises
@@ -53,24 +55,24 @@ class DirectLines:
             If the client may not talk to workers.
         """
         if self._client is None:
-            self._client = _direct_client(self._given)
+            self._client = _direct_client(self._user_client)
         with self._client.as_current():
-            self._connect([kept for kept, *_ in shards])
+            self._make_actors([kept for kept, *_ in shards])
             return [
-                _Answer(self._lines[kept.key], call, number, arguments)
+                _Result(self._actors[kept.key], call, number, arguments)
                 for number, (kept, *arguments) in enumerate(shards, first)
             ]
 
-    def _connect(self, futures):
-        """Make lines to what has none."""
+    def _make_actors(self, futures):
+        """Make an actor beside each result that has none."""
         from distributed import Future  # optional
 
-        new = {future.key: future for future in futures if future.key not in self._lines}
+        new = {future.key: future for future in futures if future.key not in self._actors}
         if new:
             # Those of the client itself, which may be another one.
             kept = [Future(key, self._client) for key in new]
-            made = self._client.map(_Line, kept, actor=True, pure=False)
-            self._lines |= zip(new, self._client.gather(made), strict=True)
+            actors = self._client.map(_Actor, kept, actor=True, pure=False)
+            self._actors |= zip(new, self._client.gather(actors), strict=True)
 
 
 def _direct_client(client):
@@ -97,15 +99,15 @@ def _are_here(workers):
     return not others or others == {get_ip()}
 
 
-class _Answer:
-    """Answer that is on its way."""
+class _Result:
+    """Future of the result of a call."""
 
-    def __init__(self, line, call, number, arguments):
+    def __init__(self, actor, call, number, arguments):
         self._arguments = arguments
-        self._future = line.answer(call, number, arguments)
+        self._future = actor.call(call, number, arguments)
 
     def result(self):
-        """Wait for the answer."""
+        """Wait for the result."""
         result = self._future.result()
         # Dask's function that makes the call refers to itself, and so keeps what it was given until
         # the garbage collector comes.
@@ -113,7 +115,7 @@ class _Answer:
         return result
 
 
-class _Line:
+class _Actor:
     """An actor beside the result of a task."""
 
     def __init__(self, kept):
@@ -121,7 +123,7 @@ class _Line:
 
         self._kept, self._worker = kept, get_worker()
 
-    async def answer(self, call, number, arguments):
+    async def call(self, call, number, arguments):
         """Call a function in one of the threads in which the worker runs tasks."""
         threads = self._worker.executors["default"]
         loop = asyncio.get_running_loop()

@@ -53,7 +53,7 @@ def merge_classes(found):
 
     Parameters
     ----------
-    found : list of Found
+    found : list of Summary
 
     Returns
     -------
@@ -86,7 +86,7 @@ def merge_columns(found, vectorizer):
 
     Parameters
     ----------
-    found : list of Found
+    found : list of Summary
     vectorizer : SequenceVectorizer, LearningTemplateVectorizer or None
         With the parameters of the one that the shards have fitted. One by templates gets the
         features of all shards.

@@ -112,7 +112,7 @@ class _Epochs:
         return sum(hits) / self._n_labelled
 
     def _shards(self, chain, *columns):
-        """Training set, weights of its own features, and more of each shard, when asked for."""
+        """Yield the training set, the weights of its own features, and more of each shard."""
         for training_set, own, *more in zip(
             self._training_sets, self._numbers, *columns, strict=True
         ):

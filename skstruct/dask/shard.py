@@ -28,8 +28,8 @@ from skstruct.utils.sparse import read_only, writable
 
 __all__ = [
     "Counts",
-    "Found",
     "Shard",
+    "Summary",
     "count",
     "count_hits",
     "describe",
@@ -41,22 +41,18 @@ __all__ = [
 ]
 
 
-class Shard(NamedTuple):
-    """A partition that has been read.
+class Summary(NamedTuple):
+    """What the driver has to know of a shard.
 
     Attributes
     ----------
-    rows : Rows
-        The tokens; features are numbered in the order of `columns`.
-    offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
-    labels : ndarray of shape (n_rows,)
-        Positions in `classes`, -1 where a label is unknown.
+    n_sequences, n_tokens : int
+        Numbers of sequences and of tokens.
     classes : list
         The labels that occur, sorted, or those given.
-    columns : ndarray
+    columns : object
         Names of the features that occur, sorted; or their columns, if X has numbers. Those of a
-        template are all that `templates` has learnt.
+        template are all that `templates` has learnt. Packed.
     array_lengths : dict of str to int
         Lengths of the features that are arrays.
     templates : LearningTemplateVectorizer or None
@@ -64,29 +60,6 @@ class Shard(NamedTuple):
     n_features : int or None
         Number of columns; None where the driver unites those of all partitions, and in a partition
         without sequences.
-    """
-
-    rows: kernels.Rows
-    offsets: np.ndarray
-    labels: np.ndarray
-    classes: list
-    columns: np.ndarray
-    array_lengths: dict
-    templates: LearningTemplateVectorizer | None
-    n_features: int | None
-
-
-class Found(NamedTuple):
-    """What the driver is told of a shard.
-
-    Attributes
-    ----------
-    n_sequences, n_tokens : int
-        Numbers of sequences and of tokens.
-    classes, array_lengths, templates, n_features : object
-        Those of the `Shard`.
-    columns : object
-        Those of the `Shard`, packed.
     frequency : ndarray
         Number of tokens with each feature.
     scale : str or None
@@ -102,6 +75,26 @@ class Found(NamedTuple):
     n_features: int | None
     frequency: np.ndarray
     scale: str | None
+
+
+class Shard(NamedTuple):
+    """A partition that has been read.
+
+    Attributes
+    ----------
+    rows : Rows
+        The tokens; features are numbered in the order of the columns of `summary`.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    labels : ndarray of shape (n_rows,)
+        Positions in the classes of `summary`, -1 where a label is unknown.
+    summary : Summary
+    """
+
+    rows: kernels.Rows
+    offsets: np.ndarray
+    labels: np.ndarray
+    summary: Summary
 
 
 class Counts(NamedTuple):
@@ -161,8 +154,18 @@ def read(X, y, settings):
     if learnt is None or columns is None:
         columns, indices = _number_used(rows.indices, batch.n_features)
         rows = read_only(rows._replace(indices=indices))
-    known = rows, batch.offsets, labels, classes.tolist()
-    return Shard(*known, columns, array_lengths, templates, n_features)
+    summary = Summary(
+        len(batch),
+        len(labels),
+        classes.tolist(),
+        pack_strings(columns),
+        array_lengths,
+        templates,
+        n_features,
+        np.bincount(rows.indices, minlength=len(columns)).astype(np.int32),
+        advise_scaling(rows, columns),
+    )
+    return Shard(rows, batch.offsets, labels, summary)
 
 
 def _number_used(indices, n_columns):
@@ -223,17 +226,8 @@ def vectorize(X, vectorizer):
 
 
 def describe(shard, _):
-    """Tell the driver what a shard has, a `Found`."""
-    frequency = np.bincount(shard.rows.indices, minlength=len(shard.columns)).astype(np.int32)
-    size = len(shard.offsets) - 1, len(shard.labels)
-    return Found(
-        *size,
-        shard.classes,
-        pack_strings(shard.columns),
-        shard.array_lengths,
-        shard.templates,
-        *(shard.n_features, frequency, advise_scaling(shard.rows, shard.columns)),
-    )
+    """Return the summary of a shard alone, for the driver."""
+    return shard.summary
 
 
 def number(shard, codes, kept, settings):

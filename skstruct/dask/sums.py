@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.dask.places import Gaps, RowTable, Taken, add_at, quick_or_small
 from skstruct.dask.shard import own_arrays
 from skstruct.solvers.layout import point_to_rows, restrict
 from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
@@ -19,13 +18,15 @@ from skstruct.solvers.likelihood.sums import Likelihood
 from skstruct.solvers.likelihood.vector import VectorShape
 from skstruct.solvers.objective import Objective
 from skstruct.utils.parallel import chain_work, range_runner
-from skstruct.utils.sparse import writable
+from skstruct.utils.sparse import pieces, writable
 
-__all__ = ["ShardedLikelihood", "ShardedObjective"]
+__all__ = ["RowTable", "ShardedLikelihood", "ShardedObjective"]
 
 # Shards whose sums the driver takes at a time, and the bytes up to which it does. One by one takes
 # longer on a few workers, but less memory.
 _TOGETHER, _SMALL = 2, 1 << 21
+# Positions for each parameter of the model, from which on rows are kept in their place.
+_MANY = 2
 
 
 class ShardedLikelihood:
@@ -51,7 +52,7 @@ class ShardedLikelihood:
     Attributes
     ----------
     positions : list
-        For each shard, where its parameters are in the whole vector: an index of arrays.
+        For each shard, the positions of its parameters in the whole vector: an index of arrays.
     parts : list
         What stands for the likelihoods of the shards.
     n_state : int
@@ -70,7 +71,9 @@ class ShardedLikelihood:
         shards = zip(training_sets, layouts, strict=True)
         self.parts = self.map(place, shards, settings, keep=True)
         table = RowTable(layout, vector.size)
-        self.positions = quick_or_small(list(map(table.places, numbers)), vector.size)
+        self.positions = [table.positions(of_shard) for of_shard in numbers]
+        if sum(map(len, self.positions)) <= _MANY * vector.size:
+            self.positions = list(map(np.asarray, self.positions))
         totals = self.map(measure, [(part,) for part in self.parts])
         self.n_tokens, self.weighted_tokens, self.sum_of_squares = map(
             sum, zip(*totals, strict=True)
@@ -86,10 +89,10 @@ class ShardedLikelihood:
 
     def _sum(self, function, theta, out):
         out[:] = 0.0
-        sent = (Taken(theta, positions, self._dtype) for positions in self.positions)
+        sent = (_Entries(theta, positions, self._dtype) for positions in self.positions)
         terms, shards = [], zip(self.parts, sent, strict=True)
         for positions, (values, part) in self.each(function, shards, direct=True):
-            add_at(out, positions, part)
+            _add_at(out, positions, part)
             terms += values
             # The next one may be waited for.
             del part
@@ -119,8 +122,8 @@ class ShardedObjective(Objective):
     def _memory(self):
         likelihood = self.likelihood
         # A few at a time, too.
-        places = (Gaps(np.asarray(positions)) for positions in likelihood.positions)
-        shards = zip(likelihood.parts, places, strict=True)
+        positions = map(np.asarray, likelihood.positions)
+        shards = zip(likelihood.parts, positions, strict=True)
         states = likelihood.map(remember, shards, keep=True)
         known = likelihood.map(has_memory, [(state,) for state in states])
         return states if all(known) else None
@@ -151,17 +154,118 @@ class _ShardedAscent:
         self._states = likelihood.map(ascend, shards, epoch, keep=True)
         self._number += 1
         before, loss, distance = vector.copy(), 0, 0
-        for positions, change in likelihood.each(tell_change, zip(self._states, strict=True)):
+        for positions, change in likelihood.each(get_change, zip(self._states, strict=True)):
             if not change.successful:
                 vector[:] = before
                 return False
-            add_at(vector, positions, change.vector)
+            _add_at(vector, positions, change.vector)
             loss, distance = loss + change.loss, distance + change.distance
             del change
         if self._l1:
             theta[:] = shrink(vector, self._l1 / self._l2)
         self.loss, self.distance = loss, distance
         return True
+
+
+# Positions of the parameters of a shard
+
+
+class RowTable:
+    """Positions of all rows of weights in the parameter vector, and from them those of a shard.
+
+    Parameters
+    ----------
+    layout : RowLayout
+        Of the whole model.
+    size : int
+        Length of the whole vector, which ends with parameters that all shards have.
+    """
+
+    def __init__(self, layout, size):
+        rows = np.flatnonzero(layout.place >= 0)
+        rows = rows[np.argsort(layout.place[rows])].astype(np.int32)
+        # Row k is from bounds[k] to bounds[k + 1].
+        self.bounds = np.append(layout.place[rows], layout.n_places).astype(np.int32)
+        self.size = size
+        self._row = np.full(len(layout.place), -1, np.int32)
+        self._row[rows] = np.arange(len(rows), dtype=np.int32)
+
+    def positions(self, features):
+        """Positions of the parameters of a shard with these features, ascending."""
+        rows = np.sort(self._row[features])
+        return _Positions(self.bounds, rows[np.searchsorted(rows, 0) :], self.size)
+
+
+class _Positions:
+    """Positions of the weights of some rows, and of the parameters that all shards have.
+
+    There are many more of them than there are rows, so they are computed where they are needed.
+    """
+
+    def __init__(self, bounds, rows, size):
+        self._bounds, self._rows, self._size = bounds, rows, size
+        self._n_state = int((bounds[rows + 1] - bounds[rows]).sum())
+
+    def __len__(self):
+        return self._n_state + self._size - self._bounds[-1]
+
+    def __array__(self, dtype=None, copy=None):
+        """Return all positions, as numpy asks for them where it is given these as an index."""
+        return np.concatenate(list(self.parts()))
+
+    def parts(self):
+        """Yield the positions in arrays that are not large."""
+        bounds = self._bounds
+        for rows in pieces(self._rows):
+            starts = bounds[rows]
+            widths = bounds[rows + 1] - starts
+            ends = np.cumsum(widths, dtype=np.int32)
+            positions = np.arange(ends[-1], dtype=np.int32)
+            positions += np.repeat(starts - ends + widths, widths)
+            yield positions
+        yield np.arange(bounds[-1], self._size, dtype=np.int32)
+
+
+class _Entries:
+    """Entries of a vector that are copied when they are pickled, and are an array when unpickled.
+
+    So copies of a few shards are in memory at a time. In this process, numpy makes an array of it.
+
+    Parameters
+    ----------
+    vector : ndarray
+    positions : object
+        An index of arrays.
+    dtype : dtype
+        Type in which they travel.
+    """
+
+    def __init__(self, vector, positions, dtype):
+        self._vector, self._positions, self._dtype = vector, positions, dtype
+
+    def __array__(self, dtype=None, copy=None):
+        """Copy the entries."""
+        entries = np.empty(len(self._positions), self._dtype)
+        for part, positions in _parts(self._positions):
+            entries[part] = self._vector[positions]
+        return entries
+
+    def __reduce_ex__(self, protocol):
+        return np.asarray(self).__reduce_ex__(protocol)
+
+
+def _add_at(vector, positions, values):
+    """Add values to entries of a vector, each of which is named once."""
+    for part, positions_of_part in _parts(positions):
+        vector[positions_of_part] += values[part]
+
+
+def _parts(positions):
+    """Yield a few positions at a time, after the slice of these among all."""
+    start = 0
+    for some in pieces(positions) if isinstance(positions, np.ndarray) else positions.parts():
+        yield slice(start, start + len(some)), some
+        start += len(some)
 
 
 # What workers do
@@ -213,7 +317,7 @@ def curvature(likelihood, theta, _):
 
 
 def _evaluate(likelihood, function, theta):
-    # Where nothing travels, the entries have not been taken yet.
+    # Where nothing travels, the entries have not been copied yet.
     theta = np.asarray(theta)
     out = np.zeros(len(theta))
     if likelihood.n_tokens == 0:
@@ -228,13 +332,13 @@ class _State(NamedTuple):
     """What a shard has after an epoch of ascent."""
 
     memory: kernels.Memory  # None if it would be too large
-    places: object  # where its weights are in those of all shards
+    positions: np.ndarray  # of its weights in those of all shards
     change: _Change  # that it proposes
 
 
-def remember(likelihood, places, _):
+def remember(likelihood, positions, _):
     """State of a shard before the first epoch of ascent."""
-    return _State(new_memory(likelihood), places, None)
+    return _State(new_memory(likelihood), positions, None)
 
 
 def has_memory(state, _):
@@ -244,7 +348,7 @@ def has_memory(state, _):
 
 def ascend(likelihood, state, shard, epoch):
     """Visit the sequences of a shard; return its next state."""
-    vector, dtype = epoch.vector[state.places], epoch.vector.dtype
+    vector, dtype = epoch.vector[state.positions], epoch.vector.dtype
     if likelihood.n_tokens == 0:
         return state._replace(change=_Change(np.zeros_like(vector), 0.0, 0.0, True))
     # Copies: a task that is run again finds the arguments that it had.
@@ -261,9 +365,9 @@ def ascend(likelihood, state, shard, epoch):
     likelihood.shape.set_impossible(vector, 0.0)
     change = ((vector - before) / epoch.n_shards).astype(dtype, copy=False)
     change = _Change(change, float(ascent.loss), float(ascent.distance), successful)
-    return _State(memory, state.places, change)
+    return _State(memory, state.positions, change)
 
 
-def tell_change(state, _):
+def get_change(state, _):
     """Return the change alone, which the driver adds."""
     return state.change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import closing
 from copy import copy
 from numbers import Integral
@@ -12,9 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.dask.cluster import Cluster
-from skstruct.dask.learning import learn
-from skstruct.dask.partitions import answer_lazily, pair_parts
-from skstruct.dask.resuming import Checkpoints
+from skstruct.dask.learning import Checkpoints, learn
 from skstruct.dask.shard import count_hits, predict, predict_proba
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
@@ -25,6 +24,7 @@ from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
 from skstruct.utils.declared import Labels, Maybe, Part
 from skstruct.utils.files import check_writable
+from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
@@ -34,6 +34,7 @@ __all__ = ["DaskTagger"]
 # Taggers whose weights can be mixed, and solvers of CRFTagger that can learn from shards.
 _ONLINE = (PerceptronTagger, MIRATagger, SAPOTagger)
 _SOLVERS = ("lbfgs", "sgd")
+_EXPECTED = "Expected a dask bag, or a list of delayed objects or futures, one for each partition."
 # Vectorisers that need not be fitted.
 _UNFITTED = (SequenceVectorizer, LearningTemplateVectorizer, HashingTemplateVectorizer)
 
@@ -228,7 +229,7 @@ class DaskTagger(Persistent, BaseEstimator):
             return learn(
                 tagger,
                 workers,
-                pair_parts(workers.client, X, y),
+                _pair_parts(workers.client, X, y),
                 vectorizer,
                 classes,
                 lambda: tagger._watcher(read_validation_set(), None, progress),
@@ -254,7 +255,7 @@ class DaskTagger(Persistent, BaseEstimator):
         y : dask.bag.Bag, or list of Delayed
             For a bag, a bag of label lists. Otherwise, for each partition a delayed list of them.
         """
-        return answer_lazily(predict, X, self._model())
+        return _answer_lazily(predict, X, self._model())
 
     @reads_one_fit
     def predict_proba(self, X):
@@ -270,7 +271,7 @@ class DaskTagger(Persistent, BaseEstimator):
         proba : dask.bag.Bag, or list of Delayed
             As in `predict`, of arrays of shape ``(length_i, n_classes)`` in place of label lists.
         """
-        return answer_lazily(predict_proba, X, self._model())
+        return _answer_lazily(predict_proba, X, self._model())
 
     @reads_one_fit
     def score(self, X, y):
@@ -292,7 +293,7 @@ class DaskTagger(Persistent, BaseEstimator):
             If X or y is invalid, or no token has a label.
         """
         model, workers = self._model(), Cluster(self.client, self.max_retries)
-        parts = pair_parts(workers.client, X, y)
+        parts = _pair_parts(workers.client, X, y)
         hits, known = map(sum, zip(*workers.map(count_hits, parts, model), strict=True))
         if not known:
             raise ValueError("y has no known labels.")
@@ -345,3 +346,115 @@ class DaskTagger(Persistent, BaseEstimator):
 
     def __getstate__(self):
         return {**super().__getstate__(), "client": None}
+
+
+# Partitions
+
+
+def _as_parts(X, name):
+    """List the partitions of a collection.
+
+    Parameters
+    ----------
+    X : dask.bag.Bag or list of Delayed or Future
+        Partitions.
+    name : str
+        Name of the argument, for messages.
+
+    Returns
+    -------
+    parts : list of Delayed or Future
+
+    Raises
+    ------
+    ValueError
+        If X is something else, or has no partition.
+    """
+    from dask.bag import Bag  # optional
+    from dask.delayed import Delayed  # optional
+    from distributed import Future  # optional
+
+    if isinstance(X, Bag):
+        return X.to_delayed()
+    if not isinstance(X, (list, tuple)):
+        raise ValueError(f"{name} is {short_repr(X)}. {_EXPECTED}")
+    if not X:
+        raise ValueError(f"{name} has no partition. {_EXPECTED}")
+    for i, part in enumerate(X):
+        if not isinstance(part, (Delayed, Future)):
+            raise ValueError(f"{name}[{i}] is {short_repr(part)}. {_EXPECTED}")
+    return list(X)
+
+
+def _pair_parts(client, X, y):
+    """Pair the partitions of X and y, without computing them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    X, y : dask.bag.Bag or list of Delayed or Future
+        With the same number of partitions.
+
+    Returns
+    -------
+    shards : list of (Delayed or Future, Delayed or Future)
+        The partitions of both.
+
+    Raises
+    ------
+    ValueError
+        If they are not collections, or their numbers of partitions differ.
+    """
+    from distributed import Future  # optional
+
+    parts = _as_parts(X, "X"), _as_parts(y, "y")
+    n = len(parts[0])
+    if n != len(parts[1]):
+        raise ValueError(f"X has {n} partitions, but y has {len(parts[1])}.")
+    given = [part for column in parts for part in column if isinstance(part, Future)]
+    if given:
+        _warn_of_scattered(client, given)
+    return list(zip(*parts, strict=True))
+
+
+def _warn_of_scattered(client, futures):
+    scattered = client.run_on_scheduler(_without_recipe, [future.key for future in futures])
+    if scattered:
+        warnings.warn(
+            f"{scattered} of the partitions were scattered: if their worker dies they are lost, "
+            "and learning ends with an error. Bags and delayed objects can be computed again.",
+            UserWarning,
+            stacklevel=8,
+        )
+
+
+def _without_recipe(keys, dask_scheduler):
+    """Count the keys that the scheduler cannot compute again; runs there."""
+    tasks = [dask_scheduler.tasks.get(key) for key in keys]
+    return sum(task is not None and task.run_spec is None for task in tasks)
+
+
+def _answer_lazily(function, X, model):
+    """Call ``function(partition, model)`` for each partition when the result is asked for.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a list.
+    X : dask.bag.Bag or list of Delayed or Future
+        Partitions.
+    model : object
+        Sent once, and passed on from worker to worker.
+
+    Returns
+    -------
+    answers : dask.bag.Bag or list of Delayed
+        A bag for a bag.
+    """
+    import dask  # optional
+    from dask.bag import Bag  # optional
+
+    shared = dask.delayed(model, traverse=False)
+    if isinstance(X, Bag):
+        return X.map_partitions(function, model=shared)
+    return [dask.delayed(function)(part, shared) for part in _as_parts(X, "X")]

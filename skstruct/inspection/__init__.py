@@ -7,15 +7,18 @@ as ``ax_`` and ``figure_``. Functions return data frames. An estimator is a fitt
 
 Displays need matplotlib, and tables pandas: ``pip install "skstruct[plot]"``.
 
-`models` finds the tagger in an estimator, `figures` makes axes and heat maps, and `chain_scores`
-has the scores of one sequence, which `contributions`, `alternatives` and `changes` explain.
+`models` finds the tagger in an estimator, and `figures` makes axes and heat maps.
 """
 
-from skstruct.inspection.alternatives import label_alternatives
 from skstruct.inspection.calibration import CalibrationDisplay
-from skstruct.inspection.changes import LabelChange, smallest_label_change
 from skstruct.inspection.confusion import ChunkConfusionDisplay, LabelConfusionDisplay
-from skstruct.inspection.contributions import explain_labelling, explain_token
+from skstruct.inspection.explanations import (
+    LabelChange,
+    explain_labelling,
+    explain_token,
+    label_alternatives,
+    smallest_label_change,
+)
 from skstruct.inspection.probabilities import SequenceProbabilityDisplay
 from skstruct.inspection.tagged import TaggedText
 from skstruct.inspection.training import TrainingCurveDisplay

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 
-from skstruct.inspection.models import find_tagger, require
+from skstruct.inspection.models import find_tagger, labels_of, require
 from skstruct.metrics.labels import as_list
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -102,7 +102,7 @@ class CalibrationDisplay(_CalibrationDisplay):
 
 def _of_sequences(tagger, X, y):
     best = [found[0] for found in tagger.predict_nbest(X, n_best=1)]
-    truth = [_labels(labels) for labels in as_list(y)]
+    truth = [labels_of(labels) for labels in as_list(y)]
     for i, labels in enumerate(truth):
         if None in labels:
             raise ValueError(f"Sequence {i} has tokens without a label: its labels must be known.")
@@ -113,7 +113,7 @@ def _of_sequences(tagger, X, y):
 def _of_tokens(tagger, X, y, code):
     proba = tagger.predict_proba(X)
     stacked = np.concatenate([np.atleast_2d(rows) for rows in proba])
-    truth = [label for labels in as_list(y) for label in _labels(labels)]
+    truth = [label for labels in as_list(y) for label in labels_of(labels)]
     known = np.array([label is not None for label in truth])
     chosen = stacked.argmax(axis=1) if code is None else np.full(len(stacked), code)
     names = tagger.classes_.astype(object)[chosen]
@@ -121,8 +121,3 @@ def _of_tokens(tagger, X, y, code):
     probability = stacked[np.arange(len(stacked)), chosen]
     # Sums of rounded numbers may be slightly more than one.
     return correct[known].astype(int), np.clip(probability[known], 0.0, 1.0)
-
-
-def _labels(labels):
-    """Labels of a sequence; a single label is that of a sequence of length one."""
-    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from skstruct.inspection.figures import new_axes
-from skstruct.inspection.models import order_of_labels
+from skstruct.inspection.models import labels_of, order_of_labels
 from skstruct.metrics.chunks import chosen_types
 from skstruct.metrics.labels import as_list, stack_both
 from skstruct.metrics.scores import extract_chunks
@@ -217,10 +217,7 @@ def _pairs(y_true, y_pred):
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} sequences, y_pred has {len(y_pred)}.")
     for i, pair in enumerate(zip(y_true, y_pred, strict=True)):
-        true, pred = (
-            as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
-            for labels in pair
-        )
+        true, pred = map(labels_of, pair)
         if len(true) != len(pred):
             raise ValueError(
                 f"Sequence {i} has {len(true)} labels in y_true and {len(pred)} in y_pred."

@@ -26,9 +26,7 @@ def new_axes(ax, what, **figure):
     require("matplotlib", what)
     if ax is not None:
         return ax
-    from matplotlib import pyplot as plt  # optional
-
-    return plt.subplots(layout="constrained", **figure)[1]
+    return require("matplotlib.pyplot", what).subplots(layout="constrained", **figure)[1]
 
 
 def panels(ax, what, n_panels, size):

@@ -1,16 +1,26 @@
-"""The tagger in an estimator, and what it is given."""
+"""The tagger in an estimator, and the steps before it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["FittedTagger", "are_chunk_labels", "find_tagger", "order_of_labels", "require"]
+from skstruct.metrics.labels import as_list
+
+__all__ = [
+    "FittedTagger",
+    "are_chunk_labels",
+    "find_tagger",
+    "labels_of",
+    "order_of_labels",
+    "require",
+]
 
 # A letter alone, such as the tag "S", says nothing about chunks.
 _CHUNK_LABEL = re.compile("O|[BIESLU]-.+", re.DOTALL)
@@ -103,6 +113,11 @@ def find_tagger(estimator):
     return FittedTagger(estimator, lambda X: X, type(estimator).__name__)
 
 
+def labels_of(labels):
+    """Labels of a sequence as a list; a single label is that of a sequence of length one."""
+    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
+
+
 def order_of_labels(labels):
     """Positions of labels, those of a chunk type side by side."""
     if not are_chunk_labels(labels):
@@ -116,8 +131,8 @@ def are_chunk_labels(labels):
 
 
 def require(package, what):
-    """Raise an ImportError that says how to get an optional package, unless it is installed."""
+    """Import an optional package; an ImportError says how to get it."""
     try:
-        __import__(package)
+        return import_module(package)
     except ImportError:
         raise ImportError(f'{what} needs {package}: pip install "skstruct[plot]".') from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct.inspection.figures import heat_map, new_axes
-from skstruct.inspection.models import find_tagger, order_of_labels
+from skstruct.inspection.models import find_tagger, labels_of, order_of_labels
 from skstruct.metrics.labels import as_list
 from skstruct.utils.public_paths import set_module
 
@@ -243,5 +243,4 @@ def token_texts(X, index, length):
 
 
 def _sequence(y, index):
-    labels = y.iloc[index] if hasattr(y, "iloc") else y[index]
-    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
+    return labels_of(y.iloc[index] if hasattr(y, "iloc") else y[index])

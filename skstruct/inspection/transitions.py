@@ -161,9 +161,7 @@ def transition_weights(estimator, *, labels=None, include_ends=False):
     >>> bool(transition_weights(tagger).loc["NOUN", "VERB"] == tagger.transition_[0, 1])
     True
     """
-    require("pandas", "transition_weights")
-    import pandas as pd  # optional
-
+    pd = require("pandas", "transition_weights")
     matrix, from_labels, to_labels = _weights(estimator, labels, include_ends)
     index, columns = pd.Index(from_labels, name="from"), pd.Index(to_labels, name="to")
     return pd.DataFrame(matrix, index=index, columns=columns)

@@ -158,9 +158,7 @@ def feature_weights(estimator, *, labels=None, n_features=None):
       label     feature
     0  VERB  word:flies
     """
-    require("pandas", "feature_weights")
-    import pandas as pd  # optional
-
+    pd = require("pandas", "feature_weights")
     found = _strongest(estimator, labels, n_features)
     tables = [
         pd.DataFrame({"label": [label] * len(names), "feature": names, "weight": weights})
@@ -178,7 +176,7 @@ def _strongest(estimator, labels, n_features):
     for code in fitted.codes(labels):
         weights = coef[code]
         present = np.flatnonzero(weights)
-        # Of equal weights, the feature that comes first in the vectoriser does here.
+        # Equal weights keep the order of the features.
         order = present[np.argsort(-weights[present], kind="stable")]
         if n_features is not None:
             n_for = min(np.count_nonzero(weights > 0), n_features)

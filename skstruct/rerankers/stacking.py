@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
 from numbers import Integral
 
@@ -24,6 +24,7 @@ from skstruct.rerankers.labellings import chunk_features, label_features
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.callbacks import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.declared import Count, Labels, Part
+from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
@@ -223,7 +224,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
 
     def _cross_fitted(self, X, y, tasks):
         """Candidates of all sequences and their costs, by taggers not trained on them."""
-        folds = list(check_cv(self.cv).split(np.empty((_count(X), 0))))
+        folds = _folds(self.cv, _count(X))
         task = tasks and tasks.part("cross-fit", len(folds))
         contexts = [task and task.subcontext("fold", task_id=k) for k in range(len(folds))]
         model = self.tagger, self.n_best, self if task else None
@@ -296,6 +297,32 @@ def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
     with part_of_fit(context, tagger, reranker):
         tagger.fit(_safe_indexing(X, train), _safe_indexing(y, train))
     return tagger.predict_nbest(_safe_indexing(X, held), n_best=n_best)
+
+
+def _folds(cv, n_sequences):
+    """List of the training and held-out sequences of each fold; a ValueError if it has others."""
+    folds, found = cv, []
+    if hasattr(cv, "split") or not isinstance(cv, Iterable):
+        try:
+            folds = list(check_cv(cv).split(np.empty((n_sequences, 0))))
+        except ValueError as error:
+            raise ValueError(f"cv={cv!r} does not fit {n_sequences} sequences: {error}") from error
+    for number, fold in enumerate(folds):
+        parts = list(map(np.asarray, fold)) if isinstance(fold, Iterable) else []
+        if len(parts) != 2 or not all(_are_numbers(part, n_sequences) for part in parts):
+            raise ValueError(
+                f"cv: fold {number} is {short_repr(fold)}; expected the numbers of the sequences "
+                f"to train on and of those held out, from 0 to {n_sequences - 1}. cv is a number "
+                "of folds, a splitter, or a list of such pairs."
+            )
+        found.append(tuple(parts))
+    return found
+
+
+def _are_numbers(part, n_sequences):
+    """Return True for an array of numbers of sequences."""
+    valid = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
+    return valid and bool(np.all((part >= -n_sequences) & (part < n_sequences)))
 
 
 def _count(X):

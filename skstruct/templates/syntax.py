@@ -13,14 +13,22 @@ from typing import NamedTuple
 from skstruct.utils.files import read_text
 from skstruct.utils.messages import short_repr
 
-__all__ = ["Macro", "Template", "compose", "default_lines", "parse_template", "template_lines"]
+__all__ = [
+    "FARTHEST",
+    "Macro",
+    "Template",
+    "compose",
+    "default_lines",
+    "parse_template",
+    "template_lines",
+]
 
 _MACRO = re.compile(
     r"%(?P<command>[xXtTmM])\[\s*(?P<absolute>@?)(?P<offset>[+-]?[0-9]+)\s*,\s*(?P<column>[0-9]+)\s*"
     r'(?P<functions>(?:\|\s*\w+\s*)*)(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]'
 )
 # Values outside of a sequence are numbered, as many as that on either side.
-_FARTHEST = 1000
+FARTHEST = 1000
 _COMMENT = re.compile(r'(?:^|\s)#(?=(?:[^"]*"[^"]*")*[^"]*$).*')
 
 
@@ -147,9 +155,9 @@ def _as_macro(match, where):
     absolute, offset = bool(match["absolute"]), int(match["offset"])
     if absolute and offset == 0:
         raise ValueError(f"{where}: absolute positions count from 1, or from -1 at the end.")
-    if abs(offset) > _FARTHEST:
+    if abs(offset) > FARTHEST:
         raise ValueError(
-            f"{where}: {match.group()!r} is {abs(offset)} tokens away; {_FARTHEST} are the most."
+            f"{where}: {match.group()!r} is {abs(offset)} tokens away; {FARTHEST} are the most."
         )
     functions = tuple(name.strip() for name in match["functions"].split("|")[1:])
     lower = match["command"].isupper()

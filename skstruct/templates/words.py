@@ -12,13 +12,15 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.gazetteers import Gazetteer
+from skstruct.templates.syntax import FARTHEST
 from skstruct.utils.declared import Strings
 from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["WordVectorizer"]
 
-_COUNT = Interval(Integral, 0, None, closed="left")
+# Templates reach no farther; a line for each of more tokens or characters would fill the memory.
+_COUNT = Interval(Integral, 0, FARTHEST, closed="both")
 
 
 @set_module("skstruct")
@@ -34,7 +36,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
     ----------
     window : int, default=2
         Number of words on each side of the token, in lower case and with each digit as 0. The word
-        itself is a feature with and without its case.
+        itself is a feature with and without its case. No window and no affix is longer than 1000.
     bigrams : bool, default=True
         Also the pairs of the word and a neighbour.
     affixes : int, default=4

@@ -1,4 +1,4 @@
-"""``skstruct warm``: compile kernels ahead of time."""
+"""``skstruct warm`` and ``skstruct versions``: compiled kernels, and facts for bug reports."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import time
 import click
 
 from skstruct.ahead.warm import warm as compile_ahead
-from skstruct.cli.output import write_line
+from skstruct.cli.output import standard_output, write_line
+from skstruct.compiled.versions import show_versions
 
-__all__ = ["warm"]
+__all__ = ["versions", "warm"]
 
 
 @click.command(short_help="Compile kernels ahead of time.")
@@ -36,3 +37,10 @@ def warm(estimators, jobs, native):
     n_found = sum(counts.values()) - counts.get("compiler", 0)
     seconds = time.perf_counter() - begin
     write_line(f"{counts.get('compiler', 0)} kernels compiled, {n_found} found, {seconds:.0f} s")
+
+
+@click.command(short_help="Show versions, and where compiled kernels come from.")
+def versions():
+    """Show versions of packages, and where compiled kernels come from."""
+    with standard_output():
+        show_versions()

@@ -6,12 +6,11 @@ import inspect
 import io
 
 import click
-from sklearn.utils._param_validation import InvalidParameterError
 
 import skstruct
 from skstruct.utils.files import read_text
 
-__all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]
+__all__ = ["RERANKERS", "STACKED", "estimator_names", "make", "make_vectorizer"]
 
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
@@ -26,23 +25,15 @@ def estimator_names():
     return [*TAGGERS, *RERANKERS, STACKED]
 
 
-def find_estimator(name):
-    """Return the class of a public name."""
-    return getattr(skstruct, name)
-
-
-def parameters_of(kind):
-    """Names of the parameters of a class, in the order of its signature."""
-    return list(inspect.signature(kind).parameters)
-
-
-def make(kind, parameters, option):
+def make(name, parameters, option):
     """Make an estimator with parameters that are checked now.
 
     Parameters
     ----------
-    kind : type
+    name : str
+        Public name of its class.
     parameters : dict
+        As of ``set_params``. In place of the parts of `NBestReranker` there are their names.
     option : str
         Option that they come from, for messages.
 
@@ -55,52 +46,45 @@ def make(kind, parameters, option):
     click.BadParameter
         If the class has no parameter of a name, or a value is invalid.
     """
-    known, hint = parameters_of(kind), ""
-    if kind.__name__ == STACKED:
-        parameters = _with_parts(parameters, option)
-        hint = ", and those of its parts, such as tagger__max_iter"
-    for name in parameters:
-        if name not in known:
-            raise click.BadParameter(
-                f"{kind.__name__} has no parameter {name!r}; its parameters are "
-                f"{', '.join(known)}{hint}.",
-                param_hint=option,
-            )
-    estimator = kind(**parameters)
+    parameters, kind = dict(parameters), getattr(skstruct, name)
     try:
-        estimator._validate_params()
-    except InvalidParameterError as error:
+        estimator = _make_stacked(parameters) if name == STACKED else kind()
+        estimator.set_params(**parameters)
+        for part in (estimator, *vars(estimator).values()):
+            if hasattr(part, "_validate_params"):
+                part._validate_params()
+    except ValueError as error:
         raise click.BadParameter(str(error), param_hint=option) from None
     return estimator
 
 
-def _with_parts(parameters, option):
-    """Parameters of `NBestReranker` with a tagger and a reranker in place of names and parameters.
+def _make_stacked(parameters):
+    """Make an `NBestReranker`; the names of its parts are taken from the parameters.
 
-    The features of labellings are the ready-made ones, since functions cannot be typed in.
+    Features of labellings are ready-made, since the command line has no functions.
     """
-    found = {"features": "labels"}
-    defaults = {
-        "tagger": (TAGGERS, "CRFTagger", {}),
-        "reranker": (RERANKERS, "VRDAReranker", {"random_state": 0}),
-    }
-    for part, (names, default, always) in defaults.items():
-        asked = str(parameters.get(part, default))
-        name = next((name for name in names if name.lower() == asked.lower()), None)
-        if name is None:
-            raise click.BadParameter(
-                f"{part}={asked}: expected one of {', '.join(names)}.", param_hint=option
+    known = inspect.signature(skstruct.NBestReranker).parameters
+    for name in parameters:
+        if name.partition("__")[0] not in known:
+            raise ValueError(
+                f"{STACKED} has no parameter {name!r}; it has {', '.join(known)}, and those of its "
+                "parts, such as tagger__max_iter."
             )
-        own = {
-            key.removeprefix(f"{part}__"): value
-            for key, value in parameters.items()
-            if key.startswith(f"{part}__")
-        }
-        found[part] = make(
-            find_estimator(name), {**({} if part in parameters else always), **own}, option
-        )
-    rest = {k: v for k, v in parameters.items() if k.partition("__")[0] not in defaults}
-    return {**found, **rest}
+
+    def part(name, known, default):
+        if name not in parameters:
+            return default
+        wanted = str(parameters.pop(name))
+        found = next((kind for kind in known if kind.lower() == wanted.lower()), None)
+        if found is None:
+            raise ValueError(f"{name}={wanted}: expected one of {', '.join(known)}.")
+        return getattr(skstruct, found)()
+
+    return skstruct.NBestReranker(
+        part("tagger", TAGGERS, skstruct.CRFTagger()),
+        part("reranker", RERANKERS, skstruct.VRDAReranker(random_state=0)),
+        features="labels",
+    )
 
 
 def make_vectorizer(features, template, parameters, gazetteers, clusters):
@@ -136,7 +120,7 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
     if clusters:
         parameters["clusters"] = _read_clusters(clusters)
     kind = "WordVectorizer" if features == "words" else "TemplateVectorizer"
-    return make(find_estimator(kind), parameters, "-f")
+    return make(kind, parameters, "-f")
 
 
 def _read_names(path):

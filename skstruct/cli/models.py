@@ -9,8 +9,8 @@ import click
 import skops.io
 from sklearn.pipeline import Pipeline
 
-from skstruct.cli.options import FORMATS as FORMATS_OF_TEXT
-from skstruct.crfpp.reading import read_model as read_crfpp
+from skstruct.cli.layout import check_layout
+from skstruct.crfpp.model import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.persistence import check_archive
@@ -19,7 +19,6 @@ __all__ = ["Model", "check_chain", "load_model", "store_model"]
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
-_LAYOUT = dict(format=str, columns=list, label=int, separator=str, comment=str, width=int)
 
 
 class Model(NamedTuple):
@@ -46,7 +45,7 @@ class Model(NamedTuple):
 
 def _as_model(estimator):
     layout = getattr(estimator, LAYOUT, None)
-    _check_layout(layout)
+    check_layout(layout)
     vectorizer = None
     if hasattr(estimator, "steps"):
         steps = estimator.steps
@@ -61,18 +60,6 @@ def _as_model(estimator):
             # Raises an error where a parameter is missing.
             part.get_params(deep=False)
     return Model(estimator, vectorizer, layout)
-
-
-def _check_layout(layout):
-    """Raise an error if what a model remembers of its files is not what `train` stores."""
-    valid = layout is None or (
-        isinstance(layout, dict)
-        and all(isinstance(value, _LAYOUT.get(name, ())) for name, value in layout.items())
-        and layout.get("format", "columns") in FORMATS_OF_TEXT
-        and all(isinstance(column, int) for column in layout.get("columns", ()))
-    )
-    if not valid:
-        raise ValueError(f"{layout!r} is not a layout of files.")
 
 
 FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
@@ -120,9 +107,9 @@ def load_model(path):
         # Some readers name the file themselves.
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     except Exception as error:
-        # Whatever else a reader stumbles over, it was not written like this.
-        told = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: the file is damaged, or was changed ({told})") from error
+        # No reader raises anything else for a file that is as it was written.
+        found = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: the file is damaged, or was changed ({found})") from error
 
 
 def _read_skops(path):

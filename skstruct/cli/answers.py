@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from skstruct.cli.text.documents import errors_name_lines
+from skstruct.cli.text import errors_name_lines
 
 __all__ = [
     "Answer",
     "Choice",
-    "Wish",
+    "Details",
     "answer",
     "as_attributes",
     "baselines_of",
@@ -18,12 +18,17 @@ __all__ = [
 ]
 
 
-class Wish(NamedTuple):
+class Details(NamedTuple):
     """Contents of an answer besides the best labels."""
 
     n_best: int | None = None
     marginals: bool = False  # the probability of each label that is predicted
     all_marginals: bool = False  # the probabilities of all labels
+
+    @property
+    def any_marginals(self):
+        """True if the answer has probabilities of labels."""
+        return self.marginals or self.all_marginals
 
 
 class Answer(NamedTuple):
@@ -89,14 +94,14 @@ def _attributes(token):
     return list(token) if isinstance(token, tuple) else token
 
 
-def answer(model, sequences, wish):
+def answer(model, sequences, details):
     """Predict.
 
     Parameters
     ----------
     model : Model
     sequences : list of Sequence
-    wish : Wish
+    details : Details
 
     Returns
     -------
@@ -109,9 +114,9 @@ def answer(model, sequences, wish):
         If a sequence is invalid; the message names the file and the line.
     """
     check_kind(model, sequences)
-    _check_wish(model, wish)
+    _check_details(model, details)
     with errors_name_lines(sequences):
-        return (_choose if model.is_reranker else _label)(model, sequences, wish)
+        return (_choose if model.is_reranker else _label)(model, sequences, details)
 
 
 def check_kind(model, sequences):
@@ -122,24 +127,22 @@ def check_kind(model, sequences):
             raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
         found = "candidates" if "candidates" in sequence.raw else "tokens"
         if isinstance(sequence.raw, dict) and found != needed:
-            raise ValueError(
-                f'{sequence.name}, line {sequence.first}: this model needs "{needed}", and not '
-                f'"{found}".'
-            )
+            where = sequence.where()
+            raise ValueError(f'{where}: this model needs "{needed}", and not "{found}".')
 
 
-def _check_wish(model, wish):
-    """Raise an error if a model cannot answer what is asked."""
+def _check_details(model, details):
+    """Raise an error if a model cannot predict the details that are wanted."""
     kind = type(model.estimator).__name__
-    if wish.n_best is not None and not any(
+    if details.n_best is not None and not any(
         hasattr(model.estimator, name) for name in ("rank", "predict_nbest")
     ):
         raise ValueError(f"{kind} chooses one labelling: leave out --n-best.")
-    if (wish.marginals or wish.all_marginals) and not hasattr(model.estimator, "predict_proba"):
+    if details.any_marginals and not hasattr(model.estimator, "predict_proba"):
         raise ValueError(f"{kind} has no probabilities of labels: leave out --marginals.")
 
 
-def _label(model, sequences, wish):
+def _label(model, sequences, details):
     filled = [i for i, sequence in enumerate(sequences) if len(sequence.X)]
     answers = [Answer([[]]) for _ in sequences]
     if not filled:
@@ -148,11 +151,11 @@ def _label(model, sequences, wish):
     marginals = None
     if model.vectorizer is not None:
         X = model.vectorizer.transform(X)
-    if wish.marginals or wish.all_marginals:
+    if details.any_marginals:
         names = [str(name) for name in model.estimator.classes_]
         proba = model.estimator.predict_proba(X)
         marginals = [[dict(zip(names, row, strict=True)) for row in p.tolist()] for p in proba]
-    if wish.n_best is None:
+    if details.n_best is None:
         found = [Answer([list(labels)]) for labels in model.estimator.predict(X)]
     else:
         found = [
@@ -161,22 +164,24 @@ def _label(model, sequences, wish):
                 [one.score for one in labellings],
                 [one.probability for one in labellings],
             )
-            for labellings in model.estimator.predict_nbest(X, n_best=wish.n_best)
+            for labellings in model.estimator.predict_nbest(X, n_best=details.n_best)
         ]
     for k, (i, one) in enumerate(zip(filled, found, strict=True)):
         at = None if marginals is None else marginals[k]
-        answers[i] = one._replace(marginals=at, all_marginals=wish.all_marginals)
+        answers[i] = one._replace(marginals=at, all_marginals=details.all_marginals)
     return answers
 
 
-def _choose(model, sequences, wish):
+def _choose(model, sequences, details):
     X, baseline = inputs_of(model, sequences), baselines_of(sequences)
     ranks = model.estimator.rank(X, baseline)
     proba = [None] * len(X)
-    if wish.marginals or wish.all_marginals:
+    if details.any_marginals:
         proba = [p.tolist() for p in model.estimator.predict_proba(X, baseline)]
     return [
-        Choice(int(order[0]), None if wish.n_best is None else order[: wish.n_best].tolist(), p)
+        Choice(
+            int(order[0]), None if details.n_best is None else order[: details.n_best].tolist(), p
+        )
         for order, p in zip(ranks, proba, strict=True)
     ]
 

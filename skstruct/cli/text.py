@@ -1,0 +1,335 @@
+"""Annotated text: sequences read from files with their places, and written with predictions.
+
+A file has columns, one token a line and a blank line after each sequence; or is CoNLL-U; or has an
+object a line in JSON, with tokens and labels or with candidates and costs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from array import array
+from itertools import chain, islice
+from operator import methodcaller
+from typing import NamedTuple
+
+import click
+
+from skstruct.datasets.conll import TokenLines
+from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
+from skstruct.datasets.text_lines import open_line_blocks, splitter
+from skstruct.metrics.chunks import are_chunk_labels
+from skstruct.utils.files import os_errors_name
+from skstruct.utils.messages import short_repr
+
+__all__ = [
+    "Sequence",
+    "batches",
+    "count_columns",
+    "errors_name_lines",
+    "has_chunks",
+    "labels_in",
+    "read_all",
+    "read_sequences",
+    "sequence_writer",
+]
+
+_FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
+_TOKENS = str, int, list, dict
+# A label that is a number is a whole one, and so is True.
+_LABELS = str, int, type(None)
+_PLACE = re.compile(r"\b(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?")
+
+
+class Sequence(NamedTuple):
+    """A sequence of tokens, or a group of candidates."""
+
+    X: list  # tokens, or candidates
+    y: object  # labels, or costs or the number of the oracle; None: not read or not given
+    name: str  # of the file
+    first: int  # its first line, from 1
+    rows: list  # position of each token's line after the first
+    raw: object  # what was read: lines, or the object of a JSON line
+    baseline: list | None = None  # scores of candidates
+
+    def where(self, t=0):
+        """Name of the file and number of the line of a token, or of the first line."""
+        row = self.rows[t] if t < len(self.rows) else 0
+        return f"{self.name}, line {self.first + row}"
+
+
+def read_sequences(path, layout, *, labelled=True):
+    """Iterate over the sequences of a file.
+
+    Parameters
+    ----------
+    path : str
+        "-" for standard input.
+    layout : Layout
+    labelled : bool, default=True
+        Read labels or costs, and raise an error where there is none.
+
+    Yields
+    ------
+    sequence : Sequence
+
+    Raises
+    ------
+    ValueError
+        For text that cannot be read; the message names the file and the line.
+    """
+    source = _standard_input() if path == "-" else path
+    layout = layout.of(path)
+    read = _read_objects if layout.format == "jsonl" else _read_columns
+    with os_errors_name("standard input" if path == "-" else path):
+        yield from read(source, layout, labelled)
+
+
+def sequence_writer(layout):
+    """Function of a sequence and an answer that returns the text of both, in a file's layout."""
+    write = _write_object if layout.format == "jsonl" else _write_columns
+    return lambda sequence, answer: write(sequence, answer, layout)
+
+
+def _standard_input():
+    if sys.stdin is None:
+        raise ValueError("Standard input is closed; name a file to read.")
+    if sys.stdin.isatty():
+        click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
+    return sys.stdin.buffer
+
+
+def read_all(paths, layout):
+    """Read all labelled sequences of some files into a list."""
+    found = [s for path in paths for s in read_sequences(path, layout) if len(s.X)]
+    if not found:
+        raise ValueError(f"{', '.join(paths)}: there are no sequences.")
+    return found
+
+
+def batches(sequences, size):
+    """Lists of up to `size` sequences."""
+    sequences = iter(sequences)
+    while batch := list(islice(sequences, size)):
+        yield batch
+
+
+@contextlib.contextmanager
+def errors_name_lines(sequences):
+    """Context in which an error that names a sequence by number gets its file and line."""
+    try:
+        yield
+    except ValueError as error:
+        place = _PLACE.search(str(error))
+        if place is None or int(place[1]) >= len(sequences):
+            raise
+        where = sequences[int(place[1])].where(int(place[2] or 0))
+        raise ValueError(f"{where}: {error}") from error
+
+
+def has_chunks(y):
+    """Return True if labels are those of chunks, such as B-NP, I-NP and O."""
+    return are_chunk_labels({label for sequence in y for label in sequence})
+
+
+# ------------------------------------------------------------------------------ columns and CoNLL-U
+
+
+def _read_columns(source, layout, labelled):
+    """Iterate over the sequences of a column file or of CoNLL-U.
+
+    `raw` has the lines since the sequence before. The last sequence may have no tokens.
+    """
+    with open_line_blocks(source, layout.encoding) as (name, blocks):
+        parsed, skip = _parser(layout, labelled, name)
+        tokens, labels, rows, raw, first, number = [], [], array("I"), [], 1, 0
+        for block in _without_end(blocks):
+            parsed.enter(block)
+            for line in block:
+                number += 1
+                raw.append(line)
+                if skip is not None and skip(line):
+                    continue
+                token = parsed[line]
+                if token is not None:
+                    tokens.append(token)
+                    labels.append(parsed.labels[line])
+                    rows.append(len(raw) - 1)
+                elif tokens:
+                    y = labels if labelled else None
+                    yield Sequence(tokens, y, name, first, rows, raw)
+                    tokens, labels, rows, raw, first = [], [], array("I"), [], number + 1
+    if labelled and parsed.width is None:
+        raise ValueError(f"{name}: the file has no tokens")
+    if raw:
+        yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
+
+
+def _parser(layout, labelled, name):
+    """Parser of lines, and a test for lines without a token; None if there are none."""
+    columns, label = layout.columns, layout.label
+    skip = None if layout.comment is None else methodcaller("startswith", layout.comment)
+    if layout.format == "conllu":
+        columns, label = columns or [_FORM], _UPOS if label is None else label
+        more = {"separator": "\t", "width": len(COLUMNS), "unknown": UNKNOWN}
+        skip = is_no_word
+    else:
+        label = -1 if label is None else label
+        more = {"separator": layout.separator, "skip_docstart": True}
+    # A single column is a string, and not a tuple of one.
+    columns = columns[0] if columns is not None and len(columns) == 1 else columns
+    return TokenLines(name, label if labelled else None, columns=columns, **more), skip
+
+
+def count_columns(sequence, layout):
+    """Count the columns of the first line of a sequence with tokens."""
+    return len(splitter(layout.separator)(sequence.raw[sequence.rows[0]]))
+
+
+def _without_end(blocks):
+    """Leave out what follows the last line end, if that is nothing."""
+    block = next(blocks)
+    for after in blocks:
+        yield block
+        block = after
+    if block != [""]:
+        yield block
+
+
+def _write_columns(sequence, answer, layout):
+    """Lines that were read, with the predicted label of each token, or with several labellings.
+
+    A column file gets the label in a further column; CoNLL-U in the column of the label.
+    """
+    if not len(sequence.X):
+        return "".join(line + "\n" for line in sequence.raw)
+    parts = []
+    for rank, labels in enumerate(answer.labels):
+        if answer.probabilities is not None:
+            note = f"{rank} {answer.probabilities[rank]:.6f}"
+            parts.append(f"# n_best = {note}" if layout.format == "conllu" else f"# {note}")
+        raw = list(sequence.raw)
+        for t, (row, label) in enumerate(zip(sequence.rows, labels, strict=True)):
+            fields = answer.fields_of(t, label)
+            raw[row] = (_into_conllu if layout.format == "conllu" else _appended)(
+                raw[row], label, fields, layout
+            )
+        ends = rank + 1 < len(answer.labels) and raw[-1].strip()
+        parts += [*raw, ""] if ends else raw
+    return "".join(line + "\n" for line in parts)
+
+
+def _appended(line, label, fields, layout):
+    if layout.separator is not None:
+        # Behind the last separator is an empty column.
+        return layout.separator.join([line.rstrip(" "), str(label), *fields])
+    separator = "\t" if "\t" in line else " "
+    return separator.join([line.rstrip(), str(label), *fields])
+
+
+def _into_conllu(line, label, fields, layout):
+    columns = line.split("\t")
+    columns[_UPOS if layout.label is None else layout.label] = str(label)
+    if fields:
+        note = "Prob=" + ",".join(fields)
+        columns[_MISC] = note if columns[_MISC] == "_" else f"{columns[_MISC]}|{note}"
+    return "\t".join(columns)
+
+
+# --------------------------------------------------------------------------------------- JSON lines
+
+
+def _read_objects(source, layout, labelled):
+    """Iterate over the objects of a file of JSON lines; `raw` is the object."""
+    with open_line_blocks(source, layout.encoding) as (name, blocks):
+        for number, line in enumerate(chain.from_iterable(blocks), start=1):
+            if line.strip():
+                try:
+                    sequence = _parse(line, labelled, name, number)
+                except ValueError as error:
+                    raise ValueError(f"{name}, line {number}: {error}") from None
+                yield sequence
+
+
+def _parse(line, labelled, name, number):
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"this is not JSON ({error.msg}, column {error.colno})") from None
+    except RecursionError:
+        raise ValueError("this is nested too deeply") from None
+    if not isinstance(found, dict) or not {"tokens", "candidates"} & set(found):
+        raise ValueError('expected an object with "tokens" or "candidates"')
+    if "candidates" in found:
+        X = _list_in(found, "candidates", (list, dict), "a dict of features")
+        y = _costs(found, len(X)) if labelled else None
+        return Sequence(X, y, name, number, [], found, _baseline(found, len(X)))
+    X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
+    X, y = [_token(token) for token in X], None
+    if labelled:
+        if "labels" not in found:
+            raise ValueError('"labels" are missing')
+        y = labels_in(found, "labels", len(X))
+    return Sequence(X, y, name, number, [], found)
+
+
+def labels_in(found, key, n_tokens):
+    """List of the labels in an object, one for each token; a ValueError if it is none."""
+    labels = _list_in(found, key, _LABELS, "a string or a whole number")
+    return _of_length(labels, n_tokens, "tokens", key)
+
+
+def _list_in(found, key, kinds, expected):
+    """List in an object, whose entries have one of the types allowed."""
+    if not isinstance(found[key], list):
+        raise ValueError(f'"{key}" is not a list')
+    if not all(issubclass(kind, kinds) for kind in set(map(type, found[key]))):
+        i = [isinstance(entry, kinds) for entry in found[key]].index(False)
+        raise ValueError(f'"{key}"[{i}] is {short_repr(found[key][i])}; expected {expected}')
+    return found[key]
+
+
+def _token(token):
+    """Lists of columns become tuples, and numbers strings, as column files have them."""
+    if isinstance(token, list):
+        return tuple(token)
+    return str(token) if isinstance(token, int) else token
+
+
+def _costs(found, n_candidates):
+    if "oracle" in found:
+        if type(found["oracle"]) is not int:
+            raise ValueError('"oracle" is not the number of a candidate')
+        return found["oracle"]
+    if "costs" not in found:
+        raise ValueError('"costs" or "oracle" are missing')
+    costs = _list_in(found, "costs", (int, float), "a number")
+    return _of_length(costs, n_candidates, "candidates", "costs")
+
+
+def _baseline(found, n_candidates):
+    if "baseline_score" not in found:
+        return None
+    scores = _list_in(found, "baseline_score", (int, float), "a number")
+    return _of_length(scores, n_candidates, "candidates", "baseline scores")
+
+
+def _of_length(values, n, of, what):
+    if len(values) != n:
+        raise ValueError(f"there are {n} {of}, but {len(values)} {what}")
+    return values
+
+
+def _write_object(sequence, answer, layout):
+    """Line with the object that was read and what was predicted, an `Answer` or a `Choice`."""
+    found = {**sequence.raw, **answer.as_dict()}
+    try:
+        text = json.dumps(found, ensure_ascii=False)
+        text.encode(layout.encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(found)
+    except RecursionError:
+        raise ValueError(f"{sequence.where()}: this is nested too deeply") from None
+    return text + "\n"

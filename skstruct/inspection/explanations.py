@@ -1,0 +1,495 @@
+"""Why a token of a sequence gets its label: the terms of a score, other labels, fewer features.
+
+All of it compares scores of labellings of one sequence, which are sums of the scores of its labels
+and transitions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import _safe_indexing
+
+from skstruct.inspection.models import find_tagger, require
+from skstruct.sequences import SequenceBatch
+from skstruct.utils.public_paths import set_module
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "LabelChange",
+    "explain_labelling",
+    "explain_token",
+    "label_alternatives",
+    "smallest_label_change",
+]
+
+
+@set_module("skstruct.inspection")
+def explain_labelling(estimator, X, *, index=0, labels=None):
+    """Table of all contributions to the score of a labelling.
+
+    The score of a labelling is a sum: of each feature's value times its weight for the label of the
+    token, of the biases, and of the weights of transitions. The column ``"contribution"`` has the
+    terms, so it adds up to the score that `predict_nbest` returns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        As the estimator takes them.
+    index : int, default=0
+        Number of the sequence to explain.
+    labels : array-like of shape (length,), default=None
+        Labelling to explain. By default the one predicted.
+
+    Returns
+    -------
+    contributions : pandas DataFrame
+        A row for each term, with the columns ``"token"`` (its number), ``"label"``, ``"kind"``
+        ("feature", "bias", "start", "end", "transition" or "transition feature"), ``"name"`` (of
+        the feature, or the previous label of a transition), ``"value"``, ``"weight"`` and
+        ``"contribution"``. A transition belongs to its second token.
+
+    Raises
+    ------
+    ValueError
+        If there is no such sequence, or `labels` do not fit it.
+
+    See Also
+    --------
+    explain_token : Comparison of a label with the runner-up.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import explain_labelling
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> tagger = CRFTagger().fit(X, [["NOUN", "VERB"], ["NOUN", "NOUN"]])
+    >>> table = explain_labelling(tagger, X)
+    >>> table[["token", "label", "kind", "name"]]
+       token label        kind        name
+    0      0  NOUN     feature   word:time
+    1      0  NOUN        bias
+    2      0  NOUN       start
+    3      1  VERB     feature  word:flies
+    4      1  VERB        bias
+    5      1  VERB  transition        NOUN
+    6      1  VERB         end
+    >>> best = tagger.predict_nbest(X)[0][0]
+    >>> bool(abs(table["contribution"].sum() - best.score) < 1e-9)
+    True
+    """
+    pd = require("pandas", "explain_labelling")
+    fitted, batch = _take_sequence(estimator, X, index)
+    if labels is None:
+        labels = list(fitted.tagger.predict(batch)[0])
+    if len(labels) != batch.n_rows:
+        raise ValueError(f"Sequence {index} has {batch.n_rows} tokens, but {len(labels)} labels.")
+    return pd.DataFrame(_terms(fitted, batch, fitted.codes(labels)), columns=_COLUMNS)
+
+
+@set_module("skstruct.inspection")
+def explain_token(estimator, X, *, index=0, token=0, label=None):
+    """Table of what speaks for the label of a token, and what for another label.
+
+    Compares the labelling predicted with the best one in which the token has the other label. The
+    rows are the terms in which these two differ, at the token and wherever else the other label
+    changes the labelling. The column ``"difference"`` adds up to the difference of their scores.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        As the estimator takes them.
+    index : int, default=0
+        Number of the sequence.
+    token : int, default=0
+        Number of the token.
+    label : str or int, default=None
+        The other label. By default the runner-up: the one whose best labelling scores highest.
+
+    Returns
+    -------
+    contributions : pandas DataFrame
+        Columns ``"token"``, ``"kind"`` and ``"name"`` as of :func:`explain_labelling`;
+        the contribution to the labelling predicted and to the other one, under the labels of the
+        token; and ``"difference"``. The largest differences come first.
+
+    Raises
+    ------
+    ValueError
+        If there is no such sequence, token or label, or the label is impossible there.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import explain_token
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> tagger = CRFTagger(l2=0.1).fit(X, [["NOUN", "VERB"], ["NOUN", "NOUN"]])
+    >>> explain_token(tagger, X, token=1).columns.tolist()
+    ['token', 'kind', 'name', 'VERB', 'NOUN', 'difference']
+    """
+    pd = require("pandas", "explain_token")
+    fitted, batch = _take_sequence(estimator, X, index, token)
+    scores = _score_sequence(fitted, batch)
+    best = fitted.codes(list(fitted.tagger.predict(batch)[0]))
+    through = scores.best_through()[token]
+    if label is None:
+        others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
+        other = int(others.argmax())
+    else:
+        other = int(fitted.codes([label])[0])
+    if other == best[token] or np.isneginf(through[other]):
+        raise ValueError(_no_other(fitted.tagger.classes_, token, best[token], other))
+    paths = [best, scores.best_labelling(token, other)]
+    totals = [defaultdict(float), defaultdict(float)]
+    for path, total in zip(paths, totals, strict=True):
+        for t, _, kind, name, *_, contribution in _terms(fitted, batch, path):
+            total[t, kind, name] += contribution
+    rows = [
+        (*key, totals[0][key], totals[1][key], totals[0][key] - totals[1][key])
+        for key in dict.fromkeys([*totals[0], *totals[1]])
+    ]
+    rows = [row for row in rows if paths[0][row[0]] != paths[1][row[0]] or row[-1] != 0]
+    rows.sort(key=lambda row: -abs(row[-1]))
+    names = fitted.tagger.classes_[[best[token], other]].tolist()
+    return pd.DataFrame(rows, columns=["token", "kind", "name", *names, "difference"])
+
+
+_COLUMNS = ["token", "label", "kind", "name", "value", "weight", "contribution"]
+
+
+def _terms(fitted, batch, codes):
+    """Rows of the table of a labelling."""
+    tagger, coef, names = fitted.tagger, fitted.coef(), fitted.feature_names()
+    classes, X = tagger.classes_.tolist(), sp.csr_matrix(batch.X)
+    rows = []
+    for t, code in enumerate(codes):
+
+        def add(kind, name, value, weight, at=(t, classes[code])):
+            rows.append((*at, kind, name, float(value), float(weight), float(value * weight)))
+
+        for k in range(X.indptr[t], X.indptr[t + 1]):
+            column = X.indices[k]
+            add("feature", names[column], X.data[k], coef[code, column])
+        add("bias", "", 1.0, tagger.intercept_[code])
+        if t == 0:
+            add("start", "", 1.0, tagger.start_[code])
+        else:
+            before = codes[t - 1]
+            add("transition", classes[before], 1.0, tagger.transition_[before, code])
+            if t > 1 and hasattr(tagger, "transition2_"):
+                weight = tagger.transition2_[codes[t - 2], before, code]
+                add("triple", f"{classes[codes[t - 2]]} {classes[before]}", 1.0, weight)
+            for column, value in _transition_features(batch, t):
+                weight = tagger.transition_coef_[before, code, column]
+                add("transition feature", f"{classes[before]} x{column}", value, weight)
+        if t == len(codes) - 1:
+            add("end", "", 1.0, tagger.end_[code])
+    return rows
+
+
+def _transition_features(batch, t):
+    if batch.transition_X is None:
+        return ()
+    row = sp.csr_matrix(batch.transition_X[t : t + 1])
+    return zip(row.indices.tolist(), row.data.tolist(), strict=True)
+
+
+def _no_other(classes, token, best, other):
+    if best == other:
+        return f"Token {token} is labelled {classes[best]} already: pass another label."
+    return f"Token {token} cannot be labelled {classes[other]}: no labelling is possible then."
+
+
+@set_module("skstruct.inspection")
+def label_alternatives(estimator, X, *, index=0, token=0):
+    """Table of the labels that a token could have, the best first.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        As the estimator takes them.
+    index : int, default=0
+        Number of the sequence.
+    token : int, default=0
+        Number of the token.
+
+    Returns
+    -------
+    alternatives : pandas DataFrame
+        A row for each possible label, with the columns ``"label"``; ``"score"``, of the best
+        labelling in which the token has it; ``"difference"``, what that is short of the best of
+        all; ``"probability"``, its marginal; and ``"labelling"``, the list of its labels.
+
+    Raises
+    ------
+    ValueError
+        If there is no such sequence or token.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import label_alternatives
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> tagger = CRFTagger().fit(X, [["NOUN", "VERB"], ["NOUN", "NOUN"]])
+    >>> label_alternatives(tagger, X, token=1)[["label", "labelling"]]
+      label     labelling
+    0  VERB  [NOUN, VERB]
+    1  NOUN  [NOUN, NOUN]
+    """
+    pd = require("pandas", "label_alternatives")
+    fitted, batch = _take_sequence(estimator, X, index, token)
+    scores = _score_sequence(fitted, batch)
+    through = scores.best_through()[token]
+    proba, classes = fitted.tagger.predict_proba(batch)[0][token], fitted.tagger.classes_.tolist()
+    order = [code for code in np.argsort(-through, kind="stable") if through[code] > -np.inf]
+    return pd.DataFrame(
+        {
+            "label": [classes[code] for code in order],
+            "score": through[order],
+            "difference": through.max() - through[order],
+            "probability": proba[order],
+            "labelling": [
+                [classes[c] for c in scores.best_labelling(token, code)] for code in order
+            ],
+        }
+    )
+
+
+@set_module("skstruct.inspection")
+class LabelChange(NamedTuple):
+    """Smallest removal of features that changes a label, from :func:`smallest_label_change`.
+
+    Attributes
+    ----------
+    label : str or int
+        The label predicted.
+    new_label : str or int, or None
+        The label without the features; None if no removal changes it.
+    removed : pandas DataFrame
+        The features, with the columns ``"feature"``, ``"value"`` and ``"difference"``, the points
+        by which each favours the label over the new one.
+    """
+
+    label: Any
+    new_label: Any
+    removed: pd.DataFrame
+
+
+@set_module("skstruct.inspection")
+def smallest_label_change(estimator, X, *, index=0, token=0):
+    """Find the fewest features of a token without which it gets another label.
+
+    The result is exact: no smaller set of features of this token changes its label, and the
+    sequence is decoded again without them. Features of other tokens stay as they are.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        As the estimator takes them.
+    index : int, default=0
+        Number of the sequence.
+    token : int, default=0
+        Number of the token.
+
+    Returns
+    -------
+    change : LabelChange
+
+    Raises
+    ------
+    ValueError
+        If there is no such sequence or token.
+
+    Notes
+    -----
+    Let ``m[j]`` be the score of the best labelling in which the token has label ``j``. A feature of
+    the token is in all of these: without it ``m[j]`` is less by its value times its weight for
+    ``j``. So the label ``a`` gives way to ``b`` as soon as the features removed favour ``a`` over
+    ``b`` by more than ``m[a] - m[b]``, and the fewest are those that favour it most.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger
+    >>> from skstruct.inspection import smallest_label_change
+    >>> X = [[{"word": "time"}, {"word": "flies"}], [{"word": "fruit"}, {"word": "juice"}]]
+    >>> tagger = CRFTagger(l2=0.1).fit(X, [["NOUN", "VERB"], ["NOUN", "NOUN"]])
+    >>> change = smallest_label_change(tagger, X, token=1)
+    >>> change.label, change.new_label, change.removed["feature"].tolist()
+    ('VERB', 'NOUN', ['word:flies'])
+    """
+    pd = require("pandas", "smallest_label_change")
+    fitted, batch = _take_sequence(estimator, X, index, token)
+    classes = fitted.tagger.classes_.tolist()
+    label = fitted.tagger.predict(batch)[0][token]
+    row = sp.csr_matrix(batch.X[token : token + 1])
+    weights = fitted.coef()[:, row.indices] * row.data
+    through = _score_sequence(fitted, batch).best_through()[token]
+    for differences, chosen in _candidates(through, weights, classes.index(label)):
+        without = _without(batch, token, row.indices[chosen])
+        new_label = fitted.tagger.predict(without)[0][token]
+        # By rounding, the sum of the differences may fall short.
+        if new_label != label:
+            names = fitted.feature_names()[row.indices[chosen]]
+            values, points = row.data[chosen], differences[chosen]
+            break
+    else:
+        new_label, names, values, points = None, [], [], []
+    removed = pd.DataFrame({"feature": names, "value": values, "difference": points})
+    return LabelChange(label, new_label, removed)
+
+
+def _candidates(through, weights, code):
+    """Differences and positions of features whose removal favours another label; fewest first."""
+    found = []
+    for other in np.flatnonzero(through > -np.inf):
+        if other == code:
+            continue
+        differences = weights[code] - weights[other]
+        order = np.argsort(-differences, kind="stable")
+        order = order[differences[order] > 0]
+        surplus = np.cumsum(differences[order]) - (through[code] - through[other])
+        # Where the scores are equal, the order of the labels decides.
+        enough = np.flatnonzero(surplus > -1e-9)
+        for n in enough[:2] + 1:
+            found.append((n, -surplus[n - 1], differences, order[:n]))
+    found.sort(key=lambda candidate: candidate[:2])
+    return [(differences, chosen) for _, _, differences, chosen in found]
+
+
+def _without(batch, token, columns):
+    """Batch of one sequence without some features of a token."""
+    X = sp.csr_matrix(batch.X, copy=True)
+    a, b = X.indptr[token], X.indptr[token + 1]
+    X.data[a:b][np.isin(X.indices[a:b], columns)] = 0
+    return SequenceBatch(
+        X, batch.offsets, feature_names=batch.feature_names, transition_X=batch.transition_X
+    )
+
+
+# Scores of one sequence
+
+
+class _ChainScores(NamedTuple):
+    """Scores of one sequence.
+
+    Attributes
+    ----------
+    emissions : ndarray of shape (length, n_labels)
+        Of the labels at each token, with start and end.
+    transitions : ndarray of shape (length - 1, n_labels, n_labels)
+        Of the transition into each token but the first, from row to column.
+    """
+
+    emissions: np.ndarray
+    transitions: np.ndarray
+
+    def best_through(self):
+        """Score of the best labelling with each label at each token, (length, n_labels)."""
+        before, after = self.emissions.copy(), self.emissions.copy()
+        for t, transition in enumerate(self.transitions, start=1):
+            before[t] += (before[t - 1][:, None] + transition).max(axis=0)
+        for t in range(len(self.transitions) - 1, -1, -1):
+            after[t] += (self.transitions[t] + after[t + 1]).max(axis=1)
+        # Emissions are in both. Impossible labels stay at minus infinity.
+        with np.errstate(invalid="ignore"):
+            through = before + after - self.emissions
+        return np.where(np.isneginf(before) | np.isneginf(after), -np.inf, through)
+
+    def best_labelling(self, t, code):
+        """Codes of the best labelling whose label at token `t` is `code`."""
+        emissions = self.emissions.copy()
+        emissions[t, np.arange(emissions.shape[1]) != code] = -np.inf
+        back, best = [], emissions[0]
+        for s, transition in enumerate(self.transitions, start=1):
+            scores = best[:, None] + transition
+            back.append(scores.argmax(axis=0))
+            best = scores.max(axis=0) + emissions[s]
+        codes = [int(best.argmax())]
+        for pointers in reversed(back):
+            codes.append(int(pointers[codes[-1]]))
+        return np.array(codes[::-1])
+
+
+def _take_sequence(estimator, X, index, token=0):
+    """Find the tagger in an estimator, and take one sequence in its features.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted tagger, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        As the estimator takes them.
+    index : int
+        Number of the sequence.
+    token : int, default=0
+        Number of a token that the sequence must have.
+
+    Returns
+    -------
+    fitted : FittedTagger
+    batch : SequenceBatch
+        The sequence alone.
+
+    Raises
+    ------
+    ValueError
+        If there is no such sequence or token, or the sequence is empty.
+    """
+    fitted = find_tagger(estimator)
+    n_sequences = X.shape[0] if hasattr(X, "shape") else len(X)
+    if not 0 <= index < n_sequences:
+        raise ValueError(f"index={index}, but X has the sequences 0 to {n_sequences - 1}.")
+    alone = _safe_indexing(X, [index])
+    batch = fitted.tagger._read_X(fitted.transform(alone))[1]
+    if batch.n_rows == 0:
+        raise ValueError(f"Sequence {index} has no tokens: there is nothing to explain.")
+    if not 0 <= token < batch.n_rows:
+        raise ValueError(f"token={token}, but the sequence has the tokens 0 to {batch.n_rows - 1}.")
+    return fitted, batch
+
+
+def _score_sequence(fitted, batch):
+    """Compute the scores of a batch with one sequence.
+
+    Parameters
+    ----------
+    fitted : FittedTagger
+    batch : SequenceBatch
+
+    Returns
+    -------
+    scores : _ChainScores
+
+    Raises
+    ------
+    ValueError
+        If the tagger is of second order.
+    """
+    if hasattr(fitted.tagger, "transition2_"):
+        raise ValueError(
+            "Scores of alternatives are shown for taggers of first order, not for order=2: see "
+            "predict_nbest, or explain_labelling."
+        )
+    tagger, k = fitted.tagger, len(fitted.tagger.classes_)
+    emissions = np.asarray(batch.X @ fitted.coef().T + tagger.intercept_, dtype=np.float64)
+    emissions[0] += tagger.start_
+    emissions[-1] += tagger.end_
+    transitions = np.tile(np.asarray(tagger.transition_), (batch.n_rows - 1, 1, 1))
+    if batch.transition_X is not None:
+        weights = tagger.transition_coef_.reshape(k * k, -1)
+        rows = sp.csr_matrix(batch.transition_X)[1:]
+        transitions = transitions + np.asarray(rows @ weights.T).reshape(-1, k, k)
+    return _ChainScores(emissions, transitions)
