@@ -696,6 +696,7 @@ def process(*arguments, **options):
     )
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(folder, pipeline):
     child = process("tag", "-m", folder / "model.skops", stdin=subprocess.PIPE)
     output, error = child.communicate((folder / "plain.txt").read_text())
@@ -703,6 +704,7 @@ def test_standard_input_and_output(folder, pipeline):
     assert predicted(output) == [list(labels) for labels in pipeline.predict(TEST[0])]
 
 
+@pytest.mark.slow
 def test_a_broken_pipe_is_quiet(folder, tmp_path):
     (tmp_path / "long.txt").write_text((folder / "plain.txt").read_text() + "\n", "utf-8")
     paths = [tmp_path / "long.txt"] * 60
@@ -713,6 +715,7 @@ def test_a_broken_pipe_is_quiet(folder, tmp_path):
     assert child.wait() == 141
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_interrupts_leave_no_file(folder, tmp_path):
     (tmp_path / "old").write_bytes(b"as it was")

@@ -495,6 +495,7 @@ def test_streams_that_are_closed(folder, tmp_path):
     assert run("show", text, stderr=None).code == 2
 
 
+@pytest.mark.slow
 @posix
 def test_descriptors_that_are_closed(folder):
     """Files do not take the place of standard streams."""
@@ -615,6 +616,7 @@ def test_training_tells_what_can_hardly_be_meant(tmp_path):
     assert told.startswith("The 20 labels of y are all different, ")
 
 
+@pytest.mark.slow
 def test_processes_that_tag_files(folder, tmp_path):
     """One of the files is empty, and the others have nothing to do with the training files."""
     paths = [tmp_path / name for name in ("one", "empty", "two")]

@@ -43,6 +43,8 @@ from skstruct.solvers.watcher import Watcher
 from skstruct.utils.callbacks import has_callbacks
 from skstruct.utils.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 bag = pytest.importorskip("dask.bag")
 distributed = pytest.importorskip("distributed")

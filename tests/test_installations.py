@@ -16,7 +16,10 @@ from skstruct import PerceptronReranker
 from skstruct.compiled import cache
 from skstruct.compiled.processors import host_baselines
 
-pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
+]
 
 PACKAGE = Path(skstruct.__file__).parent
 INNER = """

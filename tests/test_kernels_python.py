@@ -51,6 +51,8 @@ from skstruct.solvers.sag import StochasticAverageGradient
 from skstruct.taggers.nbest import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(skstruct.__file__).parent
 MODULES = sorted(
     module.name.removeprefix("skstruct.")

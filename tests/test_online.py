@@ -498,6 +498,7 @@ print(tagger.coef_.tobytes().hex())
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_compiles_gives_the_same_bits_as_one_that_need_not(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-W", "ignore", "-c", FIT_IN_A_PROCESS]

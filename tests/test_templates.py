@@ -566,6 +566,7 @@ def test_hashed_columns_are_spread_evenly():
     assert abs(((counts - 20) ** 2 / 20).sum() - 999) < 5 * np.sqrt(2 * 999)
 
 
+@pytest.mark.slow
 def test_hashed_columns_do_not_depend_on_the_process():
     code = (
         "import joblib; from skstruct.templates import HashingTemplateVectorizer as V;"
