@@ -11,7 +11,7 @@ for _library in ("OMP", "OPENBLAS", "MKL", "BLIS"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", derandomize=True, max_examples=50, **_common)
+settings.register_profile("default", derandomize=True, max_examples=30, **_common)
 settings.register_profile("thorough", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -628,7 +628,7 @@ def test_threads_do_not_disturb_each_other(tagger):
     def learn(seed):
         start.wait()
         y, own = fitted(seed)
-        for _ in range(20):
+        for _ in range(8):
             own.fit(X, y)
         return own.coef_, own.predict(X).tolist()
 

@@ -66,6 +66,8 @@ from skstruct.datasets import load_addresses
 print(len(load_addresses().data), skstruct.PerceptronTagger.__name__)
 """
 )
+# What the application would do without, and takes minutes to pack.
+NOT_PACKED = ["dask", "distributed", "IPython", "matplotlib", "pandas", "pytest", "setuptools"]
 FIT = """
 from skstruct import PerceptronReranker
 from skstruct.compiled.cache import uses
@@ -238,6 +240,7 @@ def test_an_application_made_by_pyinstaller(tmp_path):
     (tmp_path / "application.py").write_text(APPLICATION)
     hooks = package / "skstruct" / "_pyinstaller"
     options = ["--paths", str(package), "--additional-hooks-dir", str(hooks)]
+    options += [f"--exclude-module={name}" for name in NOT_PACKED]
     command = [sys.executable, "-m", "PyInstaller", "--log-level", "WARN", *options]
     environment = {**os.environ, "PYTHONPATH": str(package)}
     subprocess.run([*command, "application.py"], cwd=tmp_path, check=True, env=environment)
