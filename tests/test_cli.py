@@ -277,6 +277,7 @@ def test_marginals(folder, pipeline):
     np.testing.assert_allclose([[float(p) for *_, p in row] for row in fields], proba, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_files_in_parallel_are_those_in_turn(folder, tmp_path):
     paths = []
     for i in range(4):

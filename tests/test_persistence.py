@@ -477,7 +477,9 @@ def test_weights_that_are_zero_take_no_space():
 def assert_array_bits(found, expected):
     """The same bits, in the same order in memory."""
     assert found.shape == expected.shape
-    assert found.strides == expected.strides
+    # Where there is one entry, or none, strides mean nothing.
+    assert found.flags.f_contiguous == expected.flags.f_contiguous
+    assert found.flags.c_contiguous == expected.flags.c_contiguous
     assert found.flags.writeable
     assert found.tobytes() == expected.tobytes()
 

@@ -167,7 +167,7 @@ def test_crfsuite(addresses, tmp_path, c1, c2):
     trainer = pycrfsuite.Trainer(verbose=False)
     for x, labels in zip(X, y, strict=True):
         trainer.append(x, labels)
-    tight = {"epsilon": 1e-9, "delta": 1e-12, "max_iterations": 5000, "num_memories": 10}
+    tight = {"epsilon": 1e-9, "delta": 1e-12, "max_iterations": 500, "num_memories": 10}
     trainer.set_params({"c1": c1, "c2": c2, **tight})
     trainer.train(str(tmp_path / "model"))
     theirs = trainer.logparser.last_iteration
