@@ -16,6 +16,14 @@ settings.register_profile("thorough", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_collection_finish():
+    """Modules of tests call no kernels when they are imported, as they are by every process."""
+    from skstruct.compiled.cache import uses
+
+    if uses:
+        raise pytest.UsageError(f"The import of a test has called {uses[0].kernel}.")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item):
     """Fixtures draw no random numbers without a seed."""

@@ -4,7 +4,7 @@ import pickle
 import re
 import warnings
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -764,25 +764,30 @@ def test_scorers_pickle_and_take_weights(name):
     assert repr(copy) == repr(scorer)
 
 
+@cache
 def scores_with_weights():
     """Functions of the weights of two sequences: all scores, and `score` of the estimators."""
-    y, costs = [["O"], ["B-a"]], [[0.0, 1.0], [1.0, 0.0]]
+    scores, y, costs = {}, [["O"], ["B-a"]], [[0.0, 1.0], [1.0, 0.0]]
     for name in metrics.__all__:
         if name.endswith("_score"):
-            yield name, partial(getattr(metrics, name), y, y)
+            scores[name] = partial(getattr(metrics, name), y, y)
     X = [np.eye(2)[:1], np.eye(2)[1:]]
-    for tagger in (CRFTagger(), PerceptronTagger()):
-        yield type(tagger).__name__, partial(tagger.fit(X, y).score, X, y)
+    for tagger in (CRFTagger(), PerceptronTagger(random_state=0)):
+        scores[type(tagger).__name__] = partial(tagger.fit(X, y).score, X, y)
     groups = [np.eye(2), np.eye(2)]
-    yield "reranker", partial(PerceptronReranker().fit(groups, costs).score, groups, costs)
+    reranker = PerceptronReranker(random_state=0).fit(groups, costs)
+    return scores | {"reranker": partial(reranker.score, groups, costs)}
 
 
-SCORES_WITH_WEIGHTS = dict(scores_with_weights())
-
-
-@pytest.mark.parametrize("name", SCORES_WITH_WEIGHTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in metrics.__all__ if name.endswith("_score")),
+        *("CRFTagger", "PerceptronTagger", "reranker"),
+    ],
+)
 def test_weights_that_say_nothing(name):
-    score = SCORES_WITH_WEIGHTS[name]
+    score = scores_with_weights()[name]
     assert score(sample_weight=[0, 1]) in (-1.0, 0.0, 1.0)
     with pytest.raises(ValueError, match=r"add up to zero|at least one non-zero"):
         score(sample_weight=[0, 0])
