@@ -1,7 +1,8 @@
-"""Threads of linear algebra, how hard hypothesis tries, and a corpus."""
+"""Threads of linear algebra, how hard hypothesis tries, seeds, and a corpus."""
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -10,9 +11,39 @@ for _library in ("OMP", "OPENBLAS", "MKL", "BLIS"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", derandomize=True, max_examples=50, **_common)
+settings.register_profile("default", derandomize=True, max_examples=30, **_common)
 settings.register_profile("thorough", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish():
+    """Modules of tests call no kernels when they are imported, as they are by every process."""
+    from skstruct.compiled.cache import uses
+
+    if uses:
+        raise pytest.UsageError(f"The import of a test has called {uses[0].kernel}.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    """Fixtures draw no random numbers without a seed."""
+    return (yield from _without_global_draws())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Tests draw no random numbers without a seed."""
+    return (yield from _without_global_draws())
+
+
+def _without_global_draws():
+    # The generator that `random_state=None` stands for.
+    before = np.random.get_state()  # noqa: NPY002
+    result = yield
+    after = np.random.get_state()  # noqa: NPY002
+    if before[2] != after[2] or not np.array_equal(before[1], after[1]):
+        raise AssertionError("Random numbers were drawn without a seed: give random_state.")
+    return result
 
 
 @pytest.fixture(scope="session")

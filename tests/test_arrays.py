@@ -57,7 +57,9 @@ def test_a_part_of_a_training_set_has_the_types_of_the_whole():
 
 
 def test_a_memory_mapped_model_decodes_with_the_same_kernels():
-    tagger = PerceptronTagger(max_iter=1, tol=None).fit(batch(), [["a"], ["b", "a"]])
+    tagger = PerceptronTagger(max_iter=1, tol=None, random_state=0).fit(
+        batch(), [["a"], ["b", "a"]]
+    )
     before = tagger._condition(batch(), None, None)
     tagger.coef_.flags.writeable = tagger.transition_.flags.writeable = False
     after = tagger._condition(batch(), None, None)

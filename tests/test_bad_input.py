@@ -594,6 +594,7 @@ class Ticker(threading.Thread):
         return np.diff(ticks).max()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["fit", "predict", "predict_proba"])
 @pytest.mark.parametrize("tagger", TAGGERS[:2], ids=TAGGER_IDS[:2])
@@ -627,7 +628,7 @@ def test_threads_do_not_disturb_each_other(tagger):
     def learn(seed):
         start.wait()
         y, own = fitted(seed)
-        for _ in range(20):
+        for _ in range(8):
             own.fit(X, y)
         return own.coef_, own.predict(X).tolist()
 
@@ -647,7 +648,7 @@ def test_threads_do_not_disturb_each_other(tagger):
         assert predicted == alone.predict(X).tolist()
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_backends(tagger, backend):
     alone = clone(tagger).fit(X, Y)
     parallel = joblib.Parallel(n_jobs=2, backend=backend)

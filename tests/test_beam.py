@@ -85,7 +85,9 @@ def data():
 def nearly_still(kind, **params):
     """A learner that moves its weights by next to nothing."""
     slow = {"l2": 0, "learning_rate": 1e-12} if kind is SAPOTagger else {"C": 1e-12}
-    return kind(average=False, warm_start=True, max_iter=1, tol=None, **slow, **params)
+    return kind(
+        average=False, warm_start=True, max_iter=1, tol=None, **slow, **params, random_state=0
+    )
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 9, 400])

@@ -10,9 +10,12 @@ from helpers import peers
 from skstruct import CRFTagger
 
 ROOT = Path(__file__).parent.parent
-pytestmark = pytest.mark.skipif(
-    not (ROOT / "benchmarks").is_dir(), reason="needs the folder of the benchmarks"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (ROOT / "benchmarks").is_dir(), reason="needs the folder of the benchmarks"
+    ),
+]
 LEARN = """
 import json, sys
 sys.path.append(root)

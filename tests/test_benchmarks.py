@@ -61,6 +61,7 @@ def environment():
     return {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="needs the folder of the benchmarks")
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_quick_run_writes_its_tables(name, tmp_path):

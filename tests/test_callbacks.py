@@ -133,7 +133,7 @@ def test_progress_bar(any_learner, capsys):
 
 @needs_callbacks
 @needs_rich
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_inside_a_pipeline_and_a_search(any_learner, n_jobs, capsys):
     from sklearn.callback import ProgressBar
 
@@ -181,7 +181,12 @@ def test_vectorizers_are_one_task(vectorizer):
     record = Propagated()
     tokens = ["a", "b"] if isinstance(vectorizer, EmbeddingVectorizer) else [["a"], ["b"]]
     plain = clone(vectorizer).fit_transform([tokens] * 3)
-    model = Pipeline([("features", vectorizer), ("tagger", PerceptronTagger(max_iter=1, tol=None))])
+    model = Pipeline(
+        [
+            ("features", vectorizer),
+            ("tagger", PerceptronTagger(max_iter=1, tol=None, random_state=0)),
+        ]
+    )
     model.set_callbacks(record).fit([tokens] * 3, [["A", "B"]] * 3)
     assert record.notes.count(f"end fit of {type(vectorizer).__name__}") == 1
     assert record.notes[-2:] == ["end fit of Pipeline", "teardown"]
@@ -211,7 +216,7 @@ def test_a_scorer_of_ours():
 def test_order_of_the_tasks():
     record = Recorder()
     X, y = labelled_sequences()
-    PerceptronTagger(max_iter=2, tol=None).set_callbacks(record).fit(X, y)
+    PerceptronTagger(max_iter=2, tol=None, random_state=0).set_callbacks(record).fit(X, y)
     epoch = ["begin epoch", "end epoch"]
     assert record.notes == ["setup", "begin fit", *epoch, *epoch, "end fit", "teardown"]
 
@@ -251,7 +256,7 @@ def test_an_error_in_a_callback_leaves_the_estimator():
             raise RuntimeError("no more")
 
     X, y = labelled_sequences()
-    tagger = PerceptronTagger(max_iter=2, tol=None).fit(X, y)
+    tagger = PerceptronTagger(max_iter=2, tol=None, random_state=0).fit(X, y)
     before = tagger.coef_.copy()
     with pytest.raises(RuntimeError, match="no more"):
         tagger.set_callbacks(Failing()).fit(X[:20], y[:20])
@@ -281,7 +286,7 @@ def test_baseline_scores_reach_the_scorer():
 @needs_callbacks
 def test_copies_and_clones_keep_callbacks_and_storage_can_drop_them():
     record = Recorder()
-    tagger = PerceptronTagger(max_iter=1, tol=None).set_callbacks(record)
+    tagger = PerceptronTagger(max_iter=1, tol=None, random_state=0).set_callbacks(record)
     assert clone(tagger)._skl_callbacks == [record]
     assert copy(tagger)._skl_callbacks == [record]
     tagger.fit(*labelled_sequences())
@@ -396,7 +401,7 @@ def test_teardown_after_an_error_of_the_drop_in():
 
 def test_older_releases_have_no_method(monkeypatch):
     monkeypatch.setattr(callbacks, "has_callbacks", lambda: False)
-    for estimator in (CRFTagger(), VRDAReranker(), STACKED(), drop_in("ap")):
+    for estimator in (CRFTagger(), VRDAReranker(random_state=0), STACKED(), drop_in("ap")):
         assert not hasattr(estimator, "set_callbacks")
         estimator.fit(*data_of(estimator))
 

@@ -304,6 +304,7 @@ def test_programmes_agree_with_the_enumeration(kind):
     check_all(kind, 25)
 
 
+@pytest.mark.slow
 def test_programmes_agree_in_plain_python():
     code = "import test_chain as t\nfor kind in t.KINDS: t.check_all(kind, 3)"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}

@@ -390,6 +390,7 @@ def lines():
     return found, f"exit code {done.returncode}: {done.stderr[-2000:]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_data_that_change_while_they_are_read(lines, group):
     found, end = lines

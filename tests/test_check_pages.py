@@ -11,6 +11,7 @@ SCRIPT = Path(__file__).parents[1] / ".ci" / "check_pages.py"
 
 pytest.importorskip("playwright")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not SCRIPT.exists(), reason="needs the repository"),
     pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium"),
 ]

@@ -130,9 +130,9 @@ def test_single_tokens_are_weighted_as_by_logistic_regression(kind, weighted, cl
     settings = {"fit_intercept": False, "class_weight": class_weight}
     reference = LogisticRegression(C=0.5, tol=1e-10, max_iter=5000, **settings)
     reference.fit(X, y, sample_weight)
-    tagger = kind(l2=2.0, tol=1e-10, **settings).fit(X, y, sample_weight)
+    tagger = kind(l2=2.0, tol=1e-10, **settings, random_state=0).fit(X, y, sample_weight)
     assert_allclose(tagger.predict_proba(X), reference.predict_proba(X), atol=1e-4)
-    plain = kind(l2=2.0, fit_intercept=False).fit(X, y, sample_weight)
+    plain = kind(l2=2.0, fit_intercept=False, random_state=0).fit(X, y, sample_weight)
     assert not np.allclose(plain.predict_proba(X), reference.predict_proba(X), atol=1e-2)
 
 
@@ -149,7 +149,7 @@ def test_history_and_certificate_are_of_the_weighted_objective(ragged):
     class_weight = {0: 1.0, 1: 2.0, 2: 8.0}
     weight = mean_weights(y, class_weight)
     for kind in (CRFTagger, SDCACRF):
-        tagger = kind(l2=0.5, tol=1e-9, class_weight=class_weight).fit(X, y)
+        tagger = kind(l2=0.5, tol=1e-9, class_weight=class_weight, random_state=0).fit(X, y)
         objective = naive.crf_objective(list(X), y, naive.weights_of(tagger), 0.5, weight)
         assert_allclose(tagger.history_["objective"][-1], objective, rtol=1e-7)
     minimum = CRFTagger(l2=0.5, tol=1e-12, class_weight=class_weight).fit(X, y)
@@ -216,7 +216,7 @@ def test_balanced_weights_find_more_of_a_rare_label(kind):
     labels = [part.tolist() for part in np.split(y, np.cumsum(lengths)[:-1])]
     recall = {}
     for class_weight in (None, "balanced"):
-        tagger = kind(class_weight=class_weight).set_params(max_iter=50)
+        tagger = kind(class_weight=class_weight, random_state=0).set_params(max_iter=50)
         found = np.concatenate(tagger.fit(X[:300], labels[:300]).predict(X[300:]))
         recall[class_weight] = np.mean(found[np.concatenate(labels[300:]) == 1])
     assert recall["balanced"] > recall[None] + 0.2

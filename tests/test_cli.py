@@ -284,6 +284,7 @@ def test_marginals(folder, pipeline):
     np.testing.assert_allclose([[float(p) for *_, p in row] for row in fields], proba, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_files_in_parallel_are_those_in_turn(folder, tmp_path):
     paths = []
     for i in range(4):
@@ -704,6 +705,7 @@ def process(*arguments, **options):
     )
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(folder, pipeline):
     child = process("tag", "-m", folder / "model.skops", stdin=subprocess.PIPE)
     output, error = child.communicate((folder / "plain.txt").read_text())
@@ -711,6 +713,7 @@ def test_standard_input_and_output(folder, pipeline):
     assert predicted(output) == [list(labels) for labels in pipeline.predict(TEST[0])]
 
 
+@pytest.mark.slow
 def test_a_broken_pipe_is_quiet(folder, tmp_path):
     (tmp_path / "long.txt").write_text((folder / "plain.txt").read_text() + "\n", "utf-8")
     paths = [tmp_path / "long.txt"] * 60
@@ -721,6 +724,7 @@ def test_a_broken_pipe_is_quiet(folder, tmp_path):
     assert child.wait() == 141
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_interrupts_leave_no_file(folder, tmp_path):
     (tmp_path / "old").write_bytes(b"as it was")

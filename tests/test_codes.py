@@ -5,6 +5,7 @@ import re
 from collections import OrderedDict
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 
 import numpy as np
 import pytest
@@ -45,13 +46,17 @@ tokens = st.one_of(
 )
 sequences = st.lists(st.one_of(st.lists(plain), st.lists(with_numbers), st.lists(tokens)))
 
-TAGGER = CRFTagger(l2=0.1).fit(
-    [
-        [{"a": "a", "b": True}, {"a": "b:a", "": ""}, {"a:b": "é", "b": 2.5}],
-        [{"b": "a", "a:b": False}, {"b:a": "a", "a": -1}],
-    ],
-    [["A", "B", "C"], ["B", "C"]],
-)
+
+@cache
+def fitted():
+    """A tagger of feature dicts, learnt at the first use: all processes that test import this."""
+    return CRFTagger(l2=0.1).fit(
+        [
+            [{"a": "a", "b": True}, {"a": "b:a", "": ""}, {"a:b": "é", "b": 2.5}],
+            [{"b": "a", "a:b": False}, {"b:a": "a", "a": -1}],
+        ],
+        [["A", "B", "C"], ["B", "C"]],
+    )
 
 
 def outcome(function):
@@ -127,39 +132,40 @@ def test_ones_take_no_memory_and_stay_ones():
 @given(st.lists(st.lists(st.one_of(plain, with_numbers), min_size=1, max_size=4), max_size=9))
 def test_a_few_sequences_are_predicted_as_batches_are(X):
     """Without a batch, and with the same bits."""
-    message, batch = "", None
+    tagger, message, batch = fitted(), "", None
     try:
-        batch = TAGGER.vectorizer_.transform(X)
-        TAGGER.predict(batch)
+        batch = tagger.vectorizer_.transform(X)
+        tagger.predict(batch)
     except ValueError as error:
         message = str(error)
     if message:
         with pytest.raises(ValueError, match=re.escape(message)):
-            TAGGER.predict(X)
+            tagger.predict(X)
         return
-    assert TAGGER.predict(X).tolist() == TAGGER.predict(batch).tolist()
-    for found, expected in zip(TAGGER.predict_proba(X), TAGGER.predict_proba(batch), strict=True):
+    assert tagger.predict(X).tolist() == tagger.predict(batch).tolist()
+    for found, expected in zip(tagger.predict_proba(X), tagger.predict_proba(batch), strict=True):
         assert_array_equal(found, expected)
     known = [["A"] + [None] * (len(tokens) - 1) for tokens in X]
-    assert TAGGER.predict(X, known).tolist() == TAGGER.predict(batch, known).tolist()
-    for found, expected in zip(TAGGER.predict_nbest(X), TAGGER.predict_nbest(batch), strict=True):
+    assert tagger.predict(X, known).tolist() == tagger.predict(batch, known).tolist()
+    for found, expected in zip(tagger.predict_nbest(X), tagger.predict_nbest(batch), strict=True):
         assert found == expected
     tag = crfsuite.Tagger()
-    tag._use(TAGGER, TAGGER.classes_.tolist())
-    assert [tag.tag(tokens) for tokens in X] == TAGGER.predict(batch).tolist()
+    tag._use(tagger, tagger.classes_.tolist())
+    assert [tag.tag(tokens) for tokens in X] == tagger.predict(batch).tolist()
 
 
 def test_a_sentence_makes_no_matrix(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a matrix was made")
 
+    tagger = fitted()
     with monkeypatch.context() as patch:
         patch.setattr("scipy.sparse.csr_matrix.__init__", refuse)
-        assert len(TAGGER.predict([[{"a": "a"}, {"b": True}]])[0]) == 2
+        assert len(tagger.predict([[{"a": "a"}, {"b": True}]])[0]) == 2
         repeated = [[{"a": "b:a", "a:b": "a"}]]
         with pytest.raises(AssertionError, match="a matrix was made"):
-            TAGGER.predict(repeated)
-    assert len(TAGGER.predict(repeated)[0]) == 1
+            tagger.predict(repeated)
+    assert len(tagger.predict(repeated)[0]) == 1
 
 
 def read(sequences, codes=None, limit=1e9):

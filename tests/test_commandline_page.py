@@ -15,6 +15,7 @@ from skstruct.datasets import fetch_conll2000, load_addresses
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "commandline.rst"
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not PAGE.exists(), reason="needs the documentation"),
     pytest.mark.skipif(os.name == "nt", reason="needs a shell"),
 ]

@@ -118,6 +118,7 @@ def one_file(folder):
     return path
 
 
+@pytest.mark.slow
 def test_second_process_loads(folder):
     assert run(SUM, folder)[0] == ["14.0", "small.sum_of_squares=compiler small.square=compiler"]
     # What is inlined needs no code of its own.
@@ -144,6 +145,7 @@ for kernel in (small.checked_square, small.twice, small.checked):
     assert run(code, folder)[0] == expected
 
 
+@pytest.mark.slow
 def test_kernel_compiled_here_calls_a_loaded_one(folder):
     run(SQUARE, folder)
     expected = ["14.0", "small.sum_of_squares=compiler small.square=cache"]
@@ -346,6 +348,7 @@ def test_the_cache_is_never_in_the_current_folder(monkeypatch, home, cache_home,
     assert list(map(str, others)) == ([] if expected is None else [f"{expected}/skstruct/name"])
 
 
+@pytest.mark.slow
 def test_no_home_and_no_temporary_folder(folder):
     environment = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/dev/null"}
     code = f"from skstruct.compiled import folders\nfolders.__file__ = '/dev/null/x.py'\n{SQUARE}"
@@ -354,6 +357,7 @@ def test_no_home_and_no_temporary_folder(folder):
     assert log.count("cannot be kept") == len(log.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once(folder):
     processes = [start(SUM, folder) for _ in range(4)]
     for process in processes:
@@ -393,6 +397,7 @@ def test_files_have_the_usual_permissions(one_file, tmp_path):
     assert one_file.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+@pytest.mark.slow
 def test_without_compilation(folder):
     assert run(SUM, folder, NUMBA_DISABLE_JIT="1") == (["14.0", ""], "")
     assert not folder.exists()
@@ -407,6 +412,7 @@ del CPUCodeLibrary._get_module_for_linking
 """
 
 
+@pytest.mark.slow
 def test_a_numba_that_has_changed_inside_keeps_its_own_cache(folder):
     code = """
 import numpy
@@ -580,6 +586,7 @@ assert os.waitpid(pid, 0)[1] == 0, "the child hangs"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork.")
 def test_a_fork_while_another_thread_loads_a_kernel(folder):
     """The child has no thread that would ever unlock what is locked."""
@@ -587,6 +594,7 @@ def test_a_fork_while_another_thread_loads_a_kernel(folder):
     assert run(FORK, folder, NUMBA_CACHE_DIR=warm)[0] == ["['A', 'B']"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
 @pytest.mark.parametrize("origin", ["compiler", "cache"])
 def test_an_interrupt_at_any_call_of_llvm(folder, origin):

@@ -18,6 +18,7 @@ from helpers.constraints import (
     scheme_data,
     with_weights,
 )
+from helpers.objectives import packed_set
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -40,7 +41,7 @@ from skstruct.chain.dense import Dense
 from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import spans_to_labels
 from skstruct.input.constraints import SCHEMES, check_labelling, read_constraint
-from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.input.training_set import as_rows
 from skstruct.metrics import extract_chunks
 from skstruct.solvers.likelihood.ascent import draw_order
 from skstruct.solvers.objective import CRFObjective
@@ -296,7 +297,7 @@ def test_objective_and_gradient_are_those_of_the_possible_labellings(seed, inter
     k, lengths = rng.integers(1, 5), rng.integers(1, 5, 4)
     possible = random_possible(rng, k)
     X, y = random_sequences(rng, possible, lengths, 2)
-    data = TrainingSet(
+    data = packed_set(
         as_rows(np.concatenate(X)),
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate(y).astype(np.int32),
@@ -347,7 +348,7 @@ def test_objective_and_gradient_are_those_of_the_possible_labellings(seed, inter
 def test_dual_free_epochs_are_those_of_the_plain_twin():
     X, y, classes, possible = scheme_data(n_sequences=6)
     y = [np.searchsorted(classes, labels).tolist() for labels in y]
-    data = TrainingSet(
+    data = packed_set(
         as_rows(np.concatenate(X)),
         np.concatenate([[0], np.cumsum([len(x) for x in X])]),
         np.concatenate(y).astype(np.int32),

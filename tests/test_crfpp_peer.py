@@ -17,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, crfpp
 from skstruct.datasets import load_addresses, write_conll
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = ["U00:%x[-1,0]", "U01:%x[0,0]", "U02:%x[1,0]", "U03:%x[-1,0]/%x[0,0]", "B"]
 TAG = """
 import json

@@ -160,6 +160,7 @@ def test_reads_bytes_and_paths(trained):
         read_model(path.with_name("missing"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("SKSTRUCT_DATA" not in os.environ, reason="needs the CoNLL-2000 corpus")
 def test_real_text(tmp_path):
     folder = Path(os.environ["SKSTRUCT_DATA"]) / "conll2000"

@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = "import skstruct.crfsuite\n\nskstruct.crfsuite.install()\n"
 
 

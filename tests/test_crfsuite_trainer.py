@@ -6,12 +6,13 @@ import tempfile
 
 import numpy as np
 import pytest
+from helpers.objectives import packed_set
 from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.chain.scores import TransitionRows
 from skstruct.crfsuite.solver import Settings, solve
-from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.input.training_set import as_rows
 from skstruct.solvers.base import Model
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
@@ -23,7 +24,7 @@ def pack(X, y, sample_weight=None):
     classes = sorted({label for labels in y for label in labels})
     codes = np.array([classes.index(label) for labels in y for label in labels], np.int32)
     weight = np.ones(len(batch)) if sample_weight is None else np.asarray(sample_weight, float)
-    return TrainingSet(as_rows(batch.X), batch.offsets, codes, weight), classes, batch.n_features
+    return packed_set(as_rows(batch.X), batch.offsets, codes, weight), classes, batch.n_features
 
 
 DEFAULTS = Settings(

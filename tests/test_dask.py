@@ -43,6 +43,8 @@ from skstruct.solvers.watcher import Watcher
 from skstruct.utils.callbacks import has_callbacks
 from skstruct.utils.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 bag = pytest.importorskip("dask.bag")
 distributed = pytest.importorskip("distributed")
@@ -211,7 +213,7 @@ class EpochCounter:
 
 @pytest.mark.skipif(not has_callbacks(), reason="scikit-learn before 1.9")
 @pytest.mark.parametrize(
-    "tagger", [CRFTagger(tol=1e-3), PerceptronTagger(max_iter=4, tol=None)], ids=str
+    "tagger", [CRFTagger(tol=1e-3), PerceptronTagger(max_iter=4, tol=None, random_state=0)], ids=str
 )
 def test_callbacks_stay_with_the_driver(client, tmp_path, tagger):
     counter, path = EpochCounter(), tmp_path / "model.skops"

@@ -304,6 +304,7 @@ def test_a_glob_without_files(tmp_path):
         read_conll(f"{tmp_path}/*.conll")
 
 
+@pytest.mark.slow
 def test_a_cluster_learns_from_files(tmp_path):
     """The partitions of the same data as lists give the same bits; an error names both places."""
     X, y = datasets.load_addresses(return_X_y=True)

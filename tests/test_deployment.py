@@ -19,6 +19,7 @@ from skstruct import CRFTagger
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "guide" / "deployment.rst"
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not PAGE.exists(), reason="needs the documentation"),
     pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
 ]

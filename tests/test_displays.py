@@ -379,6 +379,7 @@ def test_matplotlib_missing(tagger, data, monkeypatch):
             display.from_estimator(tagger, *data)
 
 
+@pytest.mark.slow
 def test_import_needs_neither_matplotlib_nor_pandas():
     code = (
         "import sys; sys.modules.update(matplotlib=None, pandas=None);"

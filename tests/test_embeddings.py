@@ -352,7 +352,7 @@ def make_union(**params):
     )
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_union(n_jobs):
     union = make_union(n_jobs=n_jobs, transformer_weights={"vectors": 10.0})
     batch = union.fit_transform(TOKENS)

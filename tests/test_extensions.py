@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.seeds import global_seed
 from numpy.testing import assert_allclose
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -53,7 +54,8 @@ def expected_failures(estimator):
     [StructuredSVMTagger(random_state=0), ScipyCRF()], expected_failed_checks=expected_failures
 )
 def test_estimator_checks(estimator, check):
-    check(estimator)
+    with global_seed():
+        check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,7 @@ def test_a_file_stays_as_it_was_if_writing_fails(tmp_path):
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [b"old"]
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("next_one", ["same", "other", "check"])
 def test_what_a_killed_process_leaves_is_removed_by_the_next(next_one, tmp_path):

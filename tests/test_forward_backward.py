@@ -211,7 +211,7 @@ def test_predict_proba_gives_node_marginals(n_jobs):
     rng = np.random.default_rng(3)
     batch = SequenceBatch.from_lengths(rng.normal(size=(8, 5)), [3, 0, 1, 4])
     y = [[0, 1, 2], [], [0], [1, 1, 2, 0]]
-    tagger = PerceptronTagger(max_iter=1, tol=None, n_jobs=n_jobs).fit(batch, y)
+    tagger = PerceptronTagger(max_iter=1, tol=None, n_jobs=n_jobs, random_state=0).fit(batch, y)
     for name in ("coef_", "transition_", "intercept_", "start_", "end_"):
         setattr(tagger, name, rng.normal(size=getattr(tagger, name).shape))
     weights = naive.weights_of(tagger)

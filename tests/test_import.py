@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import skstruct
 
 
@@ -67,6 +69,7 @@ skstruct.SequenceVectorizer().fit_transform(X)._repr_html_()
 """
 
 
+@pytest.mark.slow
 def test_fits_and_predictions_import_nothing():
     """A fork, or a Ctrl-C, in the midst of an import leaves modules that are never complete."""
     ours = {"numba", "llvmlite", "numpy", "scipy", "skstruct", "sklearn", "skops", "joblib"}
@@ -86,6 +89,7 @@ OPTIONAL = [
 ]
 
 
+@pytest.mark.slow
 def test_optional_packages_may_be_missing():
     code = f"""
 import sys

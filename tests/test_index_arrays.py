@@ -1,6 +1,7 @@
 """Index arrays of matrices and batches, damaged before or after these were made: refused."""
 
 import pickle
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -97,28 +98,45 @@ class Returns:
         return self.made
 
 
-TAGGER = PerceptronTagger(max_iter=1, tol=None, random_state=0).fit(batch(), Y)
-RERANKER = PerceptronReranker(max_iter=1, random_state=0).fit(batch(), [0, 1])
-VOTING = VRDAReranker(prediction="vote", max_iter=1, random_state=0).fit(batch(), [0, 1])
-VECTORIZER = SequenceVectorizer().fit([[dict.fromkeys(NAMES, 1.0)]])
+# Learnt at the first use: all processes that test import this.
+@cache
+def tagger():
+    return PerceptronTagger(max_iter=1, tol=None, random_state=0).fit(batch(), Y)
+
+
+@cache
+def reranker():
+    return PerceptronReranker(max_iter=1, random_state=0).fit(batch(), [0, 1])
+
+
+@cache
+def voting():
+    return VRDAReranker(prediction="vote", max_iter=1, random_state=0).fit(batch(), [0, 1])
+
+
+@cache
+def vectorizer():
+    return SequenceVectorizer().fit([[dict.fromkeys(NAMES, 1.0)]])
+
+
 CALLS = {
     "fit": lambda b: PerceptronTagger(max_iter=1, random_state=0).fit(b, Y),
     "fit of a CRF": lambda b: CRFTagger(max_iter=1).fit(b, Y),
     "partial_fit": lambda b: PerceptronTagger(random_state=0).partial_fit(b, Y),
     "a stream": lambda b: fit_stream(PerceptronTagger(random_state=0), lambda epoch: [(b, Y)]),
-    "predict": TAGGER.predict,
-    "predict_proba": TAGGER.predict_proba,
-    "predict_nbest": TAGGER.predict_nbest,
-    "score": lambda b: TAGGER.score(b, Y),
+    "predict": lambda b: tagger().predict(b),
+    "predict_proba": lambda b: tagger().predict_proba(b),
+    "predict_nbest": lambda b: tagger().predict_nbest(b),
+    "score": lambda b: tagger().score(b, Y),
     "X_val": lambda b: PerceptronTagger(max_iter=1).fit(batch(), Y, X_val=b, y_val=Y),
     "fit of a reranker": lambda b: PerceptronReranker(random_state=0).fit(b, [0, 1]),
-    "predict of a reranker": RERANKER.predict,
-    "decision_function": RERANKER.decision_function,
-    "predict_proba of a reranker": RERANKER.predict_proba,
-    "rank": RERANKER.rank,
-    "score of a reranker": lambda b: RERANKER.score(b, [0, 1]),
-    "vote": VOTING.predict,
-    "inverse_transform": VECTORIZER.inverse_transform,
+    "predict of a reranker": lambda b: reranker().predict(b),
+    "decision_function": lambda b: reranker().decision_function(b),
+    "predict_proba of a reranker": lambda b: reranker().predict_proba(b),
+    "rank": lambda b: reranker().rank(b),
+    "score of a reranker": lambda b: reranker().score(b, [0, 1]),
+    "vote": lambda b: voting().predict(b),
+    "inverse_transform": lambda b: vectorizer().inverse_transform(b),
     "union": lambda b: SequenceUnion([("x", "passthrough")]).fit_transform(b),
     "a shard": lambda b: read_shard(b, Y, (None, None)),
     "a shard with a vectoriser": lambda b: read_shard([["a"]], Y, (Returns(b), None)),
@@ -151,9 +169,9 @@ READERS = [
     ("1, token 0", lambda m: SequenceBatch(m, [0, 2, 4])),
     ("1, token 0", lambda m: SequenceBatch(X, [0, 2, 4], transition_X=m)),
     ("0, token [23]", lambda m: SequenceBatch.from_sequences([m])),
-    ("0, token [23]", lambda m: TAGGER.predict([m])),
+    ("0, token [23]", lambda m: tagger().predict([m])),
     ("1, token [23]", lambda m: PerceptronTagger().fit([X, m], [["A", "B"] * 2] * 2)),
-    ("2, token 0", TAGGER.predict),
+    ("2, token 0", lambda m: tagger().predict(m)),
     ("2, token 0", lambda m: CRFTagger().fit(m, [*"ABAB"])),
 ]
 
@@ -211,9 +229,9 @@ def test_other_formats_are_checked_before_they_are_converted(make, change, messa
     with pytest.raises(ValueError, match=message):
         SequenceBatch(matrix, [0, 2, 4])
     with pytest.raises(ValueError, match=message.replace("1, token 0", "[02], token [02]")):
-        TAGGER.predict([matrix])
+        tagger().predict([matrix])
     with pytest.raises(ValueError, match=message.replace("1, token 0", "2, token 0")):
-        TAGGER.predict(matrix)
+        tagger().predict(matrix)
 
 
 @given(
@@ -248,10 +266,10 @@ def test_arrays_are_read_rightly_or_refused(ends, columns, offsets, dtype):
 def test_offsets_are_copied():
     offsets = np.array([0, 2, 4])
     made = SequenceBatch(X, offsets)
-    expected = TAGGER.predict(made).tolist()
+    expected = tagger().predict(made).tolist()
     offsets[:] = 50_000_000
     assert made.offsets.tolist() == [0, 2, 4]
-    assert TAGGER.predict(made).tolist() == expected
+    assert tagger().predict(made).tolist() == expected
     with pytest.raises(ValueError, match="read-only"):
         made.offsets[1] = 3
 

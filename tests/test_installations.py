@@ -16,7 +16,10 @@ from skstruct import PerceptronReranker
 from skstruct.compiled import cache
 from skstruct.compiled.archive import host_baselines
 
-pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
+]
 
 PACKAGE = Path(skstruct.__file__).parent
 INNER = """
@@ -63,6 +66,8 @@ from skstruct.datasets import load_addresses
 print(len(load_addresses().data), skstruct.PerceptronTagger.__name__)
 """
 )
+# What the application would do without, and takes minutes to pack.
+NOT_PACKED = ["dask", "distributed", "IPython", "matplotlib", "pandas", "pytest", "setuptools"]
 FIT = """
 from skstruct import PerceptronReranker
 from skstruct.compiled.cache import uses
@@ -107,8 +112,9 @@ def test_dask_workers_load(compiled_before, tmp_path):
 
 def copy_package(folder):
     """Copy of the package with two small kernels more, one of which calls the other."""
-    leave_out = shutil.ignore_patterns("__pycache__", "archives")
-    shutil.copytree(PACKAGE, folder / "skstruct", ignore=leave_out)
+    # With bytecode, which takes longer to make than all that is done here.
+    shutil.copytree(PACKAGE, folder / "skstruct", ignore=shutil.ignore_patterns("archives"))
+    shutil.rmtree(folder / "skstruct" / "compiled" / "__pycache__", ignore_errors=True)
     (folder / "skstruct" / "kernels" / "inner.py").write_text(INNER)
     (folder / "skstruct" / "kernels" / "outer.py").write_text(OUTER)
     return folder
@@ -235,6 +241,7 @@ def test_an_application_made_by_pyinstaller(tmp_path):
     (tmp_path / "application.py").write_text(APPLICATION)
     hooks = package / "skstruct" / "_pyinstaller"
     options = ["--paths", str(package), "--additional-hooks-dir", str(hooks)]
+    options += [f"--exclude-module={name}" for name in NOT_PACKED]
     command = [sys.executable, "-m", "PyInstaller", "--log-level", "WARN", *options]
     environment = {**os.environ, "PYTHONPATH": str(package)}
     subprocess.run([*command, "application.py"], cwd=tmp_path, check=True, env=environment)

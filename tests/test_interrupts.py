@@ -43,8 +43,10 @@ from skstruct import (
     kernels,
 )
 
+pytestmark = pytest.mark.slow
+
 # Moments of an interrupt, in seconds after the start of a call.
-MOMENTS = np.concatenate([np.linspace(0.002, 0.04, 12), np.linspace(0.06, 0.3, 8)])
+MOMENTS = np.concatenate([np.linspace(0.002, 0.04, 8), np.linspace(0.06, 0.3, 6)])
 # The interrupt is answered within a second of the processor; slow machines get some more.
 PATIENCE = 5.0
 ENDLESS = {"tol": None, "max_iter": 1_000_000, "random_state": 0}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.objectives import packed_set
 
 import skstruct.kernels
 from skstruct import (
@@ -37,7 +38,7 @@ from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import factors_of, finish, zero_counts
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
-from skstruct.input.training_set import TrainingSet, as_rows, batch_rows
+from skstruct.input.training_set import as_rows, batch_rows
 from skstruct.kernels.dual import sag
 from skstruct.kernels.likelihood import lbfgs
 from skstruct.kernels.online import products
@@ -50,6 +51,8 @@ from skstruct.solvers.oeg import ExponentiatedGradient
 from skstruct.solvers.sag import StochasticAverageGradient
 from skstruct.taggers.nbest import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
+
+pytestmark = pytest.mark.slow
 
 FOLDER = Path(skstruct.__file__).parent
 MODULES = sorted(
@@ -165,7 +168,7 @@ def stochastic_start():
     """Many sequences would be needed for the tagger to do this."""
     lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    data = TrainingSet(
+    data = packed_set(
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
     objective = CRFObjective(data, 40, 20, l2=0.5)
@@ -208,7 +211,7 @@ def transition_features():
             found[f"{name}-scores"] = np.array([x.score for x in best])
         kept = [i for i, n in enumerate(LENGTHS) if n]
         codes = np.concatenate([y[i] for i in kept]).astype(np.int32)
-        data = TrainingSet(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
+        data = packed_set(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
         objective = CRFObjective(data, 5, 4, 3, l2=0.5)
         found[f"transitions-{kind}-crf-start"] = objective.stochastic_start()
         epochs = objective.dual_free_epochs(objective._memory(), 0.2)
@@ -252,7 +255,7 @@ def stochastic_solvers():
     """Solvers of `CRFTagger`, a few epochs of them."""
     lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    data = TrainingSet(
+    data = packed_set(
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
     found = {}

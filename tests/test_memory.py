@@ -97,6 +97,7 @@ def test_there_is_some_memory():
         require_memory(2 * usable_memory() + 2**60, "They", "Rest.")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sets a limit of Linux")
 def test_the_limit_of_the_process_is_known():
     code = (

@@ -4,7 +4,7 @@ import pickle
 import re
 import warnings
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +14,7 @@ import seqeval.metrics
 import seqeval.scheme
 import sklearn.metrics
 from helpers.taggers import object_array
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -45,9 +45,6 @@ SCORERS = {
     "token_accuracy": (metrics.token_accuracy_scorer, token_accuracy_score),
     "sequence_accuracy": (metrics.sequence_accuracy_scorer, sequence_accuracy_score),
 }
-
-quick = settings(max_examples=80, deadline=None)
-
 
 # ------------------------------------------------------------------------------- random labels
 
@@ -161,14 +158,12 @@ def drop_seqeval_iob1_quirk(y_true, y_pred):
 
 @pytest.mark.parametrize("scheme", ["conlleval", *STRICT])
 @given(data=st.data())
-@quick
 def test_chunks_equal_regular_expressions(scheme, data):
     labels = data.draw(st.lists(label_strategy(LETTERS[scheme]), max_size=12))
     assert extract_chunks(labels, scheme=scheme) == naive_chunks(labels, scheme)
 
 
 @given(labels=st.lists(label_strategy("BIES"), max_size=12))
-@quick
 def test_lenient_chunks_equal_seqeval(labels):
     theirs = seqeval.metrics.sequence_labeling.get_entities(labels)
     assert extract_chunks(labels) == [(start, last + 1, kind) for kind, start, last in theirs]
@@ -176,7 +171,6 @@ def test_lenient_chunks_equal_seqeval(labels):
 
 @pytest.mark.parametrize("scheme", STRICT)
 @given(data=st.data())
-@quick
 def test_strict_chunks_equal_seqeval(scheme, data):
     labels = data.draw(st.lists(label_strategy(LETTERS[scheme]), min_size=1, max_size=12))
     if scheme == "IOB1":
@@ -219,7 +213,6 @@ def write_labels(sentence, scheme):
 
 @pytest.mark.parametrize("written", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"])
 @given(sentence=sentences)
-@quick
 def test_chunks_come_back_from_every_scheme(written, sentence):
     stops = np.cumsum([length for length, _ in sentence]).tolist()
     spans = zip(sentence, stops, strict=True)
@@ -231,7 +224,6 @@ def test_chunks_come_back_from_every_scheme(written, sentence):
 
 
 @given(labels=st.lists(label_strategy("BIES"), max_size=12))
-@quick
 def test_names_of_one_scheme_agree(labels):
     letters = {"E": "L", "S": "U"}
     as_bilou = [letters.get(label[0], label[0]) + label[1:] for label in labels]
@@ -252,7 +244,6 @@ def test_chunks_are_plain_python():
 @pytest.mark.parametrize("scheme", ["conlleval", *STRICT])
 @pytest.mark.parametrize("zero_division", [0, 1])
 @given(data=st.data())
-@quick
 def test_scores_equal_seqeval(scheme, zero_division, data):
     y_true, y_pred = data.draw(batches_of(scheme))
     if scheme == "IOB1":
@@ -274,7 +265,6 @@ def test_scores_equal_seqeval(scheme, zero_division, data):
 
 @pytest.mark.parametrize("scheme", ["conlleval", "IOB2", "IOBES"])
 @given(data=st.data(), digits=st.integers(0, 5))
-@quick
 def test_report_equals_seqeval(scheme, data, digits):
     y_true, y_pred = data.draw(batches_of(scheme))
     assume(any(naive_chunks(row, scheme) for row in y_true + y_pred))
@@ -296,7 +286,6 @@ def test_report_equals_seqeval(scheme, data, digits):
 
 
 @given(batch=batches_of("conlleval"))
-@quick
 def test_scores_equal_conlleval(batch):
     correct, predicted, true = naive_conlleval(*batch)
     types = sorted(+(true + predicted))
@@ -315,7 +304,6 @@ def test_scores_equal_conlleval(batch):
 
 
 @given(batch=batches(label_strategy("BI", bare=False)), zero_division=st.sampled_from([0.0, 1.0]))
-@quick
 def test_labels_choose_types(batch, zero_division):
     y_true, y_pred = batch
     chosen = ["PER", "nowhere", "LOC"]
@@ -347,7 +335,6 @@ SINGLES = ["O", "S-LOC", "S-PER", "S-ORG"]
 
 
 @given(batch=batches(st.sampled_from(SINGLES)))
-@quick
 def test_chunks_of_one_token_equal_flat_scores_of_sklearn_crfsuite(batch):
     pairs = {
         chunk_precision_score: crfsuite_metrics.flat_precision_score,
@@ -369,7 +356,6 @@ def test_chunks_of_one_token_equal_flat_scores_of_sklearn_crfsuite(batch):
         max_size=12,
     )
 )
-@quick
 def test_plain_arrays_equal_scikit_learn(zero_division, tokens):
     y_true, y_pred, weights = (np.array(column) for column in zip(*tokens, strict=True))
     assert token_accuracy_score(y_true, y_pred) == sklearn.metrics.accuracy_score(y_true, y_pred)
@@ -392,7 +378,6 @@ def test_plain_arrays_equal_scikit_learn(zero_division, tokens):
 
 
 @given(batch=batches(st.sampled_from(["DET", "NOUN", "VERB"]), min_length=1))
-@quick
 def test_accuracies_equal_sklearn_crfsuite_and_seqeval(batch):
     flat = crfsuite_metrics.flat_accuracy_score(*batch)
     assert token_accuracy_score(*batch) == pytest.approx(flat)
@@ -404,7 +389,6 @@ def test_accuracies_equal_sklearn_crfsuite_and_seqeval(batch):
 
 
 @given(batch=batches(st.integers(0, 2)))
-@quick
 def test_integer_labels(batch):
     as_str = [[[f"{label}" for label in row] for row in side] for side in batch]
     assert token_accuracy_score(*batch) == token_accuracy_score(*as_str)
@@ -415,7 +399,6 @@ def test_integer_labels(batch):
 
 
 @given(batch=batches_of("conlleval"), data=st.data())
-@quick
 def test_integer_weights_equal_repetition(batch, data):
     n_sequences = len(batch[0])
     weights = data.draw(st.lists(st.integers(0, 3), min_size=n_sequences, max_size=n_sequences))
@@ -781,25 +764,30 @@ def test_scorers_pickle_and_take_weights(name):
     assert repr(copy) == repr(scorer)
 
 
+@cache
 def scores_with_weights():
     """Functions of the weights of two sequences: all scores, and `score` of the estimators."""
-    y, costs = [["O"], ["B-a"]], [[0.0, 1.0], [1.0, 0.0]]
+    scores, y, costs = {}, [["O"], ["B-a"]], [[0.0, 1.0], [1.0, 0.0]]
     for name in metrics.__all__:
         if name.endswith("_score"):
-            yield name, partial(getattr(metrics, name), y, y)
+            scores[name] = partial(getattr(metrics, name), y, y)
     X = [np.eye(2)[:1], np.eye(2)[1:]]
-    for tagger in (CRFTagger(), PerceptronTagger()):
-        yield type(tagger).__name__, partial(tagger.fit(X, y).score, X, y)
+    for tagger in (CRFTagger(), PerceptronTagger(random_state=0)):
+        scores[type(tagger).__name__] = partial(tagger.fit(X, y).score, X, y)
     groups = [np.eye(2), np.eye(2)]
-    yield "reranker", partial(PerceptronReranker().fit(groups, costs).score, groups, costs)
+    reranker = PerceptronReranker(random_state=0).fit(groups, costs)
+    return scores | {"reranker": partial(reranker.score, groups, costs)}
 
 
-SCORES_WITH_WEIGHTS = dict(scores_with_weights())
-
-
-@pytest.mark.parametrize("name", SCORES_WITH_WEIGHTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in metrics.__all__ if name.endswith("_score")),
+        *("CRFTagger", "PerceptronTagger", "reranker"),
+    ],
+)
 def test_weights_that_say_nothing(name):
-    score = SCORES_WITH_WEIGHTS[name]
+    score = scores_with_weights()[name]
     assert score(sample_weight=[0, 1]) in (-1.0, 0.0, 1.0)
     with pytest.raises(ValueError, match=r"add up to zero|at least one non-zero"):
         score(sample_weight=[0, 0])

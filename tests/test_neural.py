@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import naive
 import numpy as np
 import pytest
+from helpers.objectives import packed_set
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import SAPOTagger, kernels
 from skstruct.datasets import load_addresses
 from skstruct.decoding import best_labels
-from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.input.training_set import as_rows
 from skstruct.metrics import token_accuracy_score
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
@@ -112,7 +113,7 @@ def test_layer_agrees_with_the_library(seed):
     rows, offsets = as_rows(np.eye(n_tokens)), np.cumsum([0, *map(len, case.scores)])
     labels = np.concatenate(case.labels).astype(np.int32)
     objective = CRFObjective(
-        TrainingSet(rows, offsets, labels, np.ones(len(case.scores))),
+        packed_set(rows, offsets, labels, np.ones(len(case.scores))),
         n_tokens,
         n_labels,
         l2=0.0,

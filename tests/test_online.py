@@ -96,14 +96,14 @@ def test_stops_when_mistakes_no_longer_fall(noisy, tol, n_iter_no_change):
 
 def test_warns_when_max_iter_is_too_small(noisy):
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        tagger = PerceptronTagger(max_iter=2).fit(*noisy)
+        tagger = PerceptronTagger(max_iter=2, random_state=0).fit(*noisy)
     assert tagger.n_iter_ == 2
 
 
 def test_without_tol_max_iter_is_what_was_asked_for(noisy):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert PerceptronTagger(max_iter=30, tol=None).fit(*noisy).n_iter_ == 30
+        assert PerceptronTagger(max_iter=30, tol=None, random_state=0).fit(*noisy).n_iter_ == 30
 
 
 # ------------------------------------------------------------------------------------ holding out
@@ -405,13 +405,19 @@ def test_the_same_number_of_shards_gives_the_same_bits(noisy, learner, params):
     for tagger in fits:
         assert_same_fit(tagger, clone(tagger).fit(*noisy))
     assert_same_fit(one, clone(one).set_params(n_jobs=1).fit(*noisy))
-    # Wherever it runs, and however many threads it is given.
+    # However many threads it is given.
     with joblib.parallel_config(n_jobs=2):
         assert_same_fit(one, clone(one).fit(*noisy))
-    for backend in ("threading", "loky"):
-        fit = joblib.delayed(clone(two).fit)
-        for tagger in joblib.Parallel(2, backend=backend)([fit(*noisy)] * 2):
-            assert_same_fit(two, tagger)
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_shards_are_the_same_wherever_they_are_learnt(noisy, learner, backend):
+    tagger = clone(learner).set_params(max_iter=4, tol=None, random_state=3, n_jobs=2)
+    fit = joblib.delayed(clone(tagger).fit)
+    tagger.fit(*noisy)
+    for other in joblib.Parallel(2, backend=backend)([fit(*noisy)] * 2):
+        assert_same_fit(tagger, other)
 
 
 def test_more_shards_than_sequences(noisy):
@@ -428,7 +434,7 @@ def test_more_shards_than_sequences(noisy):
 def test_shards_begin_with_the_weights_of_a_warm_start(noisy):
     X, y = noisy
     tagger = SAPOTagger(
-        l2=0, learning_rate=1e-300, warm_start=True, max_iter=2, tol=None, n_jobs=2
+        l2=0, learning_rate=1e-300, warm_start=True, max_iter=2, tol=None, n_jobs=2, random_state=0
     ).fit(X, y)
     tagger.coef_ = np.random.default_rng(0).normal(size=tagger.coef_.shape)
     before = tagger.coef_.copy()
@@ -498,6 +504,7 @@ print(tagger.coef_.tobytes().hex())
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_compiles_gives_the_same_bits_as_one_that_need_not(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-W", "ignore", "-c", FIT_IN_A_PROCESS]

@@ -48,6 +48,7 @@ def files_below(folder):
     }
 
 
+@pytest.mark.slow
 def test_wheel_has_the_package_and_nothing_else(built):
     wheel, _, _ = built
     expected = files_below("skstruct")
@@ -58,6 +59,7 @@ def test_wheel_has_the_package_and_nothing_else(built):
     assert all(path.endswith(code) or "/data/" in path for path in expected)
 
 
+@pytest.mark.slow
 def test_source_distribution_has_the_tests(built):
     _, sdist, _ = built
     assert files_below("skstruct") | files_below("tests") <= sdist
@@ -65,6 +67,7 @@ def test_source_distribution_has_the_tests(built):
     assert {"pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} <= sdist
 
 
+@pytest.mark.slow
 def test_description_has_links_that_a_package_index_can_follow(built):
     _, _, metadata = built
     assert metadata["Description-Content-Type"] == "text/markdown"

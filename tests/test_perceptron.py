@@ -211,7 +211,7 @@ def test_the_average_is_waited_for_no_longer_than_other_improvements():
 
 
 def test_no_bias_is_learnt_without_intercept(addresses):
-    tagger = PerceptronTagger(fit_intercept=False, max_iter=2, tol=None)
+    tagger = PerceptronTagger(fit_intercept=False, max_iter=2, tol=None, random_state=0)
     tagger.fit(addresses[0][:50], addresses[1][:50])
     for bias in (tagger.intercept_, tagger.start_, tagger.end_):
         assert_array_equal(bias, np.zeros(len(tagger.classes_)))

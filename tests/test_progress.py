@@ -99,10 +99,10 @@ def test_the_logger_gets_the_same(capsys, caplog):
 
 def test_rows_are_logged_at_level_debug(caplog):
     caplog.set_level(logging.INFO, "skstruct")
-    fit(PerceptronTagger(max_iter=2, tol=None))
+    fit(PerceptronTagger(max_iter=2, tol=None, random_state=0))
     assert not [r for r in caplog.records if "weight_norm" in r.getMessage()]
     caplog.set_level(logging.DEBUG, "skstruct")
-    fit(PerceptronTagger(max_iter=2, tol=None))
+    fit(PerceptronTagger(max_iter=2, tol=None, random_state=0))
     rows = [r.getMessage() for r in caplog.records if r.levelno == logging.DEBUG]
     assert len([row for row in rows if row.startswith("PerceptronTagger: ")]) == 3
 

@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from helpers.logistic import elastic_net
-from helpers.objectives import make_objective, objective_problems, training_set
+from helpers.objectives import make_objective, objective_problems, packed_set, training_set
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -14,7 +14,7 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
 from skstruct import CRFTagger, SequenceVectorizer
-from skstruct.input.training_set import TrainingSet, as_rows
+from skstruct.input.training_set import as_rows
 from skstruct.solvers.gap import best_dual, duality_gap
 from skstruct.solvers.lbfgs import minimize_lbfgs
 from skstruct.solvers.objective import CRFObjective
@@ -56,7 +56,9 @@ def test_lasso(l1):
     rng = np.random.default_rng(0)
     A = rng.normal(size=(40, 20)) @ rng.normal(size=(20, 20))
     b = A @ (rng.normal(size=20) * (rng.random(20) < 0.3)) + rng.normal(size=40)
-    reference = Lasso(alpha=l1 / 40, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(A, b)
+    reference = Lasso(
+        alpha=l1 / 40, fit_intercept=False, tol=1e-12, max_iter=100_000, random_state=0
+    ).fit(A, b)
     point = last(minimize_proximal(least_squares(A, b), np.zeros(20), l1), 5000)
     objective = np.sum((A @ reference.coef_ - b) ** 2) / 2 + l1 * np.abs(reference.coef_).sum()
     assert_allclose(point.value, objective, rtol=1e-8)
@@ -139,7 +141,7 @@ def test_logistic_regression(C, l1_ratio):
     reference = elastic_net(
         C=C, l1_ratio=l1_ratio, fit_intercept=False, tol=1e-9, max_iter=100_000
     ).fit(X, y)
-    data = TrainingSet(as_rows(X), np.arange(151), y.astype(np.int32), np.ones(150))
+    data = packed_set(as_rows(X), np.arange(151), y.astype(np.int32), np.ones(150))
     point, objective = minimize_crf(
         data,
         4,
@@ -165,14 +167,14 @@ def test_crfsuite(addresses, tmp_path, c1, c2):
     trainer = pycrfsuite.Trainer(verbose=False)
     for x, labels in zip(X, y, strict=True):
         trainer.append(x, labels)
-    tight = {"epsilon": 1e-9, "delta": 1e-12, "max_iterations": 5000, "num_memories": 10}
+    tight = {"epsilon": 1e-9, "delta": 1e-12, "max_iterations": 500, "num_memories": 10}
     trainer.set_params({"c1": c1, "c2": c2, **tight})
     trainer.train(str(tmp_path / "model"))
     theirs = trainer.logparser.last_iteration
     batch = SequenceVectorizer().fit_transform(X)
     classes = sorted({label for labels in y for label in labels})
     labels = np.array([classes.index(label) for labels in y for label in labels], np.int32)
-    data = TrainingSet(as_rows(batch.X), batch.offsets, labels, np.ones(len(y)))
+    data = packed_set(as_rows(batch.X), batch.offsets, labels, np.ones(len(y)))
     point, objective = minimize_crf(
         data, batch.n_features, len(classes), l1=c1, l2=2 * c2, fit_intercept=False
     )

@@ -25,12 +25,12 @@ from skstruct.datasets import load_addresses
 TAGGERS = [
     CRFTagger(l1=0.5),
     CRFTagger(),
-    CRFTagger(solver="sgd", max_iter=2, tol=None),
-    SDCACRF(),
-    PerceptronTagger(max_iter=1, tol=None),
-    MIRATagger(max_iter=1, tol=None),
-    AROWTagger(max_iter=1, tol=None),
-    SAPOTagger(max_iter=1, tol=None),
+    CRFTagger(solver="sgd", max_iter=2, tol=None, random_state=0),
+    SDCACRF(random_state=0),
+    PerceptronTagger(max_iter=1, tol=None, random_state=0),
+    MIRATagger(max_iter=1, tol=None, random_state=0),
+    AROWTagger(max_iter=1, tol=None, random_state=0),
+    SAPOTagger(max_iter=1, tol=None, random_state=0),
 ]
 
 

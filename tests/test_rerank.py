@@ -669,20 +669,20 @@ def test_words_of_the_user_are_left_alone():
 def test_bad_baseline_names_and_features():
     X, costs = random_task(21)
     with pytest.raises(ValueError, match="baseline=6 is out of range: X has 6 features"):
-        VRDAReranker(baseline=6).fit(X, costs)
+        VRDAReranker(baseline=6, random_state=0).fit(X, costs)
     with pytest.raises(ValueError, match="'score' is not among the feature names"):
-        VRDAReranker(baseline="score").fit(X, costs)
-    reranker = VRDAReranker().fit(X, costs)
+        VRDAReranker(baseline="score", random_state=0).fit(X, costs)
+    reranker = VRDAReranker(random_state=0).fit(X, costs)
     with pytest.raises(ValueError, match="X has 5 features, but VRDAReranker is expecting 6"):
         reranker.predict([x[:, :5] for x in X])
     named = SequenceBatch.from_sequences(X, feature_names=list("abcdef"))
     renamed = SequenceBatch.from_sequences(X, feature_names=list("abcdeg"))
     with pytest.raises(ValueError, match="feature names of X differ from those"):
-        VRDAReranker().fit(named, costs).predict(renamed)
+        VRDAReranker(random_state=0).fit(named, costs).predict(renamed)
     with pytest.raises(ValueError, match="fitted on numbers"):
         reranker.predict([[["word"], ["other"]]])
     with pytest.raises(ValueError, match="Group 0, candidate 1"):
-        VRDAReranker().fit([[{"a": 1}, {"a": None}]], [0])
+        VRDAReranker(random_state=0).fit([[{"a": 1}, {"a": None}]], [0])
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def test_portions_make_the_weights_of_the_plain_loop(data):
 
 
 def test_other_attributes_are_missing_as_before(data):
-    tagger = learn(PerceptronTagger(), data)
+    tagger = learn(PerceptronTagger(random_state=0), data)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = tagger.colour
     with pytest.raises(AttributeError, match="'CRFTagger' has no attribute") as caught:

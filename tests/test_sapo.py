@@ -119,7 +119,7 @@ def test_too_high_a_rate_is_an_error_and_leaves_the_estimator_alone():
         tagger.fit(X * 1e100, y)
     assert tagger.__dict__ == before
     with pytest.raises(ValueError, match=r"learning_rate=1.0 times l2=30"):
-        SAPOTagger(learning_rate=1.0, l2=30).fit(X / 1e200, y)
+        SAPOTagger(learning_rate=1.0, l2=30, random_state=0).fit(X / 1e200, y)
 
 
 def test_partial_fit_learns_a_stream(addresses):

@@ -582,7 +582,7 @@ def test_an_interrupt_need_not_wait_for_an_epoch_of_long_searches(kind, paramete
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(50, 2)) for _ in range(1000)]
     y = [rng.choice(["A", "B"], size=50).tolist() for _ in X]
-    Searches(max_iter=1, **parameters).fit(X, y)
+    Searches(max_iter=1, **parameters, random_state=0).fit(X, y)
     # Half a minute at most, at some milliseconds for each of the squared pairs.
     assert max(visited) <= 100
     visited.clear()

@@ -250,7 +250,9 @@ def test_pieces(params):
 
 def test_a_constraint(addresses, plain):
     X, y = (part[:60] for part in addresses)
-    tagger = PerceptronTagger(constraint="IOB2", shuffle=False, max_iter=3, tol=None, n_jobs=2)
+    tagger = PerceptronTagger(
+        constraint="IOB2", shuffle=False, max_iter=3, tol=None, n_jobs=2, random_state=0
+    )
     found, expected = learn_from_shards(tagger, dealt(X, y, 2)), tagger.fit(X, y)
     assert_same_weights(found, expected, rtol=1e-9, atol=1e-12)
     assert np.isneginf(found.transition_).any()
@@ -258,26 +260,27 @@ def test_a_constraint(addresses, plain):
 
 def test_empty_partitions_do_not_count():
     parts = dealt(X, Y, 2)
-    tagger = PerceptronTagger(max_iter=3, tol=None, shuffle=False)
+    tagger = PerceptronTagger(max_iter=3, tol=None, shuffle=False, random_state=0)
     found = learn_from_shards(tagger, [([], []), parts[0], ([[]], [[]]), parts[1]])
     assert_same_weights(found, learn_from_shards(tagger, parts), atol=0)
 
 
 def test_labels_that_are_unknown(plain):
     y = [[None, *labels[1:]] for labels in Y]
-    tagger = CRFTagger(solver="sgd", max_iter=3, tol=None, shuffle=False, n_jobs=2)
+    tagger = CRFTagger(solver="sgd", max_iter=3, tol=None, shuffle=False, n_jobs=2, random_state=0)
     keep = [i for i, labels in enumerate(y) if len(labels) > 1]
     x, y = [X[i] for i in keep], [y[i] for i in keep]
     found, expected = learn_from_shards(tagger, dealt(x, y, 2)), tagger.fit(x, y)
     assert_same_weights(found, expected, rtol=1e-9, atol=1e-12)
     message = "Partition 0: Sequence 0, token 0 has no label"
     with pytest.raises(ValueError, match=message):
-        learn_from_shards(PerceptronTagger(), dealt(x, y, 2))
+        learn_from_shards(PerceptronTagger(random_state=0), dealt(x, y, 2))
 
 
 def test_weights_that_are_not_finite():
     x = [[{"a": 1}, {"b": 1}]] * 4
     with pytest.raises(ValueError, match="infinite or NaN in epoch"):
         learn_from_shards(
-            CRFTagger(solver="sgd", learning_rate=1e300, l2=0), dealt(x, [["A", "B"]] * 4, 2)
+            CRFTagger(solver="sgd", learning_rate=1e300, l2=0, random_state=0),
+            dealt(x, [["A", "B"]] * 4, 2),
         )

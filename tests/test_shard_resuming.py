@@ -71,6 +71,7 @@ def test_one_shard_starts_as_one_process(tagger):
     rng = np.random.default_rng(0)
     x = [[{**token, "value": rng.normal()} for token in tokens] for tokens in X]
     tagger = clone(tagger).set_params(max_iter=3, tol=None, shuffle=False, warm_start=True)
+    tagger.set_params(random_state=0)
     before = fit(tagger, x, Y, n_shards=1)
     found = fit(tagger, x, Y, before, n_shards=1)
     expected = clone(tagger).fit(x, Y).fit(x, Y)
@@ -80,7 +81,7 @@ def test_one_shard_starts_as_one_process(tagger):
 def test_features_and_labels_are_matched_by_name():
     before = fit(CRFTagger(), X[:20], [[label.replace("A", "Z") for label in y] for y in Y[:20]])
     x = [[{**token, "new": "yes", "word": token["word"][:2]} for token in tokens] for tokens in X]
-    now = fit(PerceptronTagger(max_iter=1, tol=None), x, Y).estimator_
+    now = fit(PerceptronTagger(max_iter=1, tol=None, random_state=0), x, Y).estimator_
     chain = start_from(before, now, None)
     weights = SimpleNamespace(coef_=chain.weights.T, transition_=chain.transition)
     weights.intercept_, weights.start_, weights.end_ = chain.intercept, chain.start, chain.end
@@ -113,7 +114,7 @@ def test_weights_that_a_constraint_forbade():
     y[0], y[1] = ["B"] * len(y[0]), ["C"] * len(y[1])
     before = fit(CRFTagger(constraint=allowed), X, y)
     assert np.isneginf(before.estimator_.transition_).any()
-    for tagger in (CRFTagger(), PerceptronTagger(max_iter=1, tol=None)):
+    for tagger in (CRFTagger(), PerceptronTagger(max_iter=1, tol=None, random_state=0)):
         found = fit(tagger, X, Y, before).estimator_
         assert np.isfinite(found.transition_).all()
 

@@ -126,7 +126,7 @@ def test_other_cuts_learn_the_same_model():
 
 
 def test_an_online_learner():
-    tagger = PerceptronTagger(max_iter=3, tol=None, shuffle=False)
+    tagger = PerceptronTagger(max_iter=3, tol=None, shuffle=False, random_state=0)
     found, _ = learn_from_shards(tagger, TemplateVectorizer(TEMPLATE), cut(X, Y, 3))
     batch = TemplateVectorizer(TEMPLATE).fit_transform(X)
     expected = clone(tagger)

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import seqeval.metrics
 import sklearn_crfsuite.metrics
+from helpers.seeds import global_seed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import ClassifierMixin, clone, is_classifier
@@ -124,7 +125,8 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
-    check(estimator)
+    with global_seed():
+        check(estimator)
 
 
 def test_taggers_do_not_call_themselves_classifiers(tagger, ragged):
@@ -193,11 +195,12 @@ GRIDS = {
 }
 
 
-def test_grid_search(tagger, ragged):
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_grid_search(tagger, ragged, n_jobs):
     X, y = ragged
     pipeline = Pipeline([("vectorizer", SequenceVectorizer()), ("tagger", tagger)])
     scoring = metrics.chunk_f1_scorer
-    search = GridSearchCV(pipeline, GRIDS[type(tagger)], cv=3, n_jobs=2, scoring=scoring)
+    search = GridSearchCV(pipeline, GRIDS[type(tagger)], cv=3, n_jobs=n_jobs, scoring=scoring)
     search.fit(X, y)
     assert not np.isnan(search.cv_results_["mean_test_score"]).any()
     by_hand = cross_val_score(
@@ -217,7 +220,6 @@ def test_halving_grid_search(tagger, ragged):
         pipeline,
         GRIDS[type(tagger)],
         cv=3,
-        n_jobs=2,
         resource="n_samples",
         min_resources=20,
         random_state=0,
@@ -275,7 +277,7 @@ def test_predictions_of_cross_validation_go_into_all_metrics(tagger, data):
 def test_learning_and_validation_curves(tagger, ragged):
     X, y = ragged
     sizes, train, test = learning_curve(
-        tagger, X, y, cv=3, train_sizes=[0.25, 1.0], shuffle=True, random_state=0, n_jobs=2
+        tagger, X, y, cv=3, train_sizes=[0.25, 1.0], shuffle=True, random_state=0
     )
     assert sizes.tolist() == [10, 40]
     assert train.shape == test.shape == (2, 3)

@@ -340,10 +340,11 @@ def test_pipeline_grid_search_and_cross_validation():
     assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
 
 
-def test_pickles_and_repeats():
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_pickles_and_repeats(n_jobs):
     X, y = parity_task(11)
     model = NBestReranker(CRFTagger(), features=parity).fit(X, y)
-    again = clone(model).set_params(n_jobs=2).fit(X, y)
+    again = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(model.reranker_.coef_, again.reranker_.coef_)
     assert copy.predict(X).tolist() == model.predict(X).tolist()

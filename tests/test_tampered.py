@@ -18,6 +18,7 @@ pytest.importorskip("skops.io")
 PROGRAM = Path(__file__).parent / "helpers" / "tampering.py"
 
 
+@pytest.mark.slow
 def test_whatever_is_changed_is_refused_or_harmless():
     """In a process of its own, which a crash would end."""
     run = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, check=False)

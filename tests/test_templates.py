@@ -139,6 +139,7 @@ def test_templates_with_many_parts():
     check_against_twin([f"U:{window}", "U1:%x[0,0]"], X + X[:1], [X[1], X[2][3:]])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("SKSTRUCT_DATA" not in os.environ, reason="needs the data")
 def test_conll2000_exactly():
     folder = Path(os.environ["SKSTRUCT_DATA"]) / "conll2000"
@@ -566,6 +567,7 @@ def test_hashed_columns_are_spread_evenly():
     assert abs(((counts - 20) ** 2 / 20).sum() - 999) < 5 * np.sqrt(2 * 999)
 
 
+@pytest.mark.slow
 def test_hashed_columns_do_not_depend_on_the_process():
     code = (
         "import joblib; from skstruct.templates import HashingTemplateVectorizer as V;"

@@ -10,6 +10,8 @@ import pytest
 
 import skstruct
 
+pytestmark = pytest.mark.slow
+
 CODE = """
 import skstruct
 from skstruct import CRFTagger, SequenceVectorizer

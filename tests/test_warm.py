@@ -15,6 +15,7 @@ from skstruct.compiled import cache
 needs_numba = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
 
+@pytest.mark.slow
 @needs_numba
 def test_a_second_process_finds_what_was_compiled_ahead(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
@@ -39,6 +40,7 @@ for step in steps():
 """
 
 
+@pytest.mark.slow
 @needs_numba
 @pytest.mark.skipif(
     numba.version_info.short < (0, 67),
@@ -86,6 +88,7 @@ print(*(run_step(step) is not None for step in steps() if not step.title.startsw
 """
 
 
+@pytest.mark.slow
 def test_every_step_runs(monkeypatch):
     """As plain Python, which takes less time than compiling; one step is too long for that."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")

@@ -68,7 +68,9 @@ def with_weights(rng, possible, *, edges=False):
     batch = SequenceBatch.from_lengths(
         rng.normal(size=(k, 2)), [1] * k, transition_X=rng.normal(size=(k, 2)) if edges else None
     )
-    tagger = PerceptronTagger(max_iter=1, tol=None).fit(batch, [[j] for j in range(k)])
+    tagger = PerceptronTagger(max_iter=1, tol=None, random_state=0).fit(
+        batch, [[j] for j in range(k)]
+    )
     for name in ("coef_", "transition_", "intercept_", "start_", "end_"):
         setattr(tagger, name, 2 * rng.normal(size=getattr(tagger, name).shape))
     tagger.transition_[~possible.transition] = -np.inf

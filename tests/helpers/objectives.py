@@ -12,6 +12,7 @@ from skstruct.chain.dense import Chain
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.sparse import read_only
 
 VALUES = ("ones", "real")
 # min_freq, all_possible_states, all_possible_transitions, fit_intercept
@@ -46,7 +47,12 @@ def training_set(X, y, sample_weight=None, transition_X=None):
         X = SequenceBatch.from_lengths(np.concatenate(X), lengths, transition_X=transition_X)
     labels = [-1 if label is None else label for sequence in y for label in sequence]
     sample_weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-    return TrainingSet(batch_rows(X), X.offsets, np.array(labels, np.int32), sample_weight)
+    return packed_set(batch_rows(X), X.offsets, np.array(labels, np.int32), sample_weight)
+
+
+def packed_set(rows, offsets, labels, sample_weight):
+    """A training set as estimators make it, for which kernels need not be compiled once more."""
+    return TrainingSet(rows, read_only(offsets), labels, read_only(sample_weight))
 
 
 def make_objective(data, n_features, n_labels, options=(0, False, False, True), l2=0.5):
