@@ -23,6 +23,7 @@ from skstruct.ahead.build import all_kernels
 LEARNERS = [
     CRFTagger(max_iter=3, tol=1),
     CRFTagger(max_iter=3, tol=1, constraint="IOB2"),
+    CRFTagger(max_iter=3, tol=1, constraint="IOB2", order=2),
     CRFTagger(solver="sgd", max_iter=2, tol=None),
     CRFTagger(solver="sag", max_iter=2, tol=1),
     CRFTagger(solver="oeg", max_iter=2, tol=1),
@@ -30,6 +31,7 @@ LEARNERS = [
     PerceptronTagger(max_iter=2, tol=None),
     MIRATagger(n_best=3, max_iter=2, tol=None),
     AROWTagger(max_iter=2, tol=None),
+    AROWTagger(order=2, max_iter=2, tol=None),
     SAPOTagger(n_best=3, search="beam", max_iter=2, tol=None),
 ]
 

@@ -27,11 +27,22 @@ from skstruct import (
     kernels,
 )
 from skstruct.chain.forward_backward import scaled_forward
-from skstruct.chain.protocol import room_sum, state_rows
+from skstruct.chain.protocol import (
+    n_states,
+    room_sum,
+    state_of,
+    state_rows,
+    width,
+    zero_counts,
+)
+from skstruct.chain.scores import path_score
+from skstruct.chain.viterbi import viterbi
 from skstruct.cli import main
 from skstruct.cli.work.models import load_model
+from skstruct.input.constraints import read_constraint
 from skstruct.inspection import explain_labelling, explain_token
 from skstruct.online.pieces import cut_sequences
+from skstruct.solvers.base import Model
 from skstruct.streams import fit_stream
 
 K, N_FEATURES = 3, 2
@@ -135,9 +146,12 @@ def check_predictions(tagger, batch, allowed=None, known=None):
             assert_allclose([one.probability for one in nbest], p[order], rtol=1e-9)
 
 
+# The label 0 comes first only, and the label 2 last.
+ENDS = np.array([[False, True, True], [False, True, True], [False, False, False]])
 CRF_CASES = {
     "plain": {},
     "constraint": {"allowed": ALLOWED},
+    "ends": {"allowed": ENDS, "partly": True},
     "partly": {"partly": True},
     "l1": {"l1": 0.2},
 }
@@ -214,8 +228,9 @@ def test_predictions_are_those_of_all_labellings(fitted):
 def test_forbidden_pairs_forbid_triples(fitted):
     tagger, *_, case = fitted
     if "allowed" in case:
-        assert_array_equal(np.isneginf(tagger.transition_), ~ALLOWED)
-        forbidden = ~(ALLOWED[:, :, None] & ALLOWED)
+        allowed = case["allowed"]
+        assert_array_equal(np.isneginf(tagger.transition_), ~allowed)
+        forbidden = ~(allowed[:, :, None] & allowed)
         assert_array_equal(tagger.transition2_[forbidden], 0)
     assert np.isfinite(tagger.transition2_).all()
 
@@ -275,15 +290,46 @@ def test_it_is_a_first_order_model_of_pairs(fitted):
         assert_allclose(summed, proba, atol=1e-9)
 
 
-def test_a_large_training_set_starts_from_first_order(monkeypatch):
+@pytest.mark.parametrize("case", ["plain", "constraint", "l1"])
+def test_large_training_sets_start_near_the_optimum(case, monkeypatch):
+    """By an ascent in the dual; with too little memory, from the model without triples."""
+    params = dict(CRF_CASES[case])
+    allowed = params.pop("allowed", None)
+    batch, y = data(allowed=allowed)
+    tagger = CRFTagger(
+        order=2, l2=0.7, tol=1e-9, constraint=allowed, all_possible_transitions=True, **params
+    )
+    other = clone(tagger).fit(batch, y).history_["objective"]
     monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
-    batch, y = data()
-    tagger = CRFTagger(order=2, l2=0.7, tol=1e-9).fit(batch, y)
-    monkeypatch.undo()
-    other = CRFTagger(order=2, l2=0.7, tol=1e-9).fit(batch, y)
-    values = [one.history_["objective"] for one in (tagger, other)]
-    assert values[0][0] < values[1][0]
-    assert_allclose(values[0][-1], values[1][-1], rtol=1e-7)
+    near = clone(tagger).fit(batch, y).history_["objective"]
+    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", 4 * 25 * (K + K**2))
+    first = clone(tagger).fit(batch, y).history_["objective"]
+    assert_allclose([near[-1], first[-1]], other[-1], rtol=1e-7)
+    if case != "l1":
+        assert near[0] - other[-1] < 0.3 * (first[0] - other[-1])
+        assert first[0] < other[0]
+
+
+def test_what_a_scheme_forbids_takes_no_room():
+    """Under IOB2 an inside label follows its own kind only: fewer states, and far fewer triples."""
+    kinds = [f"{letter}-{kind}" for kind in range(10) for letter in "BI"]
+    labels = np.array(sorted([*kinds, "O"]))
+    model = Model(1, len(labels), None, read_constraint("IOB2", labels), 2)
+    edges = kernels.chain_factors(model.zero_chain()).edges
+    allowed = read_constraint("IOB2", labels).transition
+    assert width(edges, 1) == n_states(edges, 9) == allowed.sum() < 0.6 * len(labels) ** 2
+    triples = allowed[:, :, None] & allowed
+    assert len(edges.log) == triples.sum() < 0.4 * len(labels) ** 3
+    assert state_rows(edges, np.zeros((4, len(labels))), 4).shape == (4, allowed.sum())
+    assert zero_counts(edges, 4).log.shape == edges.log.shape
+    codes = np.array([[labels.tolist().index(x) for x in ("B-1", "I-1", "I-2")]])[0]
+    assert state_of(edges, codes, 1) >= 0 > state_of(edges, codes, 2)
+    assert path_score(np.zeros((3, len(labels))), 3, edges, codes) == -np.inf
+    # Nothing is possible: all programmes end.
+    nothing = model.zero_chain()._replace(transition=np.full_like(allowed, -np.inf, float))
+    edges = kernels.chain_factors(nothing).edges
+    assert width(edges, 1) == len(labels)
+    assert viterbi(np.zeros((4, len(labels))), 4, edges, np.empty(4, np.int32)) == -np.inf
 
 
 # ---------------------------------------------------------------------------------- online learners

@@ -18,7 +18,7 @@ from skstruct.chain.protocol import chain_factors
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
-from skstruct.chain.second_order import SecondOrderChain
+from skstruct.chain.second_order import SecondOrderChain, count_triples
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from skstruct.kernels.dual.problem import Problem, renumber_features
@@ -177,6 +177,7 @@ __all__ = [
     "conjugate_to",
     "copy_rows",
     "count_columns",
+    "count_triples",
     "count_votes",
     "crf_epoch",
     "cut",
