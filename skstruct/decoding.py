@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from skstruct import kernels
+from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["best_labels", "list_transitions", "marginals", "with_list"]
+__all__ = ["best_labels", "list_transitions", "marginals", "require_room", "with_list"]
 
 # With fewer labels, vector instructions run through all transitions faster.
 _FEWEST_LABELS = 64
 # Largest share of the transitions to be listed: one of them takes as long as this many others.
 _MOST_LISTED = 1 / 20
+# They are there in any case.
+_FEW_NUMBERS = 1 << 21
 
 
 def list_transitions(transition, wanted=None):
@@ -48,6 +51,32 @@ def with_list(chain):
     return chain if listed is None else kernels.list_chain(chain, listed)
 
 
+def require_room(chain, offsets, n_ranges):
+    """Raise an error unless there is memory for tables of transitions, and rows of states.
+
+    Parameters
+    ----------
+    chain : Chain, TransitionChain or SecondOrderChain
+        The weights.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    n_ranges : int
+        Number of threads.
+
+    Raises
+    ------
+    MemoryError
+        If there is not.
+    """
+    n_numbers = kernels.room_of_call(chain, np.diff(offsets).max(initial=0))
+    if n_numbers * n_ranges > _FEW_NUMBERS:
+        require_memory(
+            8.0 * n_numbers * n_ranges,
+            f"The tables of label triples of {len(chain.transition):,} labels",
+            "Use fewer threads (n_jobs) or shorter sequences, or a model of order=1.",
+        )
+
+
 def best_labels(rows, offsets, chain, n_jobs):
     """Find the best labels of every sequence.
 
@@ -71,7 +100,8 @@ def best_labels(rows, offsets, chain, n_jobs):
     def decode(_, first, last):
         kernels.decode_best(rows, offsets, first, last, chain, codes)
 
-    with range_runner(offsets, n_jobs, chain_work(len(chain.transition))) as run:
+    with range_runner(offsets, n_jobs, chain_work(len(chain.transition), chain.order)) as run:
+        require_room(chain, offsets, run.n_ranges)
         run(decode)
     return codes
 
@@ -92,6 +122,7 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     log_partition : ndarray of shape (n_sequences,)
     """
     n_labels, chain = len(chain.transition), with_list(chain)
+    require_room(chain, offsets, 1)
     factors = kernels.chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     proba, log_partition = np.empty((offsets[-1], n_labels)), np.empty(len(offsets) - 1)
@@ -99,6 +130,7 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     def decode(_, first, last):
         kernels.decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
 
-    with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
+    with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
+        require_room(chain, offsets, run.n_ranges)
         run(decode)
     return proba, log_partition

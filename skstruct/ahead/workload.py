@@ -157,9 +157,11 @@ def _steps_of_others():
     for name in ("CRFTagger", *ONLINE):
         call = partial(calls.use_many_labels, name, {})
         yield Step(name, "fit() with many labels", call, False)
-    second_order = [("CRFTagger", options) for options in ({}, {"l1": 0.1}, {"solver": "sgd"})]
-    for name, options in [*second_order, *((name, {}) for name in ONLINE)]:
-        call = partial(calls.use_second_order, name, options)
+    many = {"n_sequences": MANY_TOKENS // 3}
+    crf = ({}, many), ({"l1": 0.1}, many), ({"solver": "sgd"}, {})
+    second_order = [("CRFTagger", *how) for how in crf]
+    for name, options, data in [*second_order, *((name, {}, {}) for name in ONLINE)]:
+        call = partial(calls.use_second_order, name, options, **data)
         yield Step(name, f"fit({_title({'order': 2, **options})})", call, False)
     yield Step("CRFTagger", "crfsuite.Tagger.tag()", calls.label_like_crfsuite, False)
     for options in ({}, {"dtype": np.float32}):

@@ -48,6 +48,8 @@ class Chain(NamedTuple):
     start: np.ndarray  # (n_labels,), added at the first token
     end: np.ndarray  # (n_labels,), added at the last token
 
+    order = 1
+
 
 class Dense(NamedTuple):
     """Scores of transitions that all tokens share."""

@@ -43,6 +43,8 @@ class TransitionChain(NamedTuple):
     end: np.ndarray
     transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), transitions row by row
 
+    order = 1
+
 
 class PerToken(NamedTuple):
     """Scores of the transitions into each token; those of the first are never read."""

@@ -329,6 +329,12 @@ def chain_factors(chain):
     raise TypeError(f"{type(chain).__name__} has no chain_factors, which weights need.")
 
 
+@singledispatch
+def room_of_call(chain, length):
+    """Numbers that a thread needs at most for sequences of up to a length, if they are many."""
+    return 0
+
+
 @creating
 def factors_for(chain, factors, length):
     """Factors for the sequences of a call, from those that it was given for all sequences."""

@@ -30,6 +30,7 @@ from skstruct.chain.protocol import (
     pending,
     prepare,
     room_max,
+    room_of_call,
     room_sum,
     row_into,
     score,
@@ -57,6 +58,8 @@ class SecondOrderChain(NamedTuple):
     start: np.ndarray  # (n_labels,)
     end: np.ndarray  # (n_labels,)
     triple: np.ndarray  # (n_labels ** 2, n_labels), from a pair, row by row, to a label
+
+    order = 2
 
 
 class Pairs(NamedTuple):
@@ -396,6 +399,13 @@ def pair_chain_factors(chain):
     first, log, pairs = read_pairs(chain.transition, chain.triple)
     edges = SecondOrder(first, log, Pairs(*pairs))
     return PairFactors(edges, *tabulate_triples(*edges))
+
+
+@room_of_call.register(SecondOrderChain)
+def pair_room_of_call(chain, length):
+    """Pairs for each token; for each triple places, scores, factors and counts."""
+    n_pairs = np.count_nonzero(chain.transition > -np.inf)
+    return 7 * count_triples(chain.transition) + 3 * length * n_pairs
 
 
 @prepare.of(PairFactors)

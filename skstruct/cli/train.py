@@ -44,6 +44,11 @@ __all__ = ["train"]
     "two underscores: tagger__l2=0.5.",
 )
 @click.option(
+    "--order",
+    type=click.IntRange(1, 2),
+    help="Order of the tagger's chain, as -p order=2: 2 for weights of label triples.",
+)
+@click.option(
     "--features",
     type=click.Choice(["auto", "words", "template", "none"]),
     default="auto",
@@ -109,6 +114,7 @@ def train(
     model,
     estimator,
     parameters,
+    order,
     features,
     template,
     feature_parameters,
@@ -139,6 +145,7 @@ def train(
       skstruct train train.txt -m chunker.skops --dev dev.txt --early-stopping
       skstruct train train.txt --cv 5 -p l2=0.5
       skstruct train train.txt -m names.skops -e PerceptronTagger -p max_iter=20
+      skstruct train train.txt -m second.skops --order 2
       skstruct train train.txt -m names.skops -f affixes=5 --gazetteer place=cities.txt
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
@@ -153,6 +160,7 @@ def train(
             path=model,
             estimator=estimator,
             parameters=parameters,
+            order=order,
             features=features,
             template=template,
             feature_parameters=feature_parameters,

@@ -107,10 +107,12 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
 def make_objective(tagger, workers, training_sets, numbers, dtype):
     """Make the objective of a conditional random field of the shards that `read_shards` returns."""
     model, settings = tagger._model(), settings_of(Settings, tagger)
-    model.require_memory(1, 0)
+    # Shards send how often each triple occurs, and then sums of the same size.
+    model.require_memory(1, 2 * model.n_labels * (model.order - 1))
     n_labels, min_freq = model.n_labels, settings.min_freq
     sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
-    counts = _Counted(workers.iterate(count, sizes, (n_labels, min_freq > 0)), n_labels)
+    asked = n_labels, model.order, min_freq > 0
+    counts = _Counted(workers.iterate(count, sizes, asked), n_labels, model.order)
     size = model.n_features, n_labels
     observed = merge_observed(counts.observed(), numbers, *size, by_frequency=min_freq > 0)
     if not counts.n_labelled:
@@ -118,11 +120,12 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     layout = lay_out(observed, n_labels, min_freq, settings.all_possible_states)
     vector = ParameterVector(
         layout,
-        counts.transitions,
+        *counts.transitions[:1],
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
+        triple_frequency=counts.transitions[1] if model.order == 2 else None,
     )
     likelihood = ShardedLikelihood(
         workers, training_sets, numbers, layout, vector, counts.partial, dtype
@@ -133,15 +136,16 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
 class _Counted:
     """Sums of what shards have counted, and what they have observed, one by one."""
 
-    def __init__(self, counts, n_labels):
+    def __init__(self, counts, n_labels, order):
         self._counts = counts
-        self.transitions, self.n_labelled = np.zeros((n_labels, n_labels)), 0
-        self.partial = False
+        self.transitions = [np.zeros((n_labels,) * n) for n in range(2, order + 2)]
+        self.n_labelled, self.partial = 0, False
 
     def observed(self):
         """Yield what each shard has observed."""
         for counted in self._counts:
-            self.transitions += counted.transitions
+            for total, of_shard in zip(self.transitions, counted.transitions, strict=True):
+                total += of_shard
             self.n_labelled += counted.n_labelled
             self.partial |= counted.partial
             yield counted.observed

@@ -34,9 +34,10 @@ def start_from(before, tagger, vectorizer):
     Raises
     ------
     ValueError
-        If features cannot be compared: they have no names, and other columns.
+        If features cannot be compared: they have no names, and other columns. If the order of the
+        chain has changed.
     """
-    known = before.estimator_._chain()
+    known = tagger._same_order(before.estimator_._chain())
     chain = tagger._model()._replace(possible=None).zero_chain()
     label = _places(before.classes_.tolist(), tagger.classes_.tolist())
     names = _names(before.estimator_, before.vectorizer_), _names(tagger, vectorizer)
@@ -49,7 +50,13 @@ def start_from(before, tagger, vectorizer):
         )
     same = np.arange(sizes[1])
     feature = same if None in names else _places(*names)
-    places = {"weights": (feature, label), "transition": (label, label)}
+    n_before = len(before.classes_)
+    pair = np.where(np.minimum.outer(label, label) < 0, -1, np.add.outer(n_before * label, label))
+    places = {
+        "weights": (feature, label),
+        "transition": (label, label),
+        "triple": (pair.ravel(), label),
+    }
     for name in chain._fields:
         of_axes = places.get(name, (label,))
         here = np.ix_(*(np.flatnonzero(place >= 0) for place in of_axes))

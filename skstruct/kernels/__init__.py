@@ -14,7 +14,7 @@ from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
 from skstruct.chain.per_token import TransitionChain
-from skstruct.chain.protocol import chain_factors
+from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
@@ -224,6 +224,7 @@ __all__ = [
     "remember_step",
     "renumber_features",
     "reorder",
+    "room_of_call",
     "sag_steps",
     "sapo_epoch",
     "sdca_updates",

@@ -35,6 +35,7 @@ class Plan(NamedTuple):
     path: str | None
     estimator: str
     parameters: dict
+    order: int | None
     features: str
     template: str | None
     feature_parameters: dict
@@ -92,9 +93,16 @@ def _make_estimator(plan):
     kind = find_estimator(plan.estimator)
     known = parameters_of(kind)
     parameters = {"n_jobs": plan.jobs} if "n_jobs" in known and plan.jobs != 1 else {}
+    part = "tagger__" if plan.estimator == STACKED else ""
     if plan.early_stopping:
-        part = "tagger__" if plan.estimator == STACKED else ""
         parameters[f"{part}early_stopping"] = True
+    if plan.order is not None:
+        name = f"{part}order"
+        if name in plan.parameters:
+            raise click.UsageError(f"Pass --order or -p {name}=..., not both.")
+        if plan.estimator in RERANKERS:
+            raise click.UsageError(f"--order is for taggers; {plan.estimator} has no chain.")
+        parameters[name] = plan.order
     return make(kind, {**parameters, **plan.parameters}, "-p")
 
 

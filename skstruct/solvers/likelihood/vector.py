@@ -59,6 +59,11 @@ class VectorShape(NamedTuple):
         """True if all transitions are those of one matrix, which may be listed."""
         return len(self.cuts) == 2
 
+    def with_states(self, n_places):
+        """Shape of a vector with so many places of state weights."""
+        more = n_places - self.cuts[0]
+        return self._replace(cuts=tuple(cut + more for cut in self.cuts))
+
     def split(self, theta):
         """Views of the parts of a vector, as a chain."""
         k = self.n_labels
