@@ -45,7 +45,7 @@ def list_transitions(transition, wanted=None):
 
 def with_list(chain):
     """Weights of a chain with listed transitions if all tokens share them and that pays."""
-    if not isinstance(chain, kernels.Chain):
+    if not chain.may_list:
         return chain
     listed = list_transitions(chain.transition)
     return chain if listed is None else kernels.list_chain(chain, listed)

@@ -48,7 +48,7 @@ class Chain(NamedTuple):
     start: np.ndarray  # (n_labels,), added at the first token
     end: np.ndarray  # (n_labels,), added at the last token
 
-    order = 1
+    order, of_features, may_list = 1, ("weights",), True
 
 
 class Dense(NamedTuple):

@@ -96,7 +96,7 @@ class ListedChain(NamedTuple):
     end: np.ndarray
     listed: Listed
 
-    order = 1
+    order, of_features, may_list = 1, ("weights",), False
 
 
 class GrowingChain(NamedTuple):
@@ -110,7 +110,7 @@ class GrowingChain(NamedTuple):
     listed: Growing
     scale: np.ndarray  # (1,), factor of the weights in the listed scores; NaN at first
 
-    order = 1
+    order, of_features, may_list = 1, ("weights",), False
 
 
 class ListedFactors(NamedTuple):

@@ -43,7 +43,7 @@ class TransitionChain(NamedTuple):
     end: np.ndarray
     transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), transitions row by row
 
-    order = 1
+    order, of_features, may_list = 1, ("weights", "transition_weights"), False
 
 
 class PerToken(NamedTuple):

@@ -59,7 +59,7 @@ class SecondOrderChain(NamedTuple):
     end: np.ndarray  # (n_labels,)
     triple: np.ndarray  # (n_labels ** 2, n_labels), from a pair, row by row, to a label
 
-    order = 2
+    order, of_features, may_list = 2, ("weights",), False
 
 
 class Pairs(NamedTuple):

@@ -302,7 +302,7 @@ class OnlineLearner:
         """State of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
         listed = None
-        if self.rule.lists and isinstance(state.chain, kernels.Chain):
+        if self.rule.lists and state.chain.may_list:
             listed = list_transitions(state.chain.transition)
         if listed is None:
             return state, chain_work(n_labels, self._model.order)

@@ -79,7 +79,7 @@ def solve(training_set, model, settings, start, watcher):
 def _n_tables(model, training_set, n_jobs):
     """Number of matrices of transitions that the sums of sequences need at once."""
     longest = np.diff(training_set.offsets).max()
-    if model.n_transition_features is not None:
+    if model.has_transition_features:
         # Tables of all transitions for each token.
         return 4 * longest
     if model.order == 1:

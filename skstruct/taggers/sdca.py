@@ -6,7 +6,7 @@ from itertools import chain as chain_of
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from skstruct.solvers.base import settings_of
 from skstruct.solvers.dual import marginals_nbytes
@@ -45,8 +45,8 @@ class SDCACRF(BaseTagger):
         Tolerance of the line search for the step size, between 0 and 1.
     fit_intercept : bool, default=True
         Learn a bias for each label, and for each label at the first and at the last token.
-    order : int, default=1
-        Order of the chain, 1. Another one is an error that names the taggers to take.
+    order : {1, 2}, default=1
+        Order of the chain. Second order is an error that names the taggers to take.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
         allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
@@ -142,7 +142,7 @@ class SDCACRF(BaseTagger):
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
-        "order": [Interval(Integral, 1, None, closed="left")],
+        "order": [Options(Integral, {1, 2})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "verify_every": [Interval(Integral, 1, None, closed="left"), None],
