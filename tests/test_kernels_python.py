@@ -415,8 +415,8 @@ def second_order():
 
 def listed_transitions():
     """What large label sets are for: here all sets count as large."""
-    few, most = decoding._FEWEST_LABELS, decoding._MOST_LISTED
-    decoding._FEWEST_LABELS, decoding._MOST_LISTED = 0, 1.0
+    limits = decoding.LIMITS
+    decoding.LIMITS = dict.fromkeys(limits, decoding.Limits(0, 1.0))
     try:
         batch, y = SequenceBatch.from_lengths(real_features(), LENGTHS), labels()
         crf = CRFTagger(l2=0.5, tol=1e-10).fit(batch, y)
@@ -435,7 +435,7 @@ def listed_transitions():
         # Five labels before the last one are better than the only one that is not listed for it.
         scores, transition = np.zeros((2, 6)), np.zeros((6, 6))
         scores[0], transition[:5, 5] = [5.0, 4.0, 3.0, 2.0, 1.0, 0.0], -9.0
-        listed = decoding.list_transitions(transition)
+        listed = decoding.list_transitions(transition, "best")
         found["listed-labels"] = path = np.empty(2, np.int32)
         found["listed-score"] = viterbi.viterbi(scores, 2, listed, path)
         # A label that is sure and hardly ever precedes the second; a way that underflows; a label
@@ -451,7 +451,7 @@ def listed_transitions():
                 rows, offsets, chain, 1, forbids=True
             )
     finally:
-        decoding._FEWEST_LABELS, decoding._MOST_LISTED = few, most
+        decoding.LIMITS = limits
     return found
 
 

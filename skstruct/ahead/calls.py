@@ -72,10 +72,10 @@ def fit(name, options, *, learns_in_portions=False, **data):
 
 def use_many_labels(name, options):
     """Fit a tagger with so many labels that their transitions are listed."""
-    n_labels = 80
+    n_labels = 160
     codes = np.arange(4 * n_labels) % n_labels
     X = sparse.eye_array(len(codes), format="csr")
-    batch = skstruct.SequenceBatch.from_lengths(X, [16, 304])
+    batch = skstruct.SequenceBatch.from_lengths(X, [16, 624])
     labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
     tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
     methods = ("predict", "predict_proba", "predict_nbest")
