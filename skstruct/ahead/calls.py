@@ -82,9 +82,9 @@ def use_many_labels(name, options):
     return tagger, *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m))
 
 
-def use_second_order(name, options, **data):
+def use_second_order(name, options):
     """Fit a tagger with weights of label triples, and predict with it."""
-    batch, labels = _sequences(**data)
+    batch, labels = _sequences()
     tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
     learnt = [copy(tagger)]
     if hasattr(tagger, "partial_fit"):

@@ -16,6 +16,7 @@ import numpy as np
 import skstruct
 from skstruct.ahead import calls
 from skstruct.solvers.batch import MANY_TOKENS
+from skstruct.taggers.online import OnlineTagger
 
 __all__ = ["Step", "estimators", "run_step", "steps"]
 
@@ -43,7 +44,8 @@ def run_step(step):
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
 PIECES = {"mini_length": 2.5}, {"structure_alpha": 2.5}
-ONLINE = {
+# Of online taggers, besides the usual parameters.
+VARIANTS = {
     "AROWTagger": [{"average": False}, WATCHED, {"n_jobs": 2}],
     "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, *PIECES, WATCHED],
     "MIRATagger": [
@@ -85,6 +87,13 @@ def _title(options):
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
+def _online():
+    """Variants of all public online taggers; what is said of none above has the usual ones."""
+    public = [getattr(skstruct, name) for name in skstruct.__all__]
+    found = [kind for kind in public if isinstance(kind, type) and issubclass(kind, OnlineTagger)]
+    return {kind.__name__: VARIANTS.get(kind.__name__, [WATCHED]) for kind in found}
+
+
 def _steps_of_fit():
     def fit(name, options, *, call=calls.fit, typical=False, **data):
         title = f"fit({_title({**options, **data})})"
@@ -92,7 +101,10 @@ def _steps_of_fit():
 
     transitions, partly = {"transition_features": True}, {"partly": True}
     yield fit("CRFTagger", LONG, typical=True)
-    yield fit("CRFTagger", {"max_iter": 1}, n_sequences=MANY_TOKENS // 3, typical=True)
+    for options in ({}, {"order": 2}, {"order": 2, "l1": 0.1}):
+        # As many as the start of L-BFGS needs.
+        options, n_sequences = {"max_iter": 1, **options}, MANY_TOKENS // 3
+        yield fit("CRFTagger", options, n_sequences=n_sequences, typical="order" not in options)
     for options in CRF:
         yield fit("CRFTagger", options)
     for options in STOCHASTIC:
@@ -108,7 +120,7 @@ def _steps_of_fit():
     for solver in ("sag", "oeg"):
         yield fit("CRFTagger", {"solver": solver})
     yield fit("CRFTagger", {"solver": "sag", "constraint": "IOB2"})
-    for name, variants in ONLINE.items():
+    for name, variants in _online().items():
         yield fit(name, {}, typical=True)
         for options in variants:
             yield fit(name, options, learns_in_portions=True)
@@ -154,14 +166,12 @@ def _steps_of_others():
                 title = f"transform({_title(options)}){kind}"
                 yield Step(name, title, call, not kind and not options)
     yield Step("WordVectorizer", "transform()", partial(calls.vectorize, "WordVectorizer"), True)
-    for name in ("CRFTagger", *ONLINE):
+    for name in ("CRFTagger", *_online()):
         call = partial(calls.use_many_labels, name, {})
         yield Step(name, "fit() with many labels", call, False)
-    many = {"n_sequences": MANY_TOKENS // 3}
-    crf = ({}, many), ({"l1": 0.1}, many), ({"solver": "sgd"}, {})
-    second_order = [("CRFTagger", *how) for how in crf]
-    for name, options, data in [*second_order, *((name, {}, {}) for name in ONLINE)]:
-        call = partial(calls.use_second_order, name, options, **data)
+    second_order = [("CRFTagger", options) for options in ({}, {"l1": 0.1}, {"solver": "sgd"})]
+    for name, options in [*second_order, *((name, {}) for name in _online())]:
+        call = partial(calls.use_second_order, name, options)
         yield Step(name, f"fit({_title({'order': 2, **options})})", call, False)
     yield Step("CRFTagger", "crfsuite.Tagger.tag()", calls.label_like_crfsuite, False)
     for options in ({}, {"dtype": np.float32}):
@@ -175,7 +185,7 @@ def steps():
     Processes that run them side by side compile twice what two of them share. So the steps that
     learn, which share much, take turns with those that predict.
     """
-    predict = [_steps_of_predict(name) for name in ("CRFTagger", *ONLINE, "SDCACRF")]
+    predict = [_steps_of_predict(name) for name in ("CRFTagger", *_online(), "SDCACRF")]
     pairs = zip_longest(_steps_of_fit(), chain.from_iterable(predict))
     found = [step for pair in pairs for step in pair if step is not None]
     return [*found, *_steps_of_others()]

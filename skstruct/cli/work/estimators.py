@@ -9,15 +9,16 @@ import click
 from sklearn.utils._param_validation import InvalidParameterError
 
 import skstruct
+from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
 __all__ = ["estimator_names", "find_estimator", "make", "make_vectorizer", "parameters_of"]
 
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
-TAGGERS = (
-    *("AROWTagger", "CRFTagger", "MIRATagger", "PerceptronTagger", "SAPOTagger"),
-    "SDCACRF",
+_PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}
+TAGGERS = tuple(
+    sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
 )
 
 
