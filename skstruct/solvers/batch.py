@@ -84,8 +84,15 @@ def _n_tables(model, training_set, n_jobs):
         return 4 * longest
     if model.order == 1:
         return 0
-    # For each thread scores, factors and counts of triples, and rows of pairs for each token.
-    return max(count_shards(n_jobs), 1) * (5 * model.n_labels + 3 * longest)
+    k = model.n_labels
+    n_pairs, n_triples = k**2, k**3
+    if model.possible is not None:
+        allowed = model.possible.transition
+        n_pairs, n_triples = int(allowed.sum()), int(allowed.sum(axis=0) @ allowed.sum(axis=1))
+    # For each thread places, scores, factors and counts of triples, and rows of pairs for each
+    # token.
+    n_numbers = 7 * n_triples + 3 * int(longest) * n_pairs
+    return max(count_shards(n_jobs), 1) * n_numbers // k**2
 
 
 def minimize(objective, settings, start, watcher, run=None):
