@@ -30,7 +30,7 @@ from skstruct import (
 from skstruct.online.learner import OnlineLearner
 
 LABELS = (11, 31, 101, 301, 1001, 2001)
-QUICK = (11, 71)
+QUICK = (11, 131)
 N_SENTENCES = 300
 LENGTH = 15
 ITERATIONS = 5
@@ -90,12 +90,15 @@ def seconds(function, *, again=True):
 
 @contextmanager
 def listed_from(fewest):
-    """Context in which transitions are listed from a number of labels on."""
-    few, decoding._FEWEST_LABELS = decoding._FEWEST_LABELS, fewest
+    """Context in which transitions are listed from a number of labels on; None: as always."""
+    limits = decoding.LIMITS
+    if fewest is not None:
+        kept = {name: limit._replace(fewest_labels=fewest) for name, limit in limits.items()}
+        decoding.LIMITS = kept
     try:
         yield
     finally:
-        decoding._FEWEST_LABELS = few
+        decoding.LIMITS = limits
 
 
 def measure(n_labels, constraint, fewest):
@@ -158,7 +161,7 @@ def measure_all(sizes):
     for n_labels in sizes:
         for constraint in (None, "IOB2"):
             results[n_labels, constraint] = [
-                measure(n_labels, constraint, fewest) for fewest in (NEVER, decoding._FEWEST_LABELS)
+                measure(n_labels, constraint, fewest) for fewest in (NEVER, None)
             ]
             print(n_labels, constraint, *results[n_labels, constraint], flush=True)
     return results
@@ -171,7 +174,7 @@ def measure_all_online(sizes):
         for constraint in (None, "IOB2"):
             by_road = [
                 [measure_online(name, n_labels, constraint, fewest) for name in ONLINE]
-                for fewest in (NEVER, decoding._FEWEST_LABELS)
+                for fewest in (NEVER, None)
             ]
             results[n_labels, constraint] = by_road
             print(n_labels, constraint, *by_road, flush=True)

@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skstruct import kernels
+from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["best_labels", "list_transitions", "marginals", "with_list"]
+__all__ = [
+    "LIMITS",
+    "Limits",
+    "best_labels",
+    "list_transitions",
+    "marginals",
+    "require_room",
+    "with_list",
+]
 
-# With fewer labels, vector instructions run through all transitions faster.
-_FEWEST_LABELS = 64
-# Largest share of the transitions to be listed: one of them takes as long as this many others.
-_MOST_LISTED = 1 / 20
+
+class Limits(NamedTuple):
+    """Sizes at which a list of transitions is faster than vector instructions that run through all.
+
+    Attributes
+    ----------
+    fewest_labels : int
+        With fewer labels it never is.
+    most : float
+        Largest share of the transitions that may be listed.
+    rise : float
+        The same for each label: Viterbi tries few labels of many anyway.
+    """
+
+    fewest_labels: int
+    most: float
+    rise: float = np.inf
 
 
-def list_transitions(transition, wanted=None):
+# As measured, by what is computed: best labels, sums over labellings, updates of online learners.
+LIMITS = {
+    "best": Limits(100, 1 / 20, 1e-4),
+    "sums": Limits(100, 1 / 20),
+    "online": Limits(128, 1 / 40),
+}
+# They are there in any case.
+_FEW_NUMBERS = 1 << 21
+
+
+def list_transitions(transition, programme, wanted=None):
     """List the transitions that have a score of their own.
 
     Parameters
     ----------
     transition : ndarray of shape (n_labels, n_labels)
         Scores, most of them zero or minus infinity.
+    programme : {"best", "sums", "online"}
+        Key of `LIMITS`.
     wanted : ndarray of bool of shape (n_labels, n_labels), default=None
         More transitions to list.
 
@@ -31,21 +67,48 @@ def list_transitions(transition, wanted=None):
         None if there are few labels, or too many transitions for a list to pay.
     """
     n_labels = len(transition)
-    if n_labels < _FEWEST_LABELS:
+    limits = LIMITS[programme]
+    if n_labels < limits.fewest_labels:
         return None
     wanted = np.empty((0, 0), bool) if wanted is None else wanted
-    most = int(_MOST_LISTED * n_labels**2)
+    most = int(min(limits.most, limits.rise * n_labels) * n_labels**2)
     *into, leaving = kernels.list_transitions(transition, wanted, most)
     listed = kernels.Listed(*into, kernels.Leaving(*leaving))
     return listed if len(listed.indptr) else None
 
 
-def with_list(chain):
+def with_list(chain, programme):
     """Weights of a chain with listed transitions if all tokens share them and that pays."""
-    if not isinstance(chain, kernels.Chain):
+    if not chain.may_list:
         return chain
-    listed = list_transitions(chain.transition)
+    listed = list_transitions(chain.transition, programme)
     return chain if listed is None else kernels.list_chain(chain, listed)
+
+
+def require_room(chain, offsets, n_ranges):
+    """Raise an error unless there is memory for tables of transitions, and rows of states.
+
+    Parameters
+    ----------
+    chain : Chain, TransitionChain or SecondOrderChain
+        The weights.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    n_ranges : int
+        Number of threads.
+
+    Raises
+    ------
+    MemoryError
+        If there is not.
+    """
+    n_numbers = kernels.room_of_call(chain, np.diff(offsets).max(initial=0))
+    if n_numbers * n_ranges > _FEW_NUMBERS:
+        require_memory(
+            8.0 * n_numbers * n_ranges,
+            f"The tables of label triples of {len(chain.transition):,} labels",
+            "Use fewer threads (n_jobs) or shorter sequences, or a model of order=1.",
+        )
 
 
 def best_labels(rows, offsets, chain, n_jobs):
@@ -66,12 +129,13 @@ def best_labels(rows, offsets, chain, n_jobs):
     -------
     codes : ndarray of shape (n_rows,), dtype int32
     """
-    codes, chain = np.empty(offsets[-1], np.int32), with_list(chain)
+    codes, chain = np.empty(offsets[-1], np.int32), with_list(chain, "best")
 
     def decode(_, first, last):
         kernels.decode_best(rows, offsets, first, last, chain, codes)
 
-    with range_runner(offsets, n_jobs, chain_work(len(chain.transition))) as run:
+    with range_runner(offsets, n_jobs, chain_work(len(chain.transition), chain.order)) as run:
+        require_room(chain, offsets, run.n_ranges)
         run(decode)
     return codes
 
@@ -91,7 +155,8 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     marginals : ndarray of shape (n_rows, n_labels)
     log_partition : ndarray of shape (n_sequences,)
     """
-    n_labels, chain = len(chain.transition), with_list(chain)
+    n_labels, chain = len(chain.transition), with_list(chain, "sums")
+    require_room(chain, offsets, 1)
     factors = kernels.chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     proba, log_partition = np.empty((offsets[-1], n_labels)), np.empty(len(offsets) - 1)
@@ -99,6 +164,7 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     def decode(_, first, last):
         kernels.decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
 
-    with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
+    with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
+        require_room(chain, offsets, run.n_ranges)
         run(decode)
     return proba, log_partition

@@ -30,7 +30,7 @@ from skstruct.chain.protocol import (
     width,
     zero_counts,
 )
-from skstruct.chain.second_order import SecondOrder
+from skstruct.chain.second_order import PairCounts, Pairs, SecondOrder, list_pairs
 from skstruct.chain.viterbi import viterbi
 
 
@@ -109,12 +109,17 @@ def make(kind, rng, length, k, draw):
         return PerToken(each), of_pairs(lambda t, i, j: each[t, i, j])
     if kind == "second order":
         first, third = draw(k, k), draw(k, k, k)
+        pairs = Pairs(*list_pairs(first))
+        # Pairs that stand where none is possible are forbidden as all others are.
+        log = np.where(first.ravel()[pairs.last] > -np.inf, third.ravel()[pairs.triple], -np.inf)
 
         def of_triples(y):
-            later = sum(third[y[t - 1], y[t - 2], y[t]] for t in range(2, length))
+            if any(first[i, j] == -np.inf for i, j in itertools.pairwise(y)):
+                return -np.inf
+            later = sum(third[y[t - 2], y[t - 1], y[t]] for t in range(2, length))
             return later + (first[y[0], y[1]] if length > 1 else 0.0)
 
-        return SecondOrder(first, third), of_triples
+        return SecondOrder(first, log, pairs), of_triples
     if kind == "ladder":
         up, stay = draw(k), draw(k)
         steps = {0: stay, 1: up}
@@ -244,6 +249,8 @@ def arrays_of(record):
         return [record.score]
     if isinstance(record, np.ndarray):
         return [record]
+    if isinstance(record, (SecondOrder, PairCounts)):
+        return [record.first, record.log]
     return list(record)
 
 

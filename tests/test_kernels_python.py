@@ -173,9 +173,13 @@ def stochastic_start():
     )
     objective = CRFObjective(data, 40, 20, l2=0.5)
     epochs = objective.dual_free_epochs(objective._memory(), 0.2)
+    triples = CRFObjective(data._replace(labels=data.labels % 3), 40, 3, l2=0.5, order=2)
+    of_triples = triples.dual_free_epochs(triples._memory(), 0.2)
     return {
         "crf-start": objective.stochastic_start(),
         "crf-start-l1": [theta for theta, *_ in islice(epochs, 12)][-1],
+        "crf-start-triples": triples.stochastic_start(),
+        "crf-start-triples-l1": [theta for theta, *_ in islice(of_triples, 12)][-1],
     }
 
 
@@ -374,6 +378,7 @@ def second_order():
     for name, scale, forbidden in (("plain", 1, 0.0), ("forbids", 1, 0.3), ("far", 400, 0.0)):
         transition, triple = rng.normal(size=(k, k)), rng.normal(scale=scale, size=(k * k, k))
         triple[rng.random(triple.shape) < forbidden] = -np.inf
+        transition[rng.random(transition.shape) < forbidden] = -np.inf
         chain = SecondOrderChain(rng.normal(size=(2, k)), transition, *np.zeros((3, k)), triple)
         tokens, offsets = as_rows(rng.normal(size=(9, 2))), np.array([0, 4, 5, 9])
         name = f"second-order-{name}-"
@@ -398,7 +403,7 @@ def second_order():
             args = values.copy(), 4, part, np.empty((4, k)), np.empty(4), 2.0, counts
             forward_backward.forward_backward(*args)
             finish(part, counts)
-            found[f"{name}{number}-first"], found[f"{name}{number}-log"] = counts
+            found[f"{name}{number}-first"], found[f"{name}{number}-log"] = counts[:2]
         known, agreeing = np.array([-1, 1, -1, 0]), np.zeros((4, k))
         counts = zero_counts(edges, 4)
         found[name + "agreeing"] = agreeing
@@ -413,8 +418,8 @@ def second_order():
 
 def listed_transitions():
     """What large label sets are for: here all sets count as large."""
-    few, most = decoding._FEWEST_LABELS, decoding._MOST_LISTED
-    decoding._FEWEST_LABELS, decoding._MOST_LISTED = 0, 1.0
+    limits = decoding.LIMITS
+    decoding.LIMITS = dict.fromkeys(limits, decoding.Limits(0, 1.0))
     try:
         batch, y = SequenceBatch.from_lengths(real_features(), LENGTHS), labels()
         crf = CRFTagger(l2=0.5, tol=1e-10).fit(batch, y)
@@ -433,7 +438,7 @@ def listed_transitions():
         # Five labels before the last one are better than the only one that is not listed for it.
         scores, transition = np.zeros((2, 6)), np.zeros((6, 6))
         scores[0], transition[:5, 5] = [5.0, 4.0, 3.0, 2.0, 1.0, 0.0], -9.0
-        listed = decoding.list_transitions(transition)
+        listed = decoding.list_transitions(transition, "best")
         found["listed-labels"] = path = np.empty(2, np.int32)
         found["listed-score"] = viterbi.viterbi(scores, 2, listed, path)
         # A label that is sure and hardly ever precedes the second; a way that underflows; a label
@@ -449,7 +454,7 @@ def listed_transitions():
                 rows, offsets, chain, 1, forbids=True
             )
     finally:
-        decoding._FEWEST_LABELS, decoding._MOST_LISTED = few, most
+        decoding.LIMITS = limits
     return found
 
 

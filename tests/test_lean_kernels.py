@@ -27,6 +27,7 @@ from skstruct.chain.family import Family
 LEARNERS = [
     CRFTagger(max_iter=3, tol=1),
     CRFTagger(max_iter=3, tol=1, constraint="IOB2"),
+    CRFTagger(max_iter=3, tol=1, constraint="IOB2", order=2),
     CRFTagger(solver="sgd", max_iter=2, tol=None, random_state=0),
     CRFTagger(solver="sag", max_iter=2, tol=1, random_state=0),
     CRFTagger(solver="oeg", max_iter=2, tol=1, random_state=0),
@@ -34,6 +35,7 @@ LEARNERS = [
     PerceptronTagger(max_iter=2, tol=None, random_state=0),
     MIRATagger(n_best=3, max_iter=2, tol=None, random_state=0),
     AROWTagger(max_iter=2, tol=None, random_state=0),
+    AROWTagger(order=2, max_iter=2, tol=None, random_state=0),
     SAPOTagger(n_best=3, search="beam", max_iter=2, tol=None, random_state=0),
 ]
 

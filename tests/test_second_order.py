@@ -3,11 +3,13 @@
 import pickle
 import warnings
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import skops.io
 from click.testing import CliRunner
+from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -16,22 +18,38 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from skstruct import (
+    SDCACRF,
     AROWTagger,
     CRFTagger,
     MIRATagger,
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
+    SequenceVectorizer,
     crfpp,
     crfsuite,
     kernels,
 )
 from skstruct.chain.forward_backward import scaled_forward
-from skstruct.chain.protocol import room_sum, state_rows
+from skstruct.chain.protocol import (
+    n_states,
+    room_sum,
+    state_of,
+    state_rows,
+    width,
+    zero_counts,
+)
+from skstruct.chain.scores import path_score
+from skstruct.chain.viterbi import viterbi
 from skstruct.cli import main
 from skstruct.cli.models import load_model
+from skstruct.dask.learning import learn as learn_from_parts
+from skstruct.dask.learning import start_from
+from skstruct.input.constraints import read_constraint
 from skstruct.inspection import explain_labelling, explain_token
 from skstruct.online.pieces import cut_sequences
+from skstruct.solvers.base import Model
+from skstruct.solvers.watcher import Watcher
 from skstruct.streams import fit_stream
 
 K, N_FEATURES = 3, 2
@@ -135,9 +153,12 @@ def check_predictions(tagger, batch, allowed=None, known=None):
             assert_allclose([one.probability for one in nbest], p[order], rtol=1e-9)
 
 
+# The label 0 comes first only, and the label 2 last.
+ENDS = np.array([[False, True, True], [False, True, True], [False, False, False]])
 CRF_CASES = {
     "plain": {},
     "constraint": {"allowed": ALLOWED},
+    "ends": {"allowed": ENDS, "partly": True},
     "partly": {"partly": True},
     "l1": {"l1": 0.2},
 }
@@ -214,8 +235,9 @@ def test_predictions_are_those_of_all_labellings(fitted):
 def test_forbidden_pairs_forbid_triples(fitted):
     tagger, *_, case = fitted
     if "allowed" in case:
-        assert_array_equal(np.isneginf(tagger.transition_), ~ALLOWED)
-        forbidden = ~(ALLOWED[:, :, None] & ALLOWED)
+        allowed = case["allowed"]
+        assert_array_equal(np.isneginf(tagger.transition_), ~allowed)
+        forbidden = ~(allowed[:, :, None] & allowed)
         assert_array_equal(tagger.transition2_[forbidden], 0)
     assert np.isfinite(tagger.transition2_).all()
 
@@ -275,15 +297,46 @@ def test_it_is_a_first_order_model_of_pairs(fitted):
         assert_allclose(summed, proba, atol=1e-9)
 
 
-def test_a_large_training_set_starts_from_first_order(monkeypatch):
+@pytest.mark.parametrize("case", ["plain", "constraint", "l1"])
+def test_large_training_sets_start_near_the_optimum(case, monkeypatch):
+    """By an ascent in the dual; with too little memory, from the model without triples."""
+    params = dict(CRF_CASES[case])
+    allowed = params.pop("allowed", None)
+    batch, y = data(allowed=allowed)
+    tagger = CRFTagger(
+        order=2, l2=0.7, tol=1e-9, constraint=allowed, all_possible_transitions=True, **params
+    )
+    other = clone(tagger).fit(batch, y).history_["objective"]
     monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
-    batch, y = data()
-    tagger = CRFTagger(order=2, l2=0.7, tol=1e-9).fit(batch, y)
-    monkeypatch.undo()
-    other = CRFTagger(order=2, l2=0.7, tol=1e-9).fit(batch, y)
-    values = [one.history_["objective"] for one in (tagger, other)]
-    assert values[0][0] < values[1][0]
-    assert_allclose(values[0][-1], values[1][-1], rtol=1e-7)
+    near = clone(tagger).fit(batch, y).history_["objective"]
+    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", 4 * 25 * (K + K**2))
+    first = clone(tagger).fit(batch, y).history_["objective"]
+    assert_allclose([near[-1], first[-1]], other[-1], rtol=1e-7)
+    if case != "l1":
+        assert near[0] - other[-1] < 0.3 * (first[0] - other[-1])
+        assert first[0] < other[0]
+
+
+def test_what_a_scheme_forbids_takes_no_room():
+    """Under IOB2 an inside label follows its own kind only: fewer states, and far fewer triples."""
+    kinds = [f"{letter}-{kind}" for kind in range(10) for letter in "BI"]
+    labels = np.array(sorted([*kinds, "O"]))
+    model = Model(1, len(labels), None, read_constraint("IOB2", labels), 2)
+    edges = kernels.chain_factors(model.zero_chain()).edges
+    allowed = read_constraint("IOB2", labels).transition
+    assert width(edges, 1) == n_states(edges, 9) == allowed.sum() < 0.6 * len(labels) ** 2
+    triples = allowed[:, :, None] & allowed
+    assert len(edges.log) == triples.sum() < 0.4 * len(labels) ** 3
+    assert state_rows(edges, np.zeros((4, len(labels))), 4).shape == (4, allowed.sum())
+    assert zero_counts(edges, 4).log.shape == edges.log.shape
+    codes = np.array([[labels.tolist().index(x) for x in ("B-1", "I-1", "I-2")]])[0]
+    assert state_of(edges, codes, 1) >= 0 > state_of(edges, codes, 2)
+    assert path_score(np.zeros((3, len(labels))), 3, edges, codes) == -np.inf
+    # Nothing is possible: all programmes end.
+    nothing = model.zero_chain()._replace(transition=np.full_like(allowed, -np.inf, float))
+    edges = kernels.chain_factors(nothing).edges
+    assert width(edges, 1) == len(labels)
+    assert viterbi(np.zeros((4, len(labels))), 4, edges, np.empty(4, np.int32)) == -np.inf
 
 
 # ---------------------------------------------------------------------------------- online learners
@@ -506,13 +559,74 @@ def test_what_has_no_second_order_says_so(tmp_path):
         crfpp.write_model(model, tmp_path / "model")
 
 
-def test_clusters_have_no_second_order():
-    pytest.importorskip("distributed")
-    from skstruct.dask import DaskTagger
-
+@pytest.mark.parametrize("solver", ["sag", "oeg", "crfsuite", "sdca"])
+def test_solvers_without_say_what_to_take(solver):
     batch, y = data()
-    with pytest.raises(ValueError, match="first order, not order=2"):
-        DaskTagger(CRFTagger(order=2)).fit([batch], [y])
+    tagger = SDCACRF(order=2) if solver == "sdca" else CRFTagger(solver=solver, order=2)
+    before = dict(vars(tagger))
+    with pytest.raises(ValueError, match=r"order=2.*solver='lbfgs' or (solver=)?'sgd'"):
+        tagger.fit(batch, y)
+    assert vars(tagger) == before
+
+
+def learn_in_shards(tagger, X, y, n_shards, before=None):
+    """What `DaskTagger` does, without a cluster."""
+    vectorizer = None if isinstance(X, SequenceBatch) else SequenceVectorizer()
+    parts = cut(X, y, n_shards)
+    tagger = clone(tagger)
+    found = learn_from_parts(
+        tagger, OneProcess(), parts, vectorizer, None, Watcher, "float64", before
+    )
+    tagger._keep(found)
+    return SimpleNamespace(estimator_=tagger, classes_=tagger.classes_, vectorizer_=None)
+
+
+def test_clusters_learn_triples(monkeypatch):
+    for params in ({}, {"constraint": ALLOWED}, {"min_freq": 2, "l1": 0.1}):
+        batch, y = data(allowed=params.get("constraint"))
+        tagger = CRFTagger(order=2, l2=0.7, tol=1e-9, n_jobs=3, **params).fit(batch, y)
+        found = learn_in_shards(tagger, batch, y, 3).estimator_
+        assert_array_equal(weights_of(found), weights_of(tagger))
+        monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
+        near = learn_in_shards(tagger, batch, y, 3).estimator_
+        monkeypatch.undo()
+        values = [one.history_["objective"][-1] for one in (near, tagger)]
+        assert_allclose(*values, rtol=1e-7)
+    for name in ("perceptron", "sapo", "mira", "sgd"):
+        tagger = clone(ONLINE[name]).set_params(shuffle=False, average=True, tol=None, max_iter=2)
+        # None of them is empty: such sequences are no samples of shards.
+        found = learn_in_shards(tagger, batch[4:], y[4:], 1).estimator_
+        alone = weights_of(tagger.fit(batch[4:], y[4:]))
+        assert_allclose(weights_of(found), alone, rtol=1e-9, atol=1e-12)
+
+
+def test_clusters_go_on_with_triples():
+    X, y = [[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]]], [["x", "z", "x"], ["z", "z", "x"]]
+    tagger = PerceptronTagger(order=2, tol=None, max_iter=1, random_state=0)
+    before = learn_in_shards(tagger, X, y, 1)
+    more = [[*X, [["d"], ["a"]]], [*y, ["y", "x"]]]
+    start = start_from(before, SimpleNamespace(
+        classes_=np.array(["x", "y", "z"]), feature_names_in_=np.array(["a", "b", "c", "d"]),
+        _model=lambda: Model(4, 3, None, None, 2), _same_order=tagger._same_order,
+    ), None)  # fmt: skip
+    kept = [0, 2]
+    triple = start.triple.reshape(3, 3, 3)
+    assert_array_equal(triple[np.ix_(kept, kept, kept)], before.estimator_.transition2_)
+    assert np.count_nonzero(triple) == np.count_nonzero(before.estimator_.transition2_) > 0
+    assert learn_in_shards(tagger, *more, 1, before).estimator_.transition2_.shape == (3, 3, 3)
+    with pytest.raises(ValueError, match="cannot go on from weights of order 2"):
+        learn_in_shards(clone(tagger).set_params(order=1), *more, 1, before)
+
+
+def test_memory_of_predictions_is_asked_for(monkeypatch):
+    batch, y = data()
+    tagger, other = (CRFTagger(order=n, max_iter=1, tol=1).fit(batch, y) for n in (2, 1))
+    monkeypatch.setattr("skstruct.decoding._FEW_NUMBERS", 0)
+    monkeypatch.setattr("skstruct.utils.memory.usable_memory", lambda: 1000)
+    for method in (tagger.predict, tagger.predict_proba, tagger.predict_nbest):
+        with pytest.raises(MemoryError, match=r"tables of label triples of 3 labels .*order=1"):
+            method(batch)
+    assert len(other.predict(batch)) == len(batch)
 
 
 def test_checkpoints_of_another_order_are_refused(tmp_path):
@@ -533,7 +647,7 @@ def test_the_command_learns_and_shows_triples(tmp_path):
         return result.output
 
     train.write_text("a x\nb y\nc x\n\nb y\na y\nc x\n\n")
-    run("train", str(train), "-m", model, "-p", "order=2", "-p", "l2=0.1", "-q")
+    run("train", str(train), "-m", model, "--order", "2", "-p", "l2=0.1", "-q")
     assert "x -> y -> x" in run("show", model)
     lines = run("show", model, "--dump").splitlines()
     triples = [line.split("\t") for line in lines if line.count("\t") == 3]
@@ -542,6 +656,33 @@ def test_the_command_learns_and_shows_triples(tmp_path):
         codes = tuple(found.classes_.tolist().index(label) for label in labels)
         assert float(weight) == found.transition2_[codes]
     assert len(triples) == np.count_nonzero(found.transition2_) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "order=2"], "not both"),
+        (["-e", "SDCACRF"], "take an online tagger or CRFTagger"),
+        (["-p", "solver=oeg"], "needs solver='lbfgs' or 'sgd'"),
+        (["-e", "VRDAReranker"], "--order is for taggers"),
+    ],
+)
+def test_the_command_refuses_an_order(tmp_path, arguments, message):
+    train = tmp_path / "train.txt"
+    train.write_text("a x\nb y\n\nb x\n")
+    call = ["train", str(train), "-m", str(tmp_path / "model"), "--order", "2", *arguments]
+    result = CliRunner().invoke(main.skstruct, call)
+    assert result.exit_code != 0
+    assert message in result.output + str(result.exception)
+
+
+def test_the_command_stacks_a_reranker_on_triples(tmp_path):
+    train, model = tmp_path / "train.txt", str(tmp_path / "model.skops")
+    train.write_text("a x\nb y\nc x\n\nb y\na y\nc x\n\n" * 5)
+    call = ["train", str(train), "-m", model, "--order", "2", "-e", "NBestReranker", "-q"]
+    result = CliRunner().invoke(main.skstruct, call)
+    assert result.exit_code == 0, result.output
+    assert load_model(model).estimator.tagger_.transition2_.shape == (2, 2, 2)
 
 
 def test_terms_add_up_to_the_score():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.learners import labelled_sequences
+from helpers.lists import list_from
 from helpers.objectives import learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
@@ -109,8 +110,7 @@ def test_a_constraint(addresses):
 
 
 def test_many_labels_list_their_transitions(monkeypatch):
-    monkeypatch.setattr("skstruct.decoding._FEWEST_LABELS", 3)
-    monkeypatch.setattr("skstruct.decoding._MOST_LISTED", 1.0)
+    list_from(monkeypatch, 3)
     X, y = labelled_sequences(40)
     tagger = CRFTagger(n_jobs=2, tol=1e-6)
     assert_same_bits(learn_from_shards(tagger, cut(X, y, 2)), tagger.fit(X, y))

@@ -6,6 +6,7 @@ from itertools import islice, pairwise
 import naive
 import numpy as np
 import pytest
+from helpers.lists import list_from
 from helpers.objectives import evaluate, make_objective, packed_set, random_theta
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -37,8 +38,7 @@ from skstruct.online import learner
 @pytest.fixture
 def always_listed(monkeypatch):
     """Lists for any number of labels and transitions."""
-    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 0)
-    monkeypatch.setattr(decoding, "_MOST_LISTED", 1.0)
+    list_from(monkeypatch, 0)
 
 
 @st.composite
@@ -123,7 +123,7 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     X, y, offsets, rng = chunks(9)
     data = packed_set(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
     sparse = make_objective(data, 6, 9, options)
-    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    list_from(monkeypatch, 100)
     dense = make_objective(data, 6, 9, options)
     assert sparse.likelihood.listed is not None
     assert dense.likelihood.listed is None
@@ -147,7 +147,7 @@ def test_the_ascent_is_the_same_where_all_is_listed(always_listed, monkeypatch, 
     X, y, offsets, rng = chunks(4)
     data = packed_set(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
     sparse = make_objective(data, 6, 4, (0, False, True, True))
-    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    list_from(monkeypatch, 100)
     dense = make_objective(data, 6, 4, (0, False, True, True))
     assert len(sparse.likelihood.listed.score) == 16
     found, expected = (ascend(objective, l1) for objective in (sparse, dense))
@@ -188,7 +188,7 @@ def test_taggers_learn_and_predict_the_same(constraint, always_listed, monkeypat
     crf = CRFTagger(tol=1e-10, constraint=constraint, l2=0.3)
     sparse = crf.fit(batch, labels)
     proba, nbest = sparse.predict_proba(batch), sparse.predict(batch)
-    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    list_from(monkeypatch, 100)
     for a, b in zip(proba, sparse.predict_proba(batch), strict=True):
         assert_allclose(a, b, atol=1e-12)
     assert list(nbest) == list(sparse.predict(batch))
@@ -197,12 +197,16 @@ def test_taggers_learn_and_predict_the_same(constraint, always_listed, monkeypat
 
 
 def test_many_labels_are_listed_and_few_are_not():
-    transition = np.zeros((100, 100))
+    transition = np.zeros((128, 128))
     transition[0] = 1.0
-    assert len(decoding.list_transitions(transition).score) == 100
-    assert decoding.list_transitions(transition[:50, :50]) is None
-    transition[::2] = 1.0
-    assert decoding.list_transitions(transition) is None
+    for programme in decoding.LIMITS:
+        assert len(decoding.list_transitions(transition, programme).score) == 128
+        assert decoding.list_transitions(transition[:90, :90], programme) is None
+    # A share that pays for some programmes.
+    for n_rows, listed in ((2, ["sums", "online"]), (6, ["sums"]), (7, [])):
+        transition[:n_rows] = 1.0
+        found = [name for name in decoding.LIMITS if decoding.list_transitions(transition, name)]
+        assert found == listed
 
 
 def test_many_labels_that_are_forbidden():
@@ -275,8 +279,8 @@ def test_online_learners_learn_the_same_bits(name, constraint, always_listed, mo
     )
     lists, n_at_first = [], []
 
-    def counted(transition):
-        lists.append(decoding.list_transitions(transition))
+    def counted(transition, programme):
+        lists.append(decoding.list_transitions(transition, programme))
         if lists[-1] is not None:
             n_at_first.append(lists[-1].indptr[-1])
         return lists[-1]
@@ -286,7 +290,7 @@ def test_online_learners_learn_the_same_bits(name, constraint, always_listed, mo
     assert all(edges is not None for edges in lists)
     # Lists grow as the learner goes.
     assert n_at_first[0] < lists[-1].indptr[-1] <= listed.transition_.size
-    monkeypatch.setattr(decoding, "_FEWEST_LABELS", 100)
+    list_from(monkeypatch, 100)
     dense = clone(tagger).fit(batch, y)
     assert lists[-1] is None
     assert_same_weights(listed, dense)
@@ -299,7 +303,7 @@ def test_portions_are_learned_to_the_same_bits(name, always_listed, monkeypatch)
     taggers = [clone(ONLINE[name]).set_params(random_state=0) for _ in range(2)]
     classes = sorted({label for row in y for label in row})
     for tagger, fewest in zip(taggers, (0, 100), strict=True):
-        monkeypatch.setattr(decoding, "_FEWEST_LABELS", fewest)
+        list_from(monkeypatch, fewest)
         for part in (slice(0, 20), slice(20, 60)):
             tagger.partial_fit(batch[part], y[part], classes=classes)
     assert_same_weights(*taggers)
@@ -311,7 +315,7 @@ def test_lists_hold_what_differs_from_the_defaults(always_listed):
     tagger = PerceptronTagger(
         constraint="IOB2", average=False, max_iter=3, tol=None, random_state=0
     ).fit(batch, y)
-    sparse = decoding.list_transitions(tagger.transition_)
+    sparse = decoding.list_transitions(tagger.transition_, "best")
     named = tagger.classes_[sparse.origin], np.repeat(tagger.classes_, np.diff(sparse.indptr))
     gold = {pair for row in y for pair in pairwise(row)}
     allowed = [

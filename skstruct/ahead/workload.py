@@ -21,6 +21,7 @@ from skstruct import kernels
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import Trainer
 from skstruct.solvers.batch import MANY_TOKENS
+from skstruct.taggers.online import OnlineTagger
 
 __all__ = ["Step", "estimators", "run_step", "steps"]
 
@@ -32,7 +33,8 @@ TRANSITION_TEMPLATE = f"{TEMPLATE}1:%x[0,1]"
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
 PIECES = {"mini_length": 2.5}, {"structure_alpha": 2.5}
-ONLINE = {
+# Of online taggers, besides the usual parameters.
+VARIANTS = {
     "AROWTagger": [{"average": False}, WATCHED, {"n_jobs": 2}],
     "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, *PIECES, WATCHED],
     "MIRATagger": [
@@ -68,10 +70,7 @@ RERANKERS = {
     "TruncatedGradientReranker": [{}, *LOSSES],
     "VRDAReranker": [{}, *LOSSES, {"prediction": "vote"}, {"prediction": "last"}, {"n_jobs": 2}],
 }
-SECOND_ORDER = [
-    *(("CRFTagger", options) for options in ({}, {"l1": 0.1}, {"solver": "sgd"})),
-    *((name, {}) for name in ONLINE),
-]
+SECOND_ORDER = [{}, {"l1": 0.1}, {"solver": "sgd"}]
 
 
 class Step(NamedTuple):
@@ -81,6 +80,13 @@ class Step(NamedTuple):
     title: str
     call: callable
     typical: bool  # one of the steps with the usual parameters
+
+
+def _online():
+    """Variants of all public online taggers; what is said of none above has the usual ones."""
+    public = [getattr(skstruct, name) for name in skstruct.__all__]
+    found = [kind for kind in public if isinstance(kind, type) and issubclass(kind, OnlineTagger)]
+    return {kind.__name__: VARIANTS.get(kind.__name__, [WATCHED]) for kind in found}
 
 
 def _step(call, name, options, *, typical=False, **more):
@@ -107,7 +113,7 @@ def steps():
     Processes that run them side by side compile twice what two of them share. So the steps that
     learn, which share much, take turns with those that predict.
     """
-    names = ("CRFTagger", *ONLINE, "SDCACRF")
+    names = ("CRFTagger", *_online(), "SDCACRF")
     predicting = chain.from_iterable(map(_steps_of_predict, names))
     pairs = zip_longest(_steps_of_fit(), predicting)
     return [*(step for pair in pairs for step in pair if step is not None), *_steps_of_others()]
@@ -116,7 +122,10 @@ def steps():
 def _steps_of_fit():
     transitions, partly = {"transition_features": True}, {"partly": True}
     yield _step(fit, "CRFTagger", LONG, typical=True)
-    yield _step(fit, "CRFTagger", {"max_iter": 1}, n_sequences=MANY_TOKENS // 3, typical=True)
+    for options in ({}, {"order": 2}, {"order": 2, "l1": 0.1}):
+        # As many as the start of L-BFGS needs.
+        options, typical = {"max_iter": 1, **options}, "order" not in options
+        yield _step(fit, "CRFTagger", options, n_sequences=MANY_TOKENS // 3, typical=typical)
     for options in CRF:
         yield _step(fit, "CRFTagger", options)
     for options in STOCHASTIC:
@@ -126,7 +135,7 @@ def _steps_of_fit():
             yield _step(fit, "CRFTagger", options, **data)
         yield _step(fit_and_watch, "CRFTagger", options)
     yield _step(fit, "CRFTagger", {"l1": 0.1}, **transitions)
-    for name, variants in ONLINE.items():
+    for name, variants in _online().items():
         yield _step(fit, name, {}, typical=True)
         for options in variants:
             yield _step(fit, name, options, in_portions=True)
@@ -162,10 +171,12 @@ def _steps_of_others():
     yield _step(vectorize, "WordVectorizer", {}, typical=True)
     for options in ({}, {"dtype": np.float32}):
         yield _step(vectorize_dicts, "SequenceVectorizer", options, typical=not options)
-    for name in ("CRFTagger", *ONLINE):
+    for name in ("CRFTagger", *_online()):
         yield _step(use_many_labels, name, {})
-    for name, options in SECOND_ORDER:
-        yield _step(use_second_order, name, options)
+    for options in SECOND_ORDER:
+        yield _step(use_second_order, "CRFTagger", options)
+    for name in _online():
+        yield _step(use_second_order, name, {})
     yield _step(label_like_crfsuite, "CRFTagger", {})
 
 
@@ -221,10 +232,10 @@ def fit_and_watch(name, options):
 
 def use_many_labels(name, options):
     """Fit a tagger with so many labels that their transitions are listed."""
-    n_labels = 80
+    n_labels = 160
     codes = np.arange(4 * n_labels) % n_labels
     X = sparse.eye_array(len(codes), format="csr")
-    batch = skstruct.SequenceBatch.from_lengths(X, [16, 304])
+    batch = skstruct.SequenceBatch.from_lengths(X, [16, 624])
     labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
     tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
     methods = ("predict", "predict_proba", "predict_nbest")

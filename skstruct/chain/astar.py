@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.family import inlined_jit
 from skstruct.chain.protocol import (
     label_of,
     most_sources,
@@ -153,7 +154,7 @@ def find_best(rows, edges, path, workspace):
     return best
 
 
-@lean_jit
+@inlined_jit
 def add_sources(rows, t, first, step_back, step, out):
     """``out = rows[t, first:] + step_back[step]``; return what `add_rows` does."""
     n = out.shape[0]
@@ -170,7 +171,7 @@ def add_sources(rows, t, first, step_back, step, out):
     return top, second, where
 
 
-@lean_jit
+@inlined_jit
 def step_after(path, t, edges, workspace):
     """Row of ``step_back`` for the step after token ``t`` of a path, and the range of its sources.
 

@@ -48,6 +48,8 @@ class Chain(NamedTuple):
     start: np.ndarray  # (n_labels,), added at the first token
     end: np.ndarray  # (n_labels,), added at the last token
 
+    order, of_features, may_list = 1, ("weights",), True
+
 
 class Dense(NamedTuple):
     """Scores of transitions that all tokens share."""

@@ -96,6 +96,8 @@ class ListedChain(NamedTuple):
     end: np.ndarray
     listed: Listed
 
+    order, of_features, may_list = 1, ("weights",), False
+
 
 class GrowingChain(NamedTuple):
     """Weights of a linear chain that learns, with few weights of transitions so far."""
@@ -107,6 +109,8 @@ class GrowingChain(NamedTuple):
     end: np.ndarray
     listed: Growing
     scale: np.ndarray  # (1,), factor of the weights in the listed scores; NaN at first
+
+    order, of_features, may_list = 1, ("weights",), False
 
 
 class ListedFactors(NamedTuple):

@@ -43,6 +43,8 @@ class TransitionChain(NamedTuple):
     end: np.ndarray
     transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), transitions row by row
 
+    order, of_features, may_list = 1, ("weights", "transition_weights"), False
+
 
 class PerToken(NamedTuple):
     """Scores of the transitions into each token; those of the first are never read."""

@@ -2,7 +2,9 @@
 
 A chain is up to three records of arrays, and members of the families below for their classes:
 
-- *weights* of a model, as a learner or a tagger holds them (`Chain`, `TransitionChain`, ...);
+- *weights* of a model, as a learner or a tagger holds them (`Chain`, `TransitionChain`, ...), whose
+  class says in attributes the `order` of the chain, which of its fields have a row for each feature
+  (`of_features`), and whether transitions may be listed (`may_list`);
 - *edges*, the scores of the transitions of one sequence (`Dense`, `PerToken`, ...), which
   `edges_of` makes once for many sequences and `score_edges` fills in for each;
 - *factors*, their exponentials, with the edges in a field ``edges``; `factors_of` makes them.
@@ -327,6 +329,12 @@ def chain_factors(chain):
     field ``forbids`` is True if some labellings are impossible.
     """
     raise TypeError(f"{type(chain).__name__} has no chain_factors, which weights need.")
+
+
+@singledispatch
+def room_of_call(chain, length):
+    """Numbers that a thread needs at most for sequences of up to a length, if they are many."""
+    return 0
 
 
 @creating

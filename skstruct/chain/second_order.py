@@ -1,8 +1,10 @@
 """Chains whose transitions depend on the two labels before: label `j` after `i` after `h`.
 
-A state is a pair of labels, ``j * n_labels + i`` for label ``j`` after label ``i``; at the first
-token it is the label. In this order ties are broken as everywhere. A step is one of a dense chain
-for each label in the middle: ``n_labels ** 3`` operations, in rows that are contiguous.
+A state is a pair of labels; at the first token it is the label. Pairs that a constraint forbids are
+no states, and triples with such a pair have no scores. States are in the order of their second
+label, then of their first: ties are broken as everywhere. A step is one of a dense chain for each
+label in the middle, with a matrix from the pairs that end with it to those that begin with it: at
+most ``n_labels ** 3`` operations, in rows that are contiguous.
 """
 
 from typing import NamedTuple
@@ -28,6 +30,7 @@ from skstruct.chain.protocol import (
     pending,
     prepare,
     room_max,
+    room_of_call,
     room_sum,
     row_into,
     score,
@@ -41,7 +44,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels._jit import jit
+from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.vector.rows import add_outer, max_plus, vector_matrix
 from skstruct.kernels.vector.tables import tabulate
 
@@ -56,21 +59,42 @@ class SecondOrderChain(NamedTuple):
     end: np.ndarray  # (n_labels,)
     triple: np.ndarray  # (n_labels ** 2, n_labels), from a pair, row by row, to a label
 
+    order, of_features, may_list = 2, ("weights",), False
+
+
+class Pairs(NamedTuple):
+    """Pairs of labels that may follow each other, sorted by their second label, and triples.
+
+    For each label in the middle, triples are the items of a matrix: from the pairs that end with
+    it, row by row, to those that begin with it.
+    """
+
+    before: np.ndarray  # (n_pairs,), first label
+    label: np.ndarray  # (n_pairs,), second label
+    ending: np.ndarray  # (n_labels + 1,), first pair that ends with each label
+    beginning: np.ndarray  # (n_labels + 1,), the same where pairs are sorted by their first label
+    order: np.ndarray  # (n_pairs,), pairs so sorted
+    place: np.ndarray  # (n_pairs,), place of each pair among those that begin with the same label
+    matrix: np.ndarray  # (n_labels + 1,), first of the triples with each label in the middle
+    last: np.ndarray  # (n_triples,), place of the last two labels of each in a matrix of pairs
+    triple: np.ndarray  # (n_triples,), place of all three in `SecondOrderChain.triple`
+
 
 class SecondOrder(NamedTuple):
     """Scores of transitions; those into the second token depend on one label only."""
 
     first: np.ndarray  # (n_labels, n_labels), into the second token, from row to column
-    log: np.ndarray  # (n_labels, n_labels, n_labels), label in the middle, first and last label
+    log: np.ndarray  # (n_triples,), of the triples
+    pairs: Pairs
 
 
 class PairFactors(NamedTuple):
     """Their exponentials."""
 
     edges: SecondOrder
-    shift: np.ndarray  # (n_labels, n_labels), largest score after each label into each label
-    linear: np.ndarray  # exp(log - shift)
-    linear_t: np.ndarray  # with first and last label exchanged
+    shift: np.ndarray  # (n_pairs,), largest score into each pair
+    linear: np.ndarray  # (n_triples,), exp(log - shift)
+    linear_t: np.ndarray  # (n_triples,), the same with the matrices transposed
     safe: bool
     forbids: bool
 
@@ -80,6 +104,123 @@ class PairCounts(NamedTuple):
 
     first: np.ndarray
     log: np.ndarray
+    both: np.ndarray  # both of them, one after the other
+
+
+# -------------------------------------------------------------------------------------------- pairs
+
+
+@jit
+def allowed_pairs(transition):
+    """Pairs that a matrix of scores allows, and at least one pair into each label.
+
+    So all ranges of sources have an item, even where no labelling is possible.
+    """
+    k = transition.shape[0]
+    allowed = np.zeros((k, k), np.bool_)
+    for j in range(k):
+        found = False
+        for i in range(k):
+            allowed[i, j] = transition[i, j] != -np.inf
+            found |= allowed[i, j]
+        allowed[0, j] |= not found
+    return allowed
+
+
+@jit
+def bounds_of_pairs(allowed):
+    """Fields ``ending``, ``beginning`` and ``matrix`` of `Pairs`."""
+    k = allowed.shape[0]
+    ending, beginning = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)
+    matrix = np.zeros(k + 1, np.int64)
+    for i in range(k):
+        into = out = 0
+        for j in range(k):
+            into += allowed[j, i]
+            out += allowed[i, j]
+        ending[i + 1] = ending[i] + into
+        beginning[i + 1] = beginning[i] + out
+        matrix[i + 1] = matrix[i] + into * out
+    return ending, beginning, matrix
+
+
+@jit
+def count_triples(transition):
+    """Number of triples of both pairs that are allowed."""
+    return bounds_of_pairs(allowed_pairs(transition))[2][-1]
+
+
+@jit
+def list_pairs(transition):
+    """Fields of `Pairs` that a matrix of scores allows."""
+    k, allowed = transition.shape[0], allowed_pairs(transition)
+    ending, beginning, matrix = bounds_of_pairs(allowed)
+    n = ending[k]
+    before, label = np.empty(n, np.int64), np.empty(n, np.int64)
+    order, place = np.empty(n, np.int64), np.empty(n, np.int64)
+    fill, s = beginning.copy(), 0
+    for j in range(k):
+        for i in range(k):
+            if allowed[i, j]:
+                before[s], label[s] = i, j
+                order[fill[i]], place[s] = s, fill[i] - beginning[i]
+                fill[i] += 1
+                s += 1
+    last, triple = np.empty(matrix[k], np.int64), np.empty(matrix[k], np.int64)
+    q = 0
+    for i in range(k):
+        for p in range(ending[i], ending[i + 1]):
+            for r in range(beginning[i], beginning[i + 1]):
+                last[q] = i * k + label[order[r]]
+                triple[q] = before[p] * k * k + last[q]
+                q += 1
+    return before, label, ending, beginning, order, place, matrix, last, triple
+
+
+@lean_jit
+def pair_number(pairs, i, j):
+    """Number of a pair; -1 if it is forbidden."""
+    first, last = pairs.ending[j], pairs.ending[j + 1]
+    while first < last:
+        middle = (first + last) // 2
+        if pairs.before[middle] < i:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < pairs.ending[j + 1] and pairs.before[first] == i else -1
+
+
+@jit(inline="always")
+def matrix_of(pairs, triples, i):
+    """Matrix of the triples with label ``i`` in the middle, a view of an array of all triples."""
+    n, m = pairs.ending[i + 1] - pairs.ending[i], pairs.beginning[i + 1] - pairs.beginning[i]
+    return triples[pairs.matrix[i] : pairs.matrix[i + 1]].reshape((n, m))
+
+
+@jit(inline="always")
+def transposed_of(pairs, triples, i):
+    """Do the same where the matrices are transposed."""
+    n, m = pairs.ending[i + 1] - pairs.ending[i], pairs.beginning[i + 1] - pairs.beginning[i]
+    return triples[pairs.matrix[i] : pairs.matrix[i + 1]].reshape((m, n))
+
+
+@lean_jit
+def triple_number(pairs, p, s):
+    """Number of the triple of pair ``p`` and pair ``s``, which begins with the label ``p`` ends."""
+    i = pairs.before[s]
+    n = pairs.beginning[i + 1] - pairs.beginning[i]
+    return pairs.matrix[i] + (p - pairs.ending[i]) * n + pairs.place[s]
+
+
+@lean_jit
+def score_triples(pairs, transition, triple, scale, first, log):
+    """Write the scores of all transitions, from weights times a scale."""
+    of_pairs, weights = first.reshape(first.size), triple.reshape(triple.size)
+    for i in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            first[i, j] = scale * transition[i, j]
+    for q in range(log.shape[0]):
+        log[q] = of_pairs[pairs.last[q]] + scale * weights[pairs.triple[q]]
 
 
 # ----------------------------------------------------------------------------------- states, scores
@@ -88,41 +229,39 @@ class PairCounts(NamedTuple):
 @edges_of.of(SecondOrderChain)
 def pair_edges(chain, length):
     """Edges of a model."""
-    k = chain.transition.shape[0]
-    log = np.empty((k, k, k))
-    for h in range(k):
-        for i in range(k):
-            for j in range(k):
-                log[i, h, j] = chain.transition[i, j] + chain.triple[h * k + i, j]
-    return SecondOrder(chain.transition.copy(), log)
+    pairs = Pairs(*list_pairs(chain.transition))
+    edges = SecondOrder(np.empty(chain.transition.shape), np.empty(pairs.last.shape[0]), pairs)
+    score_triples(pairs, chain.transition, chain.triple, 1.0, edges.first, edges.log)
+    return edges
 
 
 @width.of(SecondOrder)
 def pair_width(edges, t):
     """Number of pairs, or of labels at the first token."""
-    k = edges.first.shape[0]
-    return k * k if t > 0 else k
+    return edges.pairs.label.shape[0] if t > 0 else edges.first.shape[0]
 
 
 @n_states.of(SecondOrder)
 def pair_n_states(edges, length):
-    """Number of pairs, whatever the length."""
-    return edges.first.shape[0] * edges.first.shape[0]
+    """Number of pairs, whatever the length: there are at least as many as labels."""
+    return edges.pairs.label.shape[0]
 
 
 @sources.of(SecondOrder)
 def pair_sources(edges, t, s):
     """Pairs that end with the first label of the pair."""
-    k = edges.first.shape[0]
-    i = s % k
-    return (i * k, i * k + k) if t > 1 else (i, i + 1)
+    i = edges.pairs.before[s]
+    return (edges.pairs.ending[i], edges.pairs.ending[i + 1]) if t > 1 else (i, i + 1)
 
 
 @score.of(SecondOrder)
 def pair_score(edges, t, i, s):
-    """Score of three labels, or of the first two."""
-    k = edges.first.shape[0]
-    return edges.log[s % k, i % k, s // k] if t > 1 else edges.first[s % k, s // k]
+    """Score of three labels, or of the first two; minus infinity where a pair is forbidden."""
+    if i < 0 or s < 0:
+        return -np.inf
+    if t == 1:
+        return edges.first[i, edges.pairs.label[s]]
+    return edges.log[triple_number(edges.pairs, i, s)]
 
 
 have_states(SecondOrder)
@@ -131,13 +270,13 @@ have_states(SecondOrder)
 @label_of.of(SecondOrder)
 def pair_label_of(edges, t, s):
     """Second label of the pair."""
-    return s // edges.first.shape[0] if t > 0 else s
+    return edges.pairs.label[s] if t > 0 else s
 
 
 @state_of.of(SecondOrder)
 def pair_state_of(edges, labels, t):
-    """Pair of a label and the one before."""
-    return labels[t] * edges.first.shape[0] + labels[t - 1] if t > 0 else labels[t]
+    """Pair of a label and the one before; -1 if it is forbidden."""
+    return pair_number(edges.pairs, labels[t - 1], labels[t]) if t > 0 else labels[t]
 
 
 # ------------------------------------------------------------------------------------------- maxima
@@ -146,13 +285,14 @@ def pair_state_of(edges, labels, t):
 @row_into.of(SecondOrder)
 def pair_row_into(edges, t, s, out):
     """Write a column of the matrix of a label."""
-    k = edges.first.shape[0]
-    i, j = s % k, s // k
+    pairs = edges.pairs
+    i = pairs.before[s]
     if t == 1:
-        out[0] = edges.first[i, j]
+        out[0] = edges.first[i, pairs.label[s]]
         return
-    for h in range(k):
-        out[h] = edges.log[i, h, j]
+    scores, c = matrix_of(pairs, edges.log, i), pairs.place[s]
+    for r in range(scores.shape[0]):
+        out[r] = scores[r, c]
 
 
 @room_max.of(SecondOrder)
@@ -164,25 +304,30 @@ def pair_room_max(edges, length):
 @step_max.of(SecondOrder)
 def pair_step_max(edges, room, t, previous, out):
     """A dense step for each label in the middle."""
-    k = room.shape[0]
-    for i in range(k):
-        if t == 1:
-            for j in range(k):
-                out[j * k + i] = previous[i] + edges.first[i, j]
-        else:
-            max_plus(previous[i * k : i * k + k], edges.log[i], room)
-            for j in range(k):
-                out[j * k + i] = room[j]
+    pairs = edges.pairs
+    if t == 1:
+        for s in range(pairs.label.shape[0]):
+            i = pairs.before[s]
+            out[s] = previous[i] + edges.first[i, pairs.label[s]]
+        return
+    for i in range(edges.first.shape[0]):
+        first, scores = pairs.beginning[i], matrix_of(pairs, edges.log, i)
+        y = room[: scores.shape[1]]
+        max_plus(previous[pairs.ending[i] : pairs.ending[i + 1]], scores, y)
+        for c in range(y.shape[0]):
+            out[pairs.order[first + c]] = y[c]
 
 
 @best_source.of(SecondOrder)
 def pair_best_source(edges, t, prefix, s, row):
     """First of the best pairs."""
-    k = edges.first.shape[0]
-    i = s % k
+    pairs = edges.pairs
+    i = pairs.before[s]
     if t == 1:
         return i
-    return i * k + first_largest_sum(prefix[i * k : i * k + k], edges.log[i, :, s // k])
+    first, last = pairs.ending[i], pairs.ending[i + 1]
+    column = matrix_of(pairs, edges.log, i)[:, pairs.place[s]]
+    return first + first_largest_sum(prefix[first:last], column)
 
 
 @most_sources.of(SecondOrder)
@@ -207,16 +352,25 @@ def pair_step_number(edges, length, t, s):
 
 
 @jit
-def tabulate_triples(first, log):
+def tabulate_triples(first, log, pairs):
     """Fields of `PairFactors` but for the edges."""
-    k = first.shape[0]
-    shift, linear, linear_t = np.empty((k, k)), np.empty((k, k, k)), np.empty((k, k, k))
+    n = pairs.label.shape[0]
+    shift, sorted_shift = np.empty(n), np.empty(n)
+    linear, linear_t = np.empty(log.shape), np.empty(log.shape)
     safe, forbids = True, False
-    for i in range(k):
-        one, forbidding_one = tabulate(log[i], shift[i], linear[i], linear_t[i])
+    for i in range(first.shape[0]):
+        a, b = pairs.beginning[i], pairs.beginning[i + 1]
+        one, forbidding_one = tabulate(
+            matrix_of(pairs, log, i),
+            sorted_shift[a:b],
+            matrix_of(pairs, linear, i),
+            transposed_of(pairs, linear_t, i),
+        )
         safe &= one
         forbids |= forbidding_one
-        for j in range(k):
+        for p in range(a, b):
+            shift[pairs.order[p]] = sorted_shift[p]
+        for j in range(first.shape[1]):
             forbids |= first[i, j] == -np.inf
     return shift, linear, linear_t, safe, forbids
 
@@ -224,18 +378,34 @@ def tabulate_triples(first, log):
 @factors_of.of(SecondOrder)
 def pair_factors(edges, length):
     """Factors, tabulated once for all sequences."""
-    shift, linear, linear_t, safe, forbids = tabulate_triples(edges.first, edges.log)
+    tables = tabulate_triples(edges.first, edges.log, edges.pairs)
+    shift, linear, linear_t, safe, forbids = tables
     return PairFactors(edges, shift, linear, linear_t, safe, forbids)
+
+
+@jit
+def read_pairs(transition, triple):
+    """Scores of all transitions, and fields of `Pairs`."""
+    found = list_pairs(transition)
+    pairs = Pairs(*found)
+    first, log = np.empty(transition.shape), np.empty(pairs.last.shape[0])
+    score_triples(pairs, transition, triple, 1.0, first, log)
+    return first, log, found
 
 
 @chain_factors.register(SecondOrderChain)
 def pair_chain_factors(chain):
     """Factors of a model."""
-    k = len(chain.transition)
-    triple = chain.triple.reshape(k, k, k)
-    log = np.ascontiguousarray((chain.transition + triple).swapaxes(0, 1))
-    edges = SecondOrder(chain.transition.copy(), log)
-    return PairFactors(edges, *tabulate_triples(edges.first, edges.log))
+    first, log, pairs = read_pairs(chain.transition, chain.triple)
+    edges = SecondOrder(first, log, Pairs(*pairs))
+    return PairFactors(edges, *tabulate_triples(*edges))
+
+
+@room_of_call.register(SecondOrderChain)
+def pair_room_of_call(chain, length):
+    """Pairs for each token; for each triple places, scores, factors and counts."""
+    n_pairs = np.count_nonzero(chain.transition > -np.inf)
+    return 7 * count_triples(chain.transition) + 3 * length * n_pairs
 
 
 @prepare.of(PairFactors)
@@ -254,19 +424,17 @@ def pair_forbidding(factors):
 @factor.of(PairFactors)
 def pair_factor(factors, t, i, s):
     """Item of the table; one into the second token, whose finite scores are in the shift."""
-    k = factors.shift.shape[0]
     if t > 1:
-        return factors.linear[s % k, i % k, s // k]
-    return 1.0 if factors.edges.first[s % k, s // k] > -np.inf else 0.0
+        return factors.linear[triple_number(factors.edges.pairs, i, s)]
+    return 1.0 if score(factors.edges, t, i, s) > -np.inf else 0.0
 
 
 @add_shift.of(PairFactors)
 def pair_add_shift(factors, t, row):
     """Add the largest score into each pair, which has a single source at the second token."""
-    k = factors.shift.shape[0]
-    for i in range(k):
-        for j in range(k):
-            row[j * k + i] += factors.shift[i, j] if t > 1 else factors.edges.first[i, j]
+    first, pairs = factors.edges.first, factors.edges.pairs
+    for s in range(pairs.label.shape[0]):
+        row[s] += factors.shift[s] if t > 1 else first[pairs.before[s], pairs.label[s]]
 
 
 @room_sum.of(PairFactors)
@@ -278,32 +446,33 @@ def pair_room_sum(factors, n):
 @step_sum.of(PairFactors)
 def pair_step_sum(factors, room, t, previous, out):
     """A dense step for each label in the middle."""
-    k = factors.shift.shape[0]
-    y = room[2, :k]
-    for i in range(k):
-        if t == 1:
-            for j in range(k):
-                out[j * k + i] = previous[i]
-        else:
-            vector_matrix(previous[i * k : i * k + k], factors.linear[i], y)
-            for j in range(k):
-                out[j * k + i] = y[j]
+    pairs = factors.edges.pairs
+    if t == 1:
+        for s in range(pairs.label.shape[0]):
+            out[s] = previous[pairs.before[s]]
+        return
+    for i in range(factors.edges.first.shape[0]):
+        first, table = pairs.beginning[i], matrix_of(pairs, factors.linear, i)
+        y = room[2, : table.shape[1]]
+        vector_matrix(previous[pairs.ending[i] : pairs.ending[i + 1]], table, y)
+        for c in range(y.shape[0]):
+            out[pairs.order[first + c]] = y[c]
 
 
 @step_back.of(PairFactors)
 def pair_step_back(factors, room, t, q, out):
     """Do the same backwards."""
-    k = factors.shift.shape[0]
-    y = room[2, :k]
-    for i in range(k):
-        total = 0.0
-        for j in range(k):
-            y[j] = q[j * k + i]
-            total += y[j]
+    pairs = factors.edges.pairs
+    for i in range(factors.edges.first.shape[0]):
+        first, table = pairs.beginning[i], transposed_of(pairs, factors.linear_t, i)
+        y, total = room[2, : table.shape[0]], 0.0
+        for c in range(y.shape[0]):
+            y[c] = q[pairs.order[first + c]]
+            total += y[c]
         if t == 1:
             out[i] = total
         else:
-            vector_matrix(y, factors.linear_t[i], out[i * k : i * k + k])
+            vector_matrix(y, table, out[pairs.ending[i] : pairs.ending[i + 1]])
 
 
 # ------------------------------------------------------------------------------------------- counts
@@ -311,32 +480,46 @@ def pair_step_back(factors, room, t, q, out):
 
 @zero_counts.of(SecondOrder)
 def pair_zero_counts(edges, length):
-    """Arrays of the shapes of the scores."""
-    return PairCounts(np.zeros(edges.first.shape), np.zeros(edges.log.shape))
+    """Arrays of the shapes of the scores; those of triples do not count for pairs."""
+    n = edges.first.size
+    both = np.zeros(n + edges.log.shape[0])
+    return PairCounts(both[:n].reshape(edges.first.shape), both[n:], both)
+
+
+@lean_jit
+def add_to_pairs(pairs, counts):
+    """Count each triple for its last two labels, too."""
+    of_pairs = counts.first.reshape(counts.first.size)
+    for q in range(counts.log.shape[0]):
+        of_pairs[pairs.last[q]] += counts.log[q]
 
 
 @add_edge.of(SecondOrder)
 def pair_add_edge(edges, counts, t, i, s, weight):
-    """Add to an item of either."""
-    k = edges.first.shape[0]
+    """Add to an item of either; forbidden pairs are not counted."""
+    if i < 0 or s < 0:
+        return
     if t > 1:
-        counts.log[s % k, i % k, s // k] += weight
+        counts.log[triple_number(edges.pairs, i, s)] += weight
     else:
-        counts.first[s % k, s // k] += weight
+        counts.first[i, edges.pairs.label[s]] += weight
 
 
 @collect.of(PairFactors)
 def pair_collect(factors, room, t, weight, alpha, q, counts):
     """Add an outer product for each label in the middle, without the factor."""
-    k = factors.shift.shape[0]
-    y = room[2, :k]
-    for i in range(k):
-        for j in range(k):
-            y[j] = q[j * k + i]
-            if t == 1:
-                counts.first[i, j] += weight * alpha[i] * y[j]
-        if t > 1:
-            add_outer(weight, alpha[i * k : i * k + k], y, counts.log[i])
+    pairs = factors.edges.pairs
+    if t == 1:
+        for s in range(pairs.label.shape[0]):
+            i = pairs.before[s]
+            counts.first[i, pairs.label[s]] += weight * alpha[i] * q[s]
+        return
+    for i in range(factors.edges.first.shape[0]):
+        first, out = pairs.beginning[i], matrix_of(pairs, counts.log, i)
+        y = room[2, : out.shape[1]]
+        for c in range(y.shape[0]):
+            y[c] = q[pairs.order[first + c]]
+        add_outer(weight, alpha[pairs.ending[i] : pairs.ending[i + 1]], y, out)
 
 
 @pending.of(PairFactors)
@@ -349,7 +532,5 @@ def pair_pending(factors, t, i, s):
 def pair_finish(factors, counts):
     """Multiply by the factors, where sums were safe."""
     if factors.safe:
-        for i in range(counts.log.shape[0]):
-            for h in range(counts.log.shape[1]):
-                for j in range(counts.log.shape[2]):
-                    counts.log[i, h, j] *= factors.linear[i, h, j]
+        for p in range(counts.log.shape[0]):
+            counts.log[p] *= factors.linear[p]

@@ -8,15 +8,16 @@ import io
 import click
 
 import skstruct
+from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
 __all__ = ["RERANKERS", "STACKED", "estimator_names", "make", "make_vectorizer"]
 
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
-TAGGERS = (
-    *("AROWTagger", "CRFTagger", "MIRATagger", "PerceptronTagger", "SAPOTagger"),
-    "SDCACRF",
+_PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}
+TAGGERS = tuple(
+    sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
 )
 
 

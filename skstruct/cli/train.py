@@ -63,6 +63,11 @@ __all__ = ["train"]
     "two underscores: tagger__l2=0.5.",
 )
 @click.option(
+    "--order",
+    type=click.IntRange(1, 2),
+    help="Order of the tagger's chain, as -p order=2: 2 for weights of label triples.",
+)
+@click.option(
     "--features",
     type=click.Choice(["auto", "words", "template", "none"]),
     default="auto",
@@ -142,6 +147,7 @@ def train(**options):
       skstruct train train.txt -m chunker.skops --dev dev.txt --early-stopping
       skstruct train train.txt --cv 5 -p l2=0.5
       skstruct train train.txt -m names.skops -e PerceptronTagger -p max_iter=20
+      skstruct train train.txt -m second.skops --order 2
       skstruct train train.txt -m names.skops -f affixes=5 --gazetteer place=cities.txt
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
@@ -191,8 +197,15 @@ def _reporter(quiet):
 def _make_estimator(plan):
     known = getattr(skstruct, plan.estimator)._parameter_constraints
     parameters = {"n_jobs": plan.jobs} if "n_jobs" in known and plan.jobs != 1 else {}
+    part = "tagger__" if plan.estimator == STACKED else ""
+    if plan.order is not None:
+        name = f"{part}order"
+        if name in plan.parameters:
+            raise click.UsageError(f"Pass --order or -p {name}=..., not both.")
+        if plan.estimator in RERANKERS:
+            raise click.UsageError(f"--order is for taggers; {plan.estimator} has no chain.")
+        parameters[name] = plan.order
     if plan.early_stopping:
-        part = "tagger__" if plan.estimator == STACKED else ""
         parameters[f"{part}early_stopping"] = True
     return make(plan.estimator, {**parameters, **plan.parameters}, "-p")
 

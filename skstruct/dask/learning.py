@@ -114,10 +114,12 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
 def make_objective(tagger, workers, training_sets, numbers, dtype):
     """Make the objective of a conditional random field of the shards that `read_shards` returns."""
     model, settings = tagger._model(), settings_of(Settings, tagger)
-    model.require_memory(1, 0)
+    # Shards send how often each triple occurs, and then sums of the same size.
+    model.require_memory(1, 2 * model.n_labels * (model.order - 1))
     n_labels, min_freq = model.n_labels, settings.min_freq
     sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
-    counts = _Counted(workers.iterate(count, sizes, (n_labels, min_freq > 0)), n_labels)
+    asked = n_labels, model.order, min_freq > 0
+    counts = _Counted(workers.iterate(count, sizes, asked), n_labels, model.order)
     size = model.n_features, n_labels
     observed = merge_observed(counts.observed(), numbers, *size, by_frequency=min_freq > 0)
     if not counts.n_labelled:
@@ -125,11 +127,12 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     layout = lay_out(observed, n_labels, min_freq, settings.all_possible_states)
     vector = ParameterVector(
         layout,
-        counts.transitions,
+        *counts.transitions[:1],
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
+        triple_frequency=counts.transitions[1] if model.order == 2 else None,
     )
     likelihood = ShardedLikelihood(
         workers, training_sets, numbers, layout, vector, counts.partial, dtype
@@ -140,15 +143,16 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
 class _Counted:
     """Sums of what shards have counted, and what they have observed, one by one."""
 
-    def __init__(self, counts, n_labels):
+    def __init__(self, counts, n_labels, order):
         self._counts = counts
-        self.transitions, self.n_labelled = np.zeros((n_labels, n_labels)), 0
-        self.partial = False
+        self.transitions = [np.zeros((n_labels,) * n) for n in range(2, order + 2)]
+        self.n_labelled, self.partial = 0, False
 
     def observed(self):
         """Yield what each shard has observed."""
         for counted in self._counts:
-            self.transitions += counted.transitions
+            for total, of_shard in zip(self.transitions, counted.transitions, strict=True):
+                total += of_shard
             self.n_labelled += counted.n_labelled
             self.partial |= counted.partial
             yield counted.observed
@@ -174,9 +178,10 @@ def start_from(before, tagger, vectorizer):
     Raises
     ------
     ValueError
-        If features cannot be compared: they have no names, and other columns.
+        If features cannot be compared: they have no names, and other columns. If the order of the
+        chain has changed.
     """
-    known = before.estimator_._chain()
+    known = tagger._same_order(before.estimator_._chain())
     chain = tagger._model()._replace(possible=None).zero_chain()
     label = _positions_in(before.classes_.tolist(), tagger.classes_.tolist())
     names = _names(before.estimator_, before.vectorizer_), _names(tagger, vectorizer)
@@ -189,7 +194,13 @@ def start_from(before, tagger, vectorizer):
         )
     same = np.arange(sizes[1])
     feature = same if None in names else _positions_in(*names)
-    places = {"weights": (feature, label), "transition": (label, label)}
+    n_before = len(before.classes_)
+    pair = np.where(np.minimum.outer(label, label) < 0, -1, np.add.outer(n_before * label, label))
+    places = {
+        "weights": (feature, label),
+        "transition": (label, label),
+        "triple": (pair.ravel(), label),
+    }
     for name in chain._fields:
         of_axes = places.get(name, (label,))
         here = np.ix_(*(np.flatnonzero(place >= 0) for place in of_axes))

@@ -87,7 +87,7 @@ class _Epochs:
         """Let all shards learn for an epoch, and mix."""
         epoch = _Epoch(
             self._tagger,
-            self._model.possible,
+            self._model,
             self._seed,
             number,
             sum(self._n_sequences),
@@ -134,8 +134,9 @@ class _Mixture:
         self._state = state
         self._average = len(state.lag.weights) > 0
         # Sums over the shards, of what each chain would be and of what its average would lack.
-        self._chain = kernels.Chain(*map(np.zeros_like, state.chain))
-        self._lag = kernels.Chain(*map(np.zeros_like, state.lag))
+        self._chain, self._lag = (
+            type(parts)(*map(np.zeros_like, parts)) for parts in (state.chain, state.lag)
+        )
         self._n_changed = np.zeros(len(state.chain.weights))
         self._seen = []
 
@@ -157,7 +158,7 @@ class _Mixture:
         progress = np.array([of_shard for of_shard, *_ in self._seen])
         n, scales, totals = len(progress), progress[:, kernels.SCALE], progress[:, kernels.TOTAL]
         chain, lag = self._state.chain, self._state.lag
-        for name in kernels.Chain._fields[1:]:
+        for name in chain._fields[1:]:
             getattr(chain, name)[...] = getattr(self._chain, name) / n
             if self._average:
                 getattr(lag, name)[...] += getattr(self._lag, name)
@@ -212,7 +213,7 @@ class _Epoch(NamedTuple):
     """What all shards need to know of an epoch."""
 
     tagger: object
-    possible: object
+    model: Model
     seed: int
     number: int
     n_sequences: int
@@ -244,11 +245,10 @@ def count_labels(training_set, _):
 def learn_alone(training_set, chain, shard, epoch):
     """Visit the sequences of a shard once, starting from the mixture."""
     training_set = own_arrays(training_set).effective()
-    n_features, n_labels = chain.weights.shape
     tagger = copy(epoch.tagger)
-    tagger.n_features_in_ = n_features
-    learner = tagger._learner(Model(n_features, n_labels, None, epoch.possible))
-    state = learner.new_state(training_set, kernels.Chain(*map(np.array, chain)))
+    tagger.n_features_in_ = len(chain.weights)
+    learner = tagger._learner(epoch.model._replace(n_features=len(chain.weights)))
+    state = learner.new_state(training_set, type(chain)(*map(np.array, chain)))
     state.progress[:] = epoch.progress
     # Those of the shard alone are added by the driver.
     state.progress[[kernels.SEEN, kernels.TOTAL]] = 0.0

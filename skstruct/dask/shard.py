@@ -104,8 +104,8 @@ class Counts(NamedTuple):
     ----------
     observed : Observed
         Labels that features occur with, by the numbers of the shard.
-    transitions : ndarray of shape (n_labels, n_labels)
-        How often each label follows each other.
+    transitions : list of ndarray of shape (n_labels, n_labels) and so on
+        How often each label follows each other, and, with order 2, each pair.
     n_labelled : int
         Number of tokens with a label in sequences that count.
     partial : bool
@@ -113,7 +113,7 @@ class Counts(NamedTuple):
     """
 
     observed: tuple
-    transitions: np.ndarray
+    transitions: list
     n_labelled: int
     partial: bool
 
@@ -284,9 +284,9 @@ def count(training_set, n_features, settings):
     n_features : int
         Number of its features.
     settings : tuple
-        Number of labels, and whether frequencies matter.
+        Number of labels, order of the model, and whether frequencies matter.
     """
-    n_labels, by_frequency = settings
+    n_labels, order, by_frequency = settings
     rows, offsets, labels, sample_weight = own_arrays(training_set)
     weight = np.repeat(sample_weight, np.diff(offsets)) if by_frequency else None
     observed = sum_observed(observe(rows, labels, weight, n_features, n_labels), n_labels)
@@ -294,7 +294,7 @@ def count(training_set, n_features, settings):
         observed = observed._replace(values=np.empty(0))
     return Counts(
         observed,
-        transition_frequency(training_set, n_labels),
+        [transition_frequency(training_set, n_labels, n) for n in range(1, order + 1)],
         int(np.count_nonzero(labels >= 0)),
         bool(np.any(labels < 0)),
     )

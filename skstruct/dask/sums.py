@@ -15,7 +15,6 @@ from skstruct.dask.shard import own_arrays
 from skstruct.solvers.layout import point_to_rows, restrict
 from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
 from skstruct.solvers.likelihood.sums import Likelihood
-from skstruct.solvers.likelihood.vector import VectorShape
 from skstruct.solvers.objective import Objective
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.sparse import pieces, writable
@@ -278,7 +277,7 @@ class _Epoch(NamedTuple):
     n_shards: int
     l2: float
     l1: float
-    free: np.ndarray  # one for transitions and biases that are weights of the model
+    free: np.ndarray  # one for transitions, biases and triples that are weights of the model
     vector: np.ndarray  # the weights of all shards
 
 
@@ -296,8 +295,7 @@ def place(training_set, layout, settings):
     shape, transition, partial = settings
     training_set = own_arrays(training_set)
     features = point_to_rows(training_set.rows, writable(layout))
-    n_state, n_pairs = layout.n_places, shape.n_labels**2
-    shape = VectorShape((n_state, n_state + n_pairs), shape.n_labels, shape.possible)
+    shape = shape.with_states(layout.n_places)
     return Likelihood(features, training_set, shape, writable(transition), partial)
 
 
@@ -323,7 +321,8 @@ def _evaluate(likelihood, function, theta):
     if likelihood.n_tokens == 0:
         return [], out.astype(theta.dtype, copy=False)
     # One range for each shard, whatever the worker's number of threads.
-    with range_runner(likelihood.offsets, 1, chain_work(likelihood.shape.n_labels)) as run:
+    work = chain_work(likelihood.shape.n_labels, likelihood.shape.order)
+    with range_runner(likelihood.offsets, 1, work) as run:
         values = function(np.array(theta, np.float64), out, run)
     return values or [], out.astype(theta.dtype, copy=False)
 

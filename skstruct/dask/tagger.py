@@ -315,11 +315,6 @@ class DaskTagger(Persistent, BaseEstimator):
             )
         tagger._validate_params()
         tagger._check_params()
-        if tagger._order != 1:
-            raise ValueError(
-                f"DaskTagger fits models of first order, not order={tagger._order}: set order=1, "
-                "or fit the tagger itself."
-            )
         if isinstance(tagger.class_weight, str):
             raise ValueError(
                 f"DaskTagger does not support class_weight={tagger.class_weight!r}: pass the "

@@ -14,11 +14,11 @@ from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
 from skstruct.chain.per_token import TransitionChain
-from skstruct.chain.protocol import chain_factors
+from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
-from skstruct.chain.second_order import SecondOrderChain
+from skstruct.chain.second_order import SecondOrderChain, count_triples
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from skstruct.kernels.dual.problem import Problem, renumber_features
@@ -177,6 +177,7 @@ __all__ = [
     "conjugate_to",
     "copy_rows",
     "count_columns",
+    "count_triples",
     "count_votes",
     "crf_epoch",
     "cut",
@@ -223,6 +224,7 @@ __all__ = [
     "remember_step",
     "renumber_features",
     "reorder",
+    "room_of_call",
     "sag_steps",
     "sapo_epoch",
     "sdca_updates",

@@ -302,8 +302,8 @@ class OnlineLearner:
         """State of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
         listed = None
-        if self.rule.lists and isinstance(state.chain, kernels.Chain):
-            listed = list_transitions(state.chain.transition)
+        if self.rule.lists and state.chain.may_list:
+            listed = list_transitions(state.chain.transition, "online")
         if listed is None:
             return state, chain_work(n_labels, self._model.order)
         work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)

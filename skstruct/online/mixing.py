@@ -99,13 +99,14 @@ class Mixture:
         def mix_rows(shards, lags, lag, first, last):
             return kernels.mix(shards, lags, shares, totals, first, last, lag)
 
+        names = self.state.chain._fields
         weights, *others = zip(self._weights, self._lags, self.state.lag, strict=True)
-        norm_of = []
-        for shards, lags, lag in others:
+        norm_of = {}
+        for name, (shards, lags, lag) in zip(names[1:], others, strict=True):
             if lag.ndim == 1:
                 shards, lags, lag = shards[:, None], lags[:, None], lag[None]
             lags = lags if average else lags[:, :0]
-            norm_of.append(mix_rows(shards, lags, lag, 0, shards.shape[1]))
+            norm_of[name] = mix_rows(shards, lags, lag, 0, shards.shape[1])
         every_row = np.arange(self._weights.weights.shape[1] + 1)
         with range_runner(every_row, self.n_jobs) as run:
             norms = run(lambda _, first, last: mix_rows(*weights, first, last))
@@ -113,8 +114,7 @@ class Mixture:
             for part in chain:
                 part[:] = part.mean(axis=0)
         now = self.state.progress
-        if isinstance(self.state.chain, kernels.TransitionChain):
-            norms += norm_of[-1:]
+        norms += [norm_of[name] for name in self.state.chain.of_features[1:]]
         now[kernels.NORM], now[kernels.SCALE], now[kernels.TOTAL] = sum(norms), 1.0, 0.0
         now[kernels.RATE] = progress[:, kernels.RATE].mean()
         now[kernels.SEEN] += progress[:, kernels.SEEN].sum()

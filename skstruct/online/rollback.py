@@ -27,11 +27,12 @@ class Undo:
     def __init__(self, state, rows):
         self._state = state
         self._progress = state.progress.copy()
-        self._features = [_distinct(rows.indices, len(state.chain.weights))]
-        if isinstance(state.chain, kernels.TransitionChain):
-            self._features.append(
-                _distinct(rows.transitions.indices, len(state.chain.transition_weights))
-            )
+        # Rows of features come first, and then those of features of transitions.
+        of_tokens = (rows, getattr(rows, "transitions", None))
+        self._features = {
+            name: _distinct(part.indices, len(getattr(state.chain, name)))
+            for name, part in zip(state.chain.of_features, of_tokens, strict=False)
+        }
         self._kept = [self._take(chain) for chain in self._chains()]
 
     def __call__(self):
@@ -54,8 +55,7 @@ class Undo:
 
     def _places(self, chain):
         """Rows of each part of a chain that the pass can change."""
-        everything = [...] * (len(chain) - len(self._features))
-        return [self._features[0], *everything, *self._features[1:]]
+        return [self._features.get(name, ...) for name in chain._fields]
 
 
 def may_rescale(state, l2, n_samples):

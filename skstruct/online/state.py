@@ -9,9 +9,6 @@ from skstruct.input.constraints import WEIGHTS, forbid
 
 __all__ = ["averaged", "new_state", "without_features"]
 
-# Weights of features, in chains that have them.
-_OF_FEATURES = ("weights", "transition_weights")
-
 
 def new_state(model, *, average, learning_rate, start=None):
     """State before the first sample.
@@ -37,8 +34,7 @@ def new_state(model, *, average, learning_rate, start=None):
         chain = forbid(type(start)(*(part.copy() for part in start)), model.possible)
     averages = model._replace(possible=None)
     if not average:
-        none = None if model.n_transition_features is None else 0
-        averages = averages._replace(n_features=0, n_transition_features=none)
+        averages = averages.without_features()
     progress = np.zeros(kernels.N_PROGRESS)
     progress[kernels.NORM] = 0.0 if start is None else _squared_norm(chain)
     progress[kernels.SCALE], progress[kernels.RATE] = 1.0, learning_rate
@@ -85,12 +81,9 @@ def averaged(state, *, overwrite=False):
 
 def without_features(chain):
     """The same weights without those of features."""
-    none = {name: getattr(chain, name)[:0] for name in _OF_FEATURES if name in chain._fields}
-    return chain._replace(**none)
+    return chain._replace(**{name: getattr(chain, name)[:0] for name in chain.of_features})
 
 
 def _squared_norm(chain):
     """Squared norm of the weights of features."""
-    return sum(
-        np.square(getattr(chain, name)).sum() for name in _OF_FEATURES if name in chain._fields
-    )
+    return sum(np.square(getattr(chain, name)).sum() for name in chain.of_features)

@@ -53,11 +53,21 @@ class Model(NamedTuple):
     possible: Constraint | None = None
     order: int = 1
 
+    @property
+    def has_transition_features(self):
+        """True if transitions have features."""
+        return self.n_transition_features is not None
+
+    def without_features(self):
+        """The same kind of model without any feature."""
+        none = 0 if self.has_transition_features else None
+        return self._replace(n_features=0, n_transition_features=none)
+
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
         k = self.n_labels
         chain = kernels.Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-        if self.n_transition_features is not None:
+        if self.has_transition_features:
             weights = zero_transition_weights(self.n_transition_features, k)
             chain = kernels.TransitionChain(*chain, weights)
         elif self.order == 2:

@@ -92,20 +92,20 @@ class Objective:
         """Compute a parameter vector near the minimum.
 
         From there a batch method needs a third of the evaluations or fewer. The order of the
-        sequences is random but fixed. Triples start from zero, and the others near the minimum of
-        the model without.
+        sequences is random but fixed. Where triples need too much memory, they start from zero, and
+        the others near the minimum of the model without.
 
         Returns
         -------
         theta : ndarray of shape (size,) or None
             None if it would need too much memory, or its weights got too large.
         """
-        if self.vector.shape.order > 1:
-            found = self._first_order().stochastic_start()
-            return None if found is None else np.pad(found, (0, self.size - len(found)))
         memory = self._memory()
         if memory is None:
-            return None
+            if self.vector.shape.order == 1:
+                return None
+            found = self._first_order().stochastic_start()
+            return None if found is None else np.pad(found, (0, self.size - len(found)))
         theta, before = None, np.inf
         for epoch, found in enumerate(self.dual_free_epochs(memory), 1):
             theta, objective, distance = found

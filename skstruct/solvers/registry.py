@@ -18,6 +18,7 @@ __all__ = [
     "load",
     "load_all",
     "require",
+    "solvers_with",
     "support_table",
 ]
 
@@ -159,9 +160,14 @@ def require(solver, ability, what):
     """
     if ability in SOLVERS[solver].supports:
         return
-    able = [repr(name) for name, entry in SOLVERS.items() if ability in entry.supports]
+    able = [repr(name) for name in solvers_with(ability)]
     verb = "need" if " and " in what else "needs"
     raise ValueError(f"{what} {verb} solver={_either(able)}, not {solver!r}.")
+
+
+def solvers_with(ability):
+    """Names of the solvers that support an ability."""
+    return [name for name, entry in SOLVERS.items() if ability in entry.supports]
 
 
 def check_parameters(solver, params):

@@ -221,8 +221,7 @@ class AROWTagger(OnlineTagger):
 def workspace(model):
     """Workspace of the rule for a model of this size, the last fields of `Adaptive`."""
     n_slots = max(model.n_features, model.n_transition_features or 0)
-    plain = model.n_transition_features is None
-    n_columns = model.n_labels if plain else model.n_labels**2
+    n_columns = model.n_labels**2 if model.has_transition_features else model.n_labels
     return np.full(n_slots, -1, np.int32), np.full(n_columns, -1, np.int32)
 
 

@@ -41,7 +41,6 @@ from skstruct.taggers.prediction import (
     ALWAYS_LEARNT,
     LEARNT,
     LinearChainMixin,
-    order_of,
     weights_of,
 )
 from skstruct.utils.callbacks import CallbackSupport
@@ -285,10 +284,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _same_order(self, chain):
         """Return the weights to go on from; a ValueError if they are of another order."""
-        if order_of(chain) != self._order:
+        if chain.order != self._order:
             raise ValueError(
-                f"order={self._order} cannot go on from weights of order {order_of(chain)}: set "
-                f"order={order_of(chain)}, or fit anew with warm_start=False."
+                f"order={self._order} cannot go on from weights of order {chain.order}: set "
+                f"order={chain.order}, or fit anew with warm_start=False."
             )
         return chain
 

@@ -319,7 +319,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     def _model(self):
         model = super()._model()
-        if model.n_transition_features is not None:
+        if model.has_transition_features:
             require(self.solver, "transition_features", "X with transition features (transition_X)")
         return model
 

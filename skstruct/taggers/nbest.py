@@ -7,6 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from skstruct import kernels
+from skstruct.decoding import require_room
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import chain_work, range_runner
@@ -96,8 +97,9 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     scores = np.empty((n_sequences, n_best))
     counts = np.empty(n_sequences, np.int64)
     width = max(n_best, getattr(search, "beam_width", 1))
-    work = max(n_best, work_of_search(width)) * chain_work(chain.transition.shape[0])
+    work = max(n_best, work_of_search(width)) * chain_work(chain.transition.shape[0], chain.order)
     with range_runner(offsets, n_jobs, work) as run:
+        require_room(chain, offsets, run.n_ranges)
         run(
             lambda _, first, last: kernels.search_range(
                 rows, offsets, first, last, chain, search, codes, scores, counts

@@ -23,7 +23,7 @@ from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import reads_one_fit
 
-__all__ = ["ALWAYS_LEARNT", "LEARNT", "Labelling", "LinearChainMixin", "order_of", "weights_of"]
+__all__ = ["ALWAYS_LEARNT", "LEARNT", "Labelling", "LinearChainMixin", "weights_of"]
 
 # Attributes that hold the weights: of all models, of transition features, and of second order.
 ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
@@ -297,27 +297,22 @@ def _check_shapes(tagger, names, parts, shapes):
             )
 
 
-def order_of(chain):
-    """Order of the model of a chain."""
-    return 2 if isinstance(chain, kernels.SecondOrderChain) else 1
-
-
 def weights_of(chain):
     """Attributes of the weights of a chain; those of a feature stay contiguous."""
-    weights = {
-        "coef_": chain.weights.T,
-        "transition_": chain.transition,
-        "intercept_": chain.intercept,
-        "start_": chain.start,
-        "end_": chain.end,
+    k = len(chain.intercept)
+    attributes = {
+        "weights": ("coef_", lambda part: part.T),
+        "transition_weights": (
+            "transition_coef_",
+            lambda part: part.reshape(-1, k, k).transpose(1, 2, 0),
+        ),
+        "triple": ("transition2_", lambda part: part.reshape(k, k, k)),
     }
-    if isinstance(chain, kernels.TransitionChain):
-        k = len(chain.intercept)
-        of_pairs = chain.transition_weights.reshape(-1, k, k)
-        weights["transition_coef_"] = of_pairs.transpose(1, 2, 0)
-    elif isinstance(chain, kernels.SecondOrderChain):
-        weights["transition2_"] = chain.triple.reshape((len(chain.intercept),) * 3)
-    return weights
+    found = {}
+    for field, part in zip(chain._fields, chain, strict=True):
+        name, shaped = attributes.get(field, (f"{field}_", np.asarray))
+        found[name] = shaped(part)
+    return found
 
 
 def _no_labelling(sequence, known, possible):

@@ -6,10 +6,11 @@ from itertools import chain as chain_of
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from skstruct.solvers.base import settings_of
 from skstruct.solvers.dual import marginals_nbytes
+from skstruct.solvers.registry import solvers_with
 from skstruct.solvers.sdca import Settings, solve, storage_dtype
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.public_paths import set_module
@@ -44,6 +45,8 @@ class SDCACRF(BaseTagger):
         Tolerance of the line search for the step size, between 0 and 1.
     fit_intercept : bool, default=True
         Learn a bias for each label, and for each label at the first and at the last token.
+    order : {1, 2}, default=1
+        Order of the chain. Second order is an error that names the taggers to take.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
         allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
@@ -139,6 +142,7 @@ class SDCACRF(BaseTagger):
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
+        "order": [Options(Integral, {1, 2})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "verify_every": [Interval(Integral, 1, None, closed="left"), None],
@@ -156,6 +160,7 @@ class SDCACRF(BaseTagger):
         nonuniformity=0.8,
         line_search_tol=1e-3,
         fit_intercept=True,
+        order=1,
         constraint=None,
         max_iter=1000,
         tol=1e-4,
@@ -172,6 +177,7 @@ class SDCACRF(BaseTagger):
         self.nonuniformity = nonuniformity
         self.line_search_tol = line_search_tol
         self.fit_intercept = fit_intercept
+        self.order = order
         self.constraint = constraint
         self.max_iter = max_iter
         self.tol = tol
@@ -209,6 +215,14 @@ class SDCACRF(BaseTagger):
         n_labels = len(set(chain_of.from_iterable(sequences)))
         full = [labels for labels in sequences if len(labels) > 0]
         return marginals_nbytes(len(full), sum(map(len, full)), n_labels, storage_dtype(self.tol))
+
+    def _check_params(self):
+        if self.order != 1:
+            able = " or ".join(f"solver={name!r}" for name in solvers_with("order"))
+            raise ValueError(
+                f"SDCACRF has order=1, not order={self.order}: take an online tagger or CRFTagger "
+                f"with {able}, which have order=2."
+            )
 
     def _solver(self):
         return solve, settings_of(Settings, self)

@@ -23,7 +23,14 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.protocol import add_edge, edges_of, factors_of, finish, zero_counts
+from skstruct.chain.protocol import (
+    add_edge,
+    edges_of,
+    factors_of,
+    finish,
+    state_of,
+    zero_counts,
+)
 from skstruct.chain.scores import longest, path_score
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.likelihood.objective import chain_scores
@@ -63,7 +70,7 @@ class Memory(NamedTuple):
     node: np.ndarray  # (n_rows, n_labels) float32, marginals less one for the gold label
     # The same of transitions, float32, in the rows of `count_rows`: (n_sequences, n_labels**2) or
     # (n_sequences, n_listed), summed over each sequence, or (n_rows, n_labels**2) where transitions
-    # have features.
+    # have features; or (n_sequences, n_labels**2 + n_triples).
     transition: np.ndarray
     divergence: np.ndarray  # (n_sequences,), of the stored marginals from those of the weights
     loss: np.ndarray  # (n_sequences,), negative log-likelihood
@@ -82,14 +89,14 @@ def dual_free_epoch(
         The tokens.
     strength : ndarray of shape (n_sequences,)
         Weights of the sequences, divided by ``l2``.
-    chain : Chain or TransitionChain
+    chain : Chain, TransitionChain or SecondOrderChain
         The conjugate vector, changed; ``chain.weights`` is the part of the state weights.
-    shrunk : Chain, TransitionChain or ListedChain
+    shrunk : Chain, TransitionChain, ListedChain or SecondOrderChain
         The weights, changed: `chain` itself if `threshold` is zero, otherwise its entries shrunk.
     threshold : float
         ``l1 / l2``.
-    free : Chain
-        One for biases and transitions that may change, zero for others. All entries of
+    free : Chain, TransitionChain or SecondOrderChain
+        One for biases, transitions and triples that may change, zero for others. All entries of
         ``weights`` change, including those that are no weights of the model.
     memory : Memory
         Changed.
@@ -135,7 +142,7 @@ def dual_free_epoch(
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
         add_to_features(chain, features, found, a, b)
         add_free(marginals[: b - a], chain, free)
-        add_free_transitions(factors.edges, found, free.transition, chain.transition)
+        add_free_transitions(factors.edges, found, free, chain)
         if threshold > 0.0:
             shrink_states(features, n_labels, a, b, chain.weights, threshold, shrunk.weights)
             shrink_biases(chain, threshold, shrunk)
@@ -150,7 +157,8 @@ def subtract_gold_counts(gold, edges, marginals, counts):
     for t in range(gold.shape[0]):
         marginals[t, gold[t]] -= 1.0
         if t > 0:
-            add_edge(edges, counts, t, gold[t - 1], gold[t], -1.0)
+            before, state = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+            add_edge(edges, counts, t, before, state, -1.0)
 
 
 @lean_jit

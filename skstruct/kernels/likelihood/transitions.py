@@ -5,7 +5,13 @@ from skstruct.chain.family import family, needed
 from skstruct.chain.listed import Listed, ListedChain, ListedFactors, read_scores
 from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import creating, factors_of
-from skstruct.chain.second_order import PairFactors, SecondOrderChain
+from skstruct.chain.second_order import (
+    PairFactors,
+    SecondOrder,
+    SecondOrderChain,
+    add_to_pairs,
+    score_triples,
+)
 from skstruct.kernels._jit import lean_jit
 from skstruct.kernels.likelihood.parameters import (
     add_state_gradient,
@@ -55,6 +61,14 @@ def current_listed_factors(chain, factors):
     """Read and tabulate what is listed."""
     read_scores(chain.transition, chain.listed, 1.0)
     return factors_of(chain.listed, 0)
+
+
+@current_factors.of(SecondOrderChain)
+def current_pair_factors(chain, factors):
+    """Write the scores of pairs and triples, and tabulate them."""
+    edges = factors.edges
+    score_triples(edges.pairs, chain.transition, chain.triple, 1.0, edges.first, edges.log)
+    return factors_of(edges, 0)
 
 
 @family
@@ -131,13 +145,11 @@ def add_dense_counts(factors, counts, out):
 @add_counts.of(PairFactors)
 def add_pair_counts(factors, counts, out):
     """Add those of triples, and to the matrix of pairs their sums over the label before."""
-    k = out.transition.shape[0]
+    add_to_pairs(factors.edges.pairs, counts)
     add_matrix(counts.first, out.transition)
-    for i in range(k):
-        for h in range(k):
-            for j in range(k):
-                out.transition[i, j] += counts.log[i, h, j]
-                out.triple[h * k + i, j] += counts.log[i, h, j]
+    triple, where = out.triple.reshape(out.triple.size), factors.edges.pairs.triple
+    for q in range(where.shape[0]):
+        triple[where[q]] += counts.log[q]
 
 
 @add_counts.of(ListedFactors)
@@ -162,6 +174,13 @@ def count_rows(edges, counts, length):
 def token_count_rows(edges, counts, length):
     """Do the same with a row for each token but the first."""
     return counts.reshape((counts.shape[0], -1))[1:length]
+
+
+@count_rows.of(SecondOrder)
+def pair_count_rows(edges, counts, length):
+    """Do the same with those of triples, which are added to those of pairs, after these."""
+    add_to_pairs(edges.pairs, counts)
+    return counts.both.reshape((1, counts.both.size))
 
 
 @family
@@ -189,8 +208,14 @@ def token_transition_norm(edges, features, t):
 
 
 @family
-def add_free_transitions(edges, change, free, out):
+def add_free_transitions(edges, change, free, chain):
     """Add changes to the free items of the matrix of transitions; ``change`` has rows."""
+    add_free_matrix(change, free.transition, chain.transition)
+
+
+@lean_jit
+def add_free_matrix(change, free, out):
+    """Add changes to the free items of a matrix, whose items come first in each row."""
     for t in range(change.shape[0]):
         for i in range(out.shape[0]):
             for j in range(out.shape[1]):
@@ -198,14 +223,24 @@ def add_free_transitions(edges, change, free, out):
 
 
 @add_free_transitions.of(Listed)
-def add_free_listed(edges, change, free, out):
+def add_free_listed(edges, change, free, chain):
     """Do the same with what is listed."""
-    leaving = edges.leaving
+    leaving, out = edges.leaving, chain.transition
     for i in range(out.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
             j = leaving.into[k]
-            if free[i, j] > 0.0:
+            if free.transition[i, j] > 0.0:
                 out[i, j] += change[0, k]
+
+
+@add_free_transitions.of(SecondOrder)
+def add_free_pairs(edges, change, free, chain):
+    """Do the same with the matrix of triples, too."""
+    add_free_matrix(change, free.transition, chain.transition)
+    n, where = edges.first.size, edges.pairs.triple
+    triple, one = chain.triple.reshape(chain.triple.size), free.triple.reshape(free.triple.size)
+    for q in range(where.shape[0]):
+        triple[where[q]] += one[where[q]] * change[0, n + q]
 
 
 @family
@@ -246,6 +281,13 @@ def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
     vectors = chain.transition_weights, threshold, shrunk.transition_weights
     shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
     shrink_matrix(chain.transition, threshold, shrunk.transition)
+
+
+@shrink_transitions.of(SecondOrderChain)
+def shrink_pairs(shrunk, chain, features, first, last, threshold):
+    """Shrink all, and the weights of triples."""
+    shrink_matrix(chain.transition, threshold, shrunk.transition)
+    shrink_matrix(chain.triple, threshold, shrunk.triple)
 
 
 @shrink_transitions.of(ListedChain)

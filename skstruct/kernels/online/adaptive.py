@@ -6,11 +6,11 @@ import numpy as np
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.family import family
-from skstruct.chain.listed import GrowingChain
-from skstruct.chain.per_token import TransitionChain
-from skstruct.chain.protocol import creating
+from skstruct.chain.listed import Growing
+from skstruct.chain.per_token import PerToken, TransitionChain
+from skstruct.chain.protocol import creating, width
 from skstruct.chain.scores import value_of
-from skstruct.chain.second_order import SecondOrderChain
+from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.online.changes import NORM, TOTAL
 from skstruct.kernels.online.products import claim_slot
@@ -133,18 +133,18 @@ def change_sums(sums, step, weights, lag, variance, progress):
 
 
 @creating
-def zero_totals(chain):
+def zero_totals(edges):
     """Differences of zero, for the weights of transitions and biases."""
-    k = chain.intercept.shape[0]
+    k = width(edges, 0)
     return Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k))
 
 
-@zero_totals.of(SecondOrderChain)
-def zero_pair_totals(chain):
-    """Differences for those of triples, too."""
-    k = chain.intercept.shape[0]
-    biases = np.zeros(k), np.zeros(k), np.zeros(k)
-    return SecondOrderChain(np.empty((0, k)), np.zeros((k, k)), *biases, np.zeros((k * k, k)))
+@zero_totals.of(SecondOrder)
+def zero_pair_totals(edges):
+    """Differences for those of triples, too, in the order of the scores."""
+    k = width(edges, 0)
+    biases, triple = (np.zeros(k), np.zeros(k), np.zeros(k)), np.zeros(edges.log.shape)
+    return SecondOrderChain(np.empty((0, k)), np.zeros((k, k)), *biases, triple)
 
 
 @creating
@@ -160,7 +160,7 @@ def room_for_token_transitions(chain, rows, samples):
 
 
 @family
-def add_up_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+def add_up_transitions(edges, rows, sample, gold, difference, counts, settings, room):
     """Move the differences of a sample's transitions to the room, and leave zeros.
 
     Returns
@@ -175,8 +175,8 @@ def add_up_transitions(chain, rows, sample, gold, difference, counts, settings, 
     return 0
 
 
-@add_up_transitions.of(TransitionChain)
-def add_up_token_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+@add_up_transitions.of(PerToken)
+def add_up_token_transitions(edges, rows, sample, gold, difference, counts, settings, room):
     """Add up the differences of all tokens, and those of their features."""
     length, k = sample[1] - sample[0], counts.shape[1]
     flat, total = counts.reshape(counts.shape[0], k * k), room.total.transition
@@ -192,24 +192,23 @@ def add_up_token_transitions(chain, rows, sample, gold, difference, counts, sett
     return 0
 
 
-@add_up_transitions.of(SecondOrderChain)
-def add_up_pair_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+@add_up_transitions.of(SecondOrder)
+def add_up_pair_transitions(edges, rows, sample, gold, difference, counts, settings, room):
     """Move those of triples, and add them up for pairs."""
-    pairs, triples, k = room.total.transition, room.total.triple, counts.first.shape[0]
-    for i in range(k):
-        for j in range(k):
-            pairs[i, j] = counts.first[i, j]
+    total, triples = room.total.transition, room.total.triple
+    add_to_pairs(edges.pairs, counts)
+    for i in range(total.shape[0]):
+        for j in range(total.shape[1]):
+            total[i, j] = counts.first[i, j]
             counts.first[i, j] = 0.0
-        for h in range(k):
-            for j in range(k):
-                pairs[i, j] += counts.log[i, h, j]
-                triples[h * k + i, j] = counts.log[i, h, j]
-                counts.log[i, h, j] = 0.0
+    for q in range(triples.shape[0]):
+        triples[q] = counts.log[q]
+        counts.log[q] = 0.0
     return 0
 
 
-@add_up_transitions.of(GrowingChain)
-def add_up_listed_transitions(chain, rows, sample, gold, difference, counts, settings, room):
+@add_up_transitions.of(Growing)
+def add_up_listed_transitions(edges, rows, sample, gold, difference, counts, settings, room):
     """Move those that change."""
     n_labels = counts.shape[0]
     n = find_changed_transitions(difference, counts, gold, room.codes)
@@ -221,57 +220,62 @@ def add_up_listed_transitions(chain, rows, sample, gold, difference, counts, set
 
 
 @family
-def add_spread(chain, spread, variance, room, n_codes):
+def add_spread(edges, spread, variance, room, n_codes):
     """Add the variance of the score of the differences of transitions and biases to a sum."""
     return spread + spread_of_biases(room.total, variance)
 
 
-@add_spread.of(TransitionChain)
-def add_token_spread(chain, spread, variance, room, n_codes):
+@add_spread.of(PerToken)
+def add_token_spread(edges, spread, variance, room, n_codes):
     """Add that of the features of transitions, too."""
     spread += spread_of_sums(room.transitions, variance.transition_weights)
     return spread + spread_of_biases(room.total, variance)
 
 
-@add_spread.of(SecondOrderChain)
-def add_pair_spread(chain, spread, variance, room, n_codes):
+@add_spread.of(SecondOrder)
+def add_pair_spread(edges, spread, variance, room, n_codes):
     """Add that of triples, too."""
-    triples = room.total.triple
-    for p in range(triples.shape[0]):
-        for j in range(triples.shape[1]):
-            spread += triples[p, j] * triples[p, j] * variance.triple[p, j]
+    triples, of_triples = room.total.triple, variance.triple.reshape(variance.triple.size)
+    for q in range(triples.shape[0]):
+        spread += triples[q] * triples[q] * of_triples[edges.pairs.triple[q]]
     return spread + spread_of_biases(room.total, variance)
 
 
-@add_spread.of(GrowingChain)
-def add_listed_spread(chain, spread, variance, room, n_codes):
+@add_spread.of(Growing)
+def add_listed_spread(edges, spread, variance, room, n_codes):
     """Add that of transitions that change."""
     return spread + spread_of_listed(room.total, variance, room.codes[:n_codes])
 
 
 @family
-def change_transitions(chain, state, step, room, n_codes):
+def change_transitions(edges, state, step, room, n_codes):
     """Change the weights of transitions by a step, and their variances."""
     parts = state.chain.transition, state.lag.transition, state.variance.transition
     change_matrix(state, step, room.total.transition, parts)
 
 
-@change_transitions.of(SecondOrderChain)
-def change_pair_transitions(chain, state, step, room, n_codes):
+@change_transitions.of(SecondOrder)
+def change_pair_transitions(edges, state, step, room, n_codes):
     """Change those of triples, too."""
-    triples = state.chain.triple, state.lag.triple, state.variance.triple
-    change_matrix(state, step, room.total.triple, triples)
+    chain, lag, variance, n = state.chain, state.lag, state.variance, state.chain.triple.size
+    when = lag.weights.shape[0] > 0, state.progress[TOTAL]
+    weights, behind = chain.triple.reshape(n), lag.triple.reshape(lag.triple.size)
+    variances, where = variance.triple.reshape(n), edges.pairs.triple
+    for q in range(where.shape[0]):
+        one = slice(where[q], where[q] + 1)
+        row = room.total.triple[q : q + 1]
+        change_vector(row, step, weights[one], behind[one], variances[one], when)
     pairs = state.chain.transition, state.lag.transition, state.variance.transition
     change_matrix(state, step, room.total.transition, pairs)
 
 
-@change_transitions.of(TransitionChain)
-def change_token_transitions(chain, state, step, room, n_codes):
+@change_transitions.of(PerToken)
+def change_token_transitions(edges, state, step, room, n_codes):
     """Change those of their features, too."""
     change_sums(
         room.transitions,
         step,
-        chain.transition_weights,
+        state.chain.transition_weights,
         state.lag.transition_weights,
         state.variance.transition_weights,
         state.progress,
@@ -280,13 +284,14 @@ def change_token_transitions(chain, state, step, room, n_codes):
     change_matrix(state, step, room.total.transition, parts)
 
 
-@change_transitions.of(GrowingChain)
-def change_listed_transitions(chain, state, step, room, n_codes):
+@change_transitions.of(Growing)
+def change_listed_transitions(edges, state, step, room, n_codes):
     """Change those that have a difference, list them, and reset the differences.
 
     Elsewhere the differences are overwritten by those of the next sample.
     """
     lag, variance, total = state.lag.transition, state.variance.transition, room.total.transition
+    chain = state.chain
     when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
     n_labels = total.shape[0]
     for code in room.codes[:n_codes]:

@@ -85,7 +85,7 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     edges = edges_of(chain, length)
     counts = zero_counts(edges, length)
     room = Room(
-        zero_totals(chain),
+        zero_totals(edges),
         room_for_sums(rows, samples, n_labels),
         room_for_transitions(chain, rows, samples),
         np.empty(most_changed(chain), np.int64),
@@ -108,7 +108,7 @@ def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
             clear_difference(length, difference)
             add_contrast(edges, gold, found, 1.0, difference, counts)
             violation = cost, sample_weight[s], schedule.fit_intercept
-            update(rows, sample, gold, difference, counts, violation, settings, state, room)
+            update(edges, rows, sample, gold, difference, counts, violation, settings, state, room)
             mistakes += wrong
             loss += sample_weight[s] * cost
         finish_sample(schedule, state)
@@ -126,7 +126,7 @@ def cost_of(excess, wrong, length, settings):
 
 
 @lean_jit
-def update(rows, sample, gold, difference, counts, violation, settings, state, room):
+def update(edges, rows, sample, gold, difference, counts, violation, settings, state, room):
     """Change the weights by the difference of a sample, and their variances.
 
     Reset the counts of transitions to zero.
@@ -135,13 +135,13 @@ def update(rows, sample, gold, difference, counts, violation, settings, state, r
     chain, lag, variance = state.chain, state.lag, state.variance
     add_up(rows, sample, difference, settings, room.features)
     add_up_biases(sample, difference, fit_intercept, room.total)
-    n_codes = add_up_transitions(chain, rows, sample, gold, difference, counts, settings, room)
+    n_codes = add_up_transitions(edges, rows, sample, gold, difference, counts, settings, room)
     spread = spread_of_sums(room.features, variance.weights)
-    spread = add_spread(chain, spread, variance, room, n_codes)
+    spread = add_spread(edges, spread, variance, room, n_codes)
     step = step_size(cost, weight, spread, settings)
     change_sums(room.features, step, chain.weights, lag.weights, variance.weights, state.progress)
     change_biases(room.total, step, state)
-    change_transitions(chain, state, step, room, n_codes)
+    change_transitions(edges, state, step, room, n_codes)
 
 
 @lean_jit

@@ -123,7 +123,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
         if sample_loss > 0.0 or wrong > 0:
             step = sample_weight[s] * progress[RATE] / progress[SCALE]
             change_labels(rows, sample, difference, step, schedule.fit_intercept, state, scratch)
-            change_transitions(chain, state, rows, sample, difference, gold, counts, step, scratch)
+            change_transitions(edges, state, rows, sample, difference, gold, counts, step, scratch)
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)

@@ -75,7 +75,7 @@ def most_codes(edges):
 @most_codes.of(SecondOrder)
 def most_triples(edges):
     """Number of triples of labels."""
-    return edges.log.size
+    return width(edges, 0) ** 3
 
 
 @creating

@@ -10,12 +10,18 @@ whose update is the difference between labellings. The gradient of a likelihood 
 transition that is allowed.
 """
 
-from skstruct.chain.dense import Chain
+from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
-from skstruct.chain.listed import GrowingChain, first_at_least, list_transition, read_scores
-from skstruct.chain.per_token import TransitionChain
+from skstruct.chain.listed import (
+    Growing,
+    GrowingChain,
+    first_at_least,
+    list_transition,
+    read_scores,
+)
+from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import score_edges
-from skstruct.chain.second_order import SecondOrderChain
+from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
 from skstruct.kernels._jit import lean_jit
 from skstruct.kernels.online.changes import NORM, TOTAL, add_lagged, change_feature_weights
 
@@ -47,14 +53,8 @@ def scaled_token_edges(chain, rows, sample, scale, edges):
 
 @scaled_edges.of(SecondOrderChain)
 def scaled_pair_edges(chain, rows, sample, scale, edges):
-    """Write the matrix of pairs, and for each label in the middle that of triples."""
-    k = edges.first.shape[0]
-    for i in range(k):
-        for j in range(k):
-            edges.first[i, j] = scale * chain.transition[i, j]
-        for h in range(k):
-            for j in range(k):
-                edges.log[i, h, j] = edges.first[i, j] + scale * chain.triple[h * k + i, j]
+    """Write those of pairs and of triples."""
+    score_triples(edges.pairs, chain.transition, chain.triple, scale, edges.first, edges.log)
 
 
 @scaled_edges.of(GrowingChain)
@@ -81,38 +81,34 @@ def most_transitions_changed(chain):
 
 
 @needed
-def change_transitions(chain, state, rows, sample, difference, gold, counts, step, scratch):
+def change_transitions(edges, state, rows, sample, difference, gold, counts, step, scratch):
     """Add ``step`` times the counts of transitions to their weights; reset the counts to zero.
 
     Parameters
     ----------
-    chain : Chain or any other weights
-        Those of the state, which decide what is done.
+    edges : Dense or any other
+        Their scores, as `scaled_edges` wrote them.
     state : OnlineState
     rows, sample, difference, gold
         Of a sample: its tokens, and the differences and gold labels of these.
-    counts : ndarray
+    counts : ndarray or NamedTuple
         From `zero_counts`.
     step : float
     scratch : Scratch
     """
 
 
-@change_transitions.of(Chain)
-def change_dense(chain, state, rows, sample, difference, gold, counts, step, scratch):
+@change_transitions.of(Dense)
+def change_dense(edges, state, rows, sample, difference, gold, counts, step, scratch):
     """Change the matrix."""
     total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
-    weights, lag = chain.transition, state.lag.transition
-    for i in range(counts.shape[0]):
-        add_lagged(counts[i], step, total, weights[i], average, lag[i])
-        for j in range(counts.shape[1]):
-            counts[i, j] = 0.0
+    change_matrix(counts, step, total, state.chain.transition, average, state.lag.transition)
 
 
-@change_transitions.of(TransitionChain)
-def change_of_tokens(chain, state, rows, sample, difference, gold, counts, step, scratch):
+@change_transitions.of(PerToken)
+def change_of_tokens(edges, state, rows, sample, difference, gold, counts, step, scratch):
     """Change the matrix, and the weights of the features of transitions."""
-    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    chain, total, average = state.chain, state.progress[TOTAL], state.lag.weights.shape[0] > 0
     n = chain.transition.size
     weights, behind = chain.transition.reshape(n), state.lag.transition.reshape(n)
     for t in range(1, sample[1] - sample[0]):
@@ -141,28 +137,27 @@ def change_of_tokens(chain, state, rows, sample, difference, gold, counts, step,
             d[p] = 0.0
 
 
-@change_transitions.of(SecondOrderChain)
-def change_pairs(chain, state, rows, sample, difference, gold, counts, step, scratch):
-    """Change the matrix of pairs, whose counts include those of triples, and that of triples."""
+@change_transitions.of(SecondOrder)
+def change_pairs(edges, state, rows, sample, difference, gold, counts, step, scratch):
+    """Change the matrix of triples, and that of pairs, whose counts include those of triples."""
     total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
-    k, lag = chain.transition.shape[0], state.lag
-    for i in range(k):
-        for h in range(k):
-            d, p = counts.log[i, h], h * k + i
-            add_lagged(d, step, total, chain.triple[p], average, lag.triple[p])
-            for j in range(k):
-                counts.first[i, j] += d[j]
-                d[j] = 0.0
-        d = counts.first[i]
-        add_lagged(d, step, total, chain.transition[i], average, lag.transition[i])
-        for j in range(k):
-            d[j] = 0.0
+    chain, lag, where = state.chain, state.lag, edges.pairs.triple
+    weights, behind = chain.triple.reshape(chain.triple.size), lag.triple.reshape(lag.triple.size)
+    add_to_pairs(edges.pairs, counts)
+    for q in range(where.shape[0]):
+        d = counts.log[q]
+        if d != 0.0:
+            weights[where[q]] += step * d
+            if average:
+                behind[where[q]] += total * (step * d)
+            counts.log[q] = 0.0
+    change_matrix(counts.first, step, total, chain.transition, average, lag.transition)
 
 
-@change_transitions.of(GrowingChain)
-def change_listed(chain, state, rows, sample, difference, gold, counts, step, scratch):
+@change_transitions.of(Growing)
+def change_listed(edges, state, rows, sample, difference, gold, counts, step, scratch):
     """Change the weights of what has a count, and list it."""
-    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    chain, total, average = state.chain, state.progress[TOTAL], state.lag.weights.shape[0] > 0
     n_labels = counts.shape[0]
     n = find_changed_transitions(difference, counts, gold, scratch.changed)
     for code in scratch.changed[:n]:
@@ -173,6 +168,15 @@ def change_listed(chain, state, rows, sample, difference, gold, counts, step, sc
             state.lag.transition[i, j] += total * (step * d)
         counts[i, j] = 0.0
         score_changed(chain, i, j)
+
+
+@lean_jit
+def change_matrix(counts, step, total, weights, average, lag):
+    """Change a matrix of weights and the lag of its average; reset the counts to zero."""
+    for i in range(counts.shape[0]):
+        add_lagged(counts[i], step, total, weights[i], average, lag[i])
+        for j in range(counts.shape[1]):
+            counts[i, j] = 0.0
 
 
 @family

@@ -1,6 +1,6 @@
 """Vectorised operations on rows: the inner loops of decoding and of forward-backward.
 
-Three blocks of columns of a square matrix are processed at a time, which gives the processor
+Three blocks of columns of a matrix are processed at a time, which gives the processor
 independent sums to interleave. The last block overlaps the one before where the number of columns
 is not a multiple of its size; columns in both are computed twice with the same result.
 """
@@ -50,7 +50,7 @@ def add_rows(x, i, y, j, out):
 
 @lean_jit
 def vector_matrix(x, matrix, out):
-    """``out = x @ matrix`` for a square matrix."""
+    """``out = x @ matrix``."""
     n = matrix.shape[1]
     if n >= LANES:
         for j in range(0, n, 3 * LANES):
@@ -63,14 +63,14 @@ def vector_matrix(x, matrix, out):
         return
     for j in range(n):
         out[j] = 0.0
-    for i in range(n):
+    for i in range(matrix.shape[0]):
         for j in range(n):
             out[j] += x[i] * matrix[i, j]
 
 
 @lean_jit
 def max_plus(x, matrix, out):
-    """``out[j] = max_i x[i] + matrix[i, j]`` for a square matrix."""
+    """``out[j] = max_i x[i] + matrix[i, j]`` for a matrix with a row."""
     n = matrix.shape[1]
     if n >= LANES:
         for j in range(0, n, 3 * LANES):
@@ -83,7 +83,7 @@ def max_plus(x, matrix, out):
         return
     for j in range(n):
         out[j] = x[0] + matrix[0, j]
-    for i in range(1, n):
+    for i in range(1, matrix.shape[0]):
         for j in range(n):
             score = x[i] + matrix[i, j]
             out[j] = score if score > out[j] else out[j]
@@ -91,14 +91,14 @@ def max_plus(x, matrix, out):
 
 @lean_jit
 def add_outer(weight, x, y, out):
-    """``out += weight * outer(x, y)`` for a square matrix."""
+    """``out += weight * outer(x, y)``."""
     n = out.shape[1]
     if n >= LANES:
         for j in range(0, n, LANES):
             at = min(j, n - LANES)
             outer_block(weight, x, y, at, j - at, out)
         return
-    for i in range(n):
+    for i in range(out.shape[0]):
         for j in range(n):
             out[i, j] += weight * x[i] * y[j]
 

@@ -24,11 +24,11 @@ def tabulate(transition, shift, linear, linear_t):
     forbids : bool
         Some transitions are impossible in the linear domain.
     """
-    n_labels = transition.shape[0]
+    n_rows, n_labels = transition.shape
     low = np.empty(n_labels)
     for j in range(n_labels):
         shift[j] = low[j] = transition[0, j]
-    for i in range(1, n_labels):
+    for i in range(1, n_rows):
         for j in range(n_labels):
             shift[j] = max(shift[j], transition[i, j])
             low[j] = min(low[j], transition[i, j])
@@ -37,13 +37,13 @@ def tabulate(transition, shift, linear, linear_t):
         # The spread of a label that cannot be reached is NaN, for which this is False.
         scaled &= shift[j] - low[j] <= MAX_SPREAD
     if scaled:
-        for i in range(n_labels):
+        for i in range(n_rows):
             for j in range(n_labels):
                 linear[i, j] = transition[i, j] - shift[j]
-        exp_all(linear.reshape(n_labels * n_labels))
+        exp_all(linear.reshape(n_rows * n_labels))
     else:
         scaled = forbids = tabulate_possible(transition, shift, linear)
-    for i in range(n_labels):
+    for i in range(n_rows):
         for j in range(n_labels):
             linear_t[j, i] = linear[i, j]
     return scaled, forbids
@@ -52,11 +52,11 @@ def tabulate(transition, shift, linear, linear_t):
 @lean_jit
 def tabulate_possible(transition, shift, linear):
     """Do the same for a matrix with minus infinity; return True if it is safe and has any."""
-    n_labels = transition.shape[0]
+    n_rows, n_labels = transition.shape
     forbids = False
     for j in range(n_labels):
         high, low = -np.inf, np.inf
-        for i in range(n_labels):
+        for i in range(n_rows):
             x = transition[i, j]
             forbids |= x == -np.inf
             if x != -np.inf:
@@ -67,7 +67,7 @@ def tabulate_possible(transition, shift, linear):
         if high - low > MAX_SPREAD:
             return False
         shift[j] = high if high > -np.inf else 0.0
-    for i in range(n_labels):
+    for i in range(n_rows):
         for j in range(n_labels):
             x = transition[i, j]
             linear[i, j] = exp_nonpositive(x - shift[j]) if x > -np.inf else 0.0

@@ -49,7 +49,7 @@ class Likelihood:
         if shape.may_list and not partial:
             size = shape.cuts[-1] + 3 * shape.n_labels
             zero = shape.constrained(np.zeros(size)).transition
-            self.listed = list_transitions(zero, transition)
+            self.listed = list_transitions(zero, "sums", transition)
 
     def first_order(self, vector):
         """The same without triples, for a vector of first order."""

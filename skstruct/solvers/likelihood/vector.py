@@ -47,9 +47,22 @@ class VectorShape(NamedTuple):
         return self.order == 1 and len(self.cuts) > 2
 
     @property
+    def n_triples(self):
+        """Number of triples of labels with a score of their own: those that are not forbidden."""
+        if self.order == 1:
+            return 0
+        zero = self.constrained(np.zeros(self.cuts[-1] + self.n_labels**3)).transition
+        return kernels.count_triples(zero)
+
+    @property
     def may_list(self):
         """True if all transitions are those of one matrix, which may be listed."""
         return len(self.cuts) == 2
+
+    def with_states(self, n_places):
+        """Shape of a vector with so many places of state weights."""
+        more = n_places - self.cuts[0]
+        return self._replace(cuts=tuple(cut + more for cut in self.cuts))
 
     def split(self, theta):
         """Views of the parts of a vector, as a chain."""
