@@ -375,6 +375,16 @@ def test_warm_start_starts_from_the_weights():
     assert_array_equal(perceptron.coef_, weights)
 
 
+def test_a_warm_start_without_biases_has_none(tagger):
+    X, y = labelled_matrices((3, 1, 5, 2, 4, 6))
+    tagger.set_params(warm_start=True).fit(X, y)
+    assert tagger.intercept_.any()
+    tagger.set_params(fit_intercept=False).fit(X, y)
+    for weights in (tagger.intercept_, tagger.start_, tagger.end_):
+        assert not weights.any()
+    assert tagger.coef_.any()
+
+
 def test_partial_fit_goes_over_the_data_like_fit():
     X, y = labelled_matrices((3, 1, 5, 2, 4, 6))
     settings = {"shuffle": False, "tol": None, "random_state": 0}

@@ -15,6 +15,7 @@ from skstruct.input.scale import check_weights
 from skstruct.utils.messages import place, short_repr
 
 __all__ = [
+    "BIASES",
     "SCHEMES",
     "WEIGHTS",
     "Constraint",
@@ -36,6 +37,8 @@ _OPENS_AND_CLOSES = {
 _OPENS_AND_CLOSES["BIOES"] = _OPENS_AND_CLOSES["IOBES"]
 # The weights that may be minus infinity.
 WEIGHTS = ("transition", "start", "end")
+# Weights of a chain that `fit_intercept` stands for.
+BIASES = ("intercept", "start", "end")
 # Labels or places that a message has.
 _SHOWN = 5
 SCHEMES = ("IOB1", "IOB2", "IOBES", "BIOES", "BILOU")

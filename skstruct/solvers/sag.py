@@ -88,9 +88,6 @@ class StochasticAverageGradient:
             self._state = self._state._replace(chain=chain)
         if start is not None:
             start = start._replace(weights=start.weights[np.argsort(self._rank)])
-            if not fit_intercept:
-                # The objective is that of a model without.
-                start = start._replace(**dict.fromkeys(("intercept", "start", "end"), np.zeros(k)))
             start = forbid(start, possible)
             for part, weights in zip(self._state.chain, start, strict=True):
                 part[...] = weights

@@ -17,7 +17,7 @@ from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
 from skstruct.input.class_weight import weigh_sequences
 from skstruct.input.classes import check_number
-from skstruct.input.constraints import SCHEMES, check_chain, read_constraint
+from skstruct.input.constraints import BIASES, SCHEMES, check_chain, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
 from skstruct.input.sample_weight import (
@@ -229,7 +229,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                     data.pop(),
                     draft._model(),
                     settings,
-                    draft._same_order(draft._chain()) if warm else None,
+                    draft._initial_chain() if warm else None,
                     draft._watcher(validation, on_prediction, progress, is_over),
                 )
                 warn_of_missing_chunks(with_chunks, solution.chain, draft.classes_, stacklevel=6)
@@ -273,6 +273,15 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _order(self):
         """Order of the chain that `fit` learns."""
         return getattr(self, "order", 1)
+
+    def _initial_chain(self):
+        """Weights that a warm start goes on from."""
+        chain = self._same_order(self._chain())
+        if not getattr(self, "fit_intercept", True):
+            # Those of an earlier fit are none of the model that is learned.
+            zeros = {name: np.zeros_like(getattr(chain, name)) for name in BIASES}
+            chain = chain._replace(**zeros)
+        return chain
 
     def _same_order(self, chain):
         """Return the weights to go on from; a ValueError if they are of another order."""
