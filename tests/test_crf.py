@@ -16,7 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from strategies import online_problems
 
-from skstruct import CRFTagger, SAPOTagger, SequenceBatch
+from skstruct import CRFTagger, SAPOTagger, SequenceBatch, WordVectorizer
+from skstruct.datasets import load_addresses
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -332,6 +333,44 @@ def test_warm_start_continues(small):
     fresh = CRFTagger(l2=0.11, tol=1e-12).fit(X, y)
     tagger.set_params(tol=1e-12).fit(X, y)
     assert_same_weights(tagger, fresh, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def many_tokens():
+    """Enough tokens for the stochastic start."""
+    X, y = load_addresses(return_X_y=True)
+    return WordVectorizer().fit_transform(X * 3), y * 3
+
+
+@pytest.mark.parametrize(("before", "l2"), [(1.0, 0.7), (0.3, 1.0), (10.0, 0.3), (0.1, 10.0)])
+def test_a_warm_start_leads_to_the_same_minimum_in_fewer_steps(many_tokens, before, l2):
+    X, y = many_tokens
+    warm = CRFTagger(l2=before, warm_start=True).fit(X, y).set_params(l2=l2).fit(X, y)
+    cold = CRFTagger(l2=l2).fit(X, y)
+    assert warm.n_iter_ <= cold.n_iter_
+    assert_allclose(warm.history_["objective"][-1], cold.history_["objective"][-1], rtol=1e-4)
+
+
+def test_a_warm_start_with_other_data_is_no_longer_than_a_cold_one(many_tokens):
+    X, y = many_tokens
+    # Labels in another order have nothing to do with the first ones.
+    other = [labels[::-1] for labels in y]
+    warm = CRFTagger(l2=0.3, warm_start=True).fit(X, y).fit(X, other)
+    cold = CRFTagger(l2=0.3).fit(X, other)
+    assert warm.n_iter_ <= 1.2 * cold.n_iter_
+    assert_allclose(warm.history_["objective"][-1], cold.history_["objective"][-1], rtol=1e-4)
+
+
+def test_weights_of_another_l1_penalty_are_not_used(many_tokens):
+    X, y = many_tokens
+    cold = CRFTagger(l1=0.5, l2=0.1).fit(X, y)
+    warm = CRFTagger(l1=1.0, l2=0.1, warm_start=True).fit(X, y).set_params(l1=0.5).fit(X, y)
+    assert_same_weights(warm, cold)
+    # With the same penalties, a fit goes on.
+    stopped = CRFTagger(l1=0.5, l2=0.1, max_iter=cold.n_iter_ - 2, warm_start=True)
+    with pytest.warns(ConvergenceWarning):
+        stopped.fit(X, y)
+    assert stopped.set_params(max_iter=1000).fit(X, y).n_iter_ < cold.n_iter_
 
 
 def test_without_warm_start_nothing_is_left_of_the_last_fit(small):

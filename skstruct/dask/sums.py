@@ -118,6 +118,10 @@ class ShardedLikelihood:
 class ShardedObjective(Objective):
     """``likelihood(w) + l2 / 2 |w|^2`` of sequences in shards."""
 
+    def stochastic_start(self, given=None, run=None):
+        """Given weights are the start: the memory of an ascent is on the workers."""
+        return super().stochastic_start() if given is None else given
+
     def _memory(self):
         likelihood = self.likelihood
         # A few at a time, too.

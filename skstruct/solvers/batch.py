@@ -166,16 +166,15 @@ def _bound(objective, l1, point):
     return objective.suboptimality_bound(point.gradient)
 
 
-def _starts(objective, l1, start):
+def _starts(objective, l1, start, run):
     """Yield points to start from, and the step at which to ask for the curvature; best first."""
-    if start is not None:
-        yield start, 1
-        return
     # With an L1 penalty the ascent has been tried.
     if not l1 and _has_many_tokens(objective):
-        theta = objective.stochastic_start()
+        theta = objective.stochastic_start(start, run)
         if theta is not None:
             yield theta, 1
+    if start is not None:
+        yield start, 1
     yield np.zeros(objective.size), _BLIND_STEPS
 
 
@@ -196,7 +195,7 @@ def _iterates(objective, l1, start, run):
     if l1 and start is None and _has_many_tokens(objective):
         for point in proximal_points(objective, l1, run):
             yield point
-    for theta, ask_at in _starts(objective, l1, start if point is None else point.x):
+    for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):
         if l1:
             iterates = minimize_proximal(
                 value_and_gradient, theta, l1, curvature=curvature, scale=objective.mean_square

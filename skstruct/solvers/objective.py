@@ -29,6 +29,10 @@ _SLOW = 0.6
 _LEAST_PENALTY = 1e-3
 # Least ratio of both penalties in the start: its weights are zero until the slope is above ``l1``.
 _LEAST_RATIO = 3.0
+# Norm of the weights conjugate to the marginals of given ones, relative to theirs. Beyond the
+# largest, they do not belong to the data; below the smallest, they were learnt with a much smaller
+# penalty, and zero is nearer. The ascent then begins at zero.
+_SMALLEST_RATIO, _LARGEST_RATIO = 0.2, 6.0
 
 
 class Objective:
@@ -88,26 +92,40 @@ class Objective:
         # Without penalty the curvature of a weight may be close to zero.
         out += max(self.l2, 1e-3)
 
-    def stochastic_start(self):
+    def stochastic_start(self, given=None, run=None):
         """Compute a parameter vector near the minimum.
 
         From there a batch method needs a third of the evaluations or fewer. The order of the
         sequences is random but fixed. Where triples need too much memory, they start from zero, and
         the others near the minimum of the model without.
 
+        Parameters
+        ----------
+        given : ndarray of shape (size,), default=None
+            Weights of an earlier fit, from which the ascent begins if they are of any use.
+        run : callable, default=None
+            From `skstruct.utils.parallel.range_runner`. For given weights only.
+
         Returns
         -------
         theta : ndarray of shape (size,) or None
-            None if it would need too much memory, or its weights got too large.
+            None if it would need too much memory, or its weights got too large; the given weights
+            themselves where they are near the minimum.
         """
-        memory = self._memory()
+        memory, vector = self._memory(), None
+        if memory is not None and given is not None:
+            vector = self._begin_at(given, memory, run)
+            if vector is None:
+                return given
         if memory is None:
             if self.vector.shape.order == 1:
                 return None
+            if given is not None:
+                return given
             found = self._first_order().stochastic_start()
             return None if found is None else np.pad(found, (0, self.size - len(found)))
         theta, before = None, np.inf
-        for epoch, found in enumerate(self.dual_free_epochs(memory), 1):
+        for epoch, found in enumerate(self.dual_free_epochs(memory, vector=vector), 1):
             theta, objective, distance = found
             slow = not distance <= _SLOW * before
             near, most = (_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW) if slow else (_NEAR, _MOST_EPOCHS)
@@ -115,6 +133,44 @@ class Objective:
                 break
             before = distance
         return theta
+
+    def _begin_at(self, theta, memory, run):
+        """Fill the memory of the ascent with the marginals under given weights.
+
+        The weights conjugate to these marginals are those of an ascent that has been there. At the
+        minimum for another penalty they are the given ones, times the ratio of the penalties, and
+        the minimum lies between both: the ascent begins at their mean, in logarithms.
+
+        Returns
+        -------
+        vector : ndarray of shape (size,) or None
+            Conjugate to the memory. Zero, like the memory, where given weights and data do not
+            belong together; None where the weights are near the minimum.
+        """
+        gradient = np.empty(self.size)
+        value = self.value_and_gradient(theta, gradient, run)
+        if self.suboptimality_bound(gradient) <= _NEAR * value:
+            return None
+        vector = (self.l2 * theta - gradient) / self._penalty_of_ascent()
+        square = kernels.dot(theta, theta)
+        ratio = np.sqrt(kernels.dot(vector, vector) / square) if square > 0 else np.inf
+        if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
+            return np.zeros(self.size)
+        # With an infinite penalty, an epoch takes whole steps and moves no weight.
+        kept = theta.copy()
+        if not self._ascent(np.ones(self.size), np.inf, 0.0, memory).epoch(kept, kept):
+            memory.node[...] = memory.transition[...] = memory.divergence[...] = 0.0
+            return np.zeros(self.size)
+        memory.divergence[...] = 0.0
+        share = min(1.0, ratio**-0.5)
+        for marginals in (memory.node, memory.transition):
+            marginals *= np.float32(share)
+        vector *= share
+        return vector
+
+    def _penalty_of_ascent(self, l1=0.0):
+        """L2 penalty of the ascent, which needs more than hardly any."""
+        return max(self.l2, _LEAST_PENALTY * self.mean_square, _LEAST_RATIO * l1)
 
     def _first_order(self):
         """Objective of the same model without triples."""
@@ -126,7 +182,7 @@ class Objective:
         """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.likelihood.weighted_tokens * np.log(self.n_labels)
 
-    def dual_free_epochs(self, memory, l1=0.0):
+    def dual_free_epochs(self, memory, l1=0.0, vector=None):
         """Yield the weights after each epoch of dual-free coordinate ascent.
 
         See `skstruct.kernels.likelihood.dual_free`. The ascent needs more than hardly any L2
@@ -138,9 +194,11 @@ class Objective:
         Parameters
         ----------
         memory : Memory
-            Zero at first; changed.
+            Zero at first, or with marginals that `vector` is conjugate to; changed.
         l1 : float, default=0
             Strength of an L1 penalty.
+        vector : ndarray of shape (size,), default=None
+            Weights conjugate to the memory; changed. Zero by default.
 
         Yields
         ------
@@ -151,10 +209,10 @@ class Objective:
         distance : float
             Estimated distance of the objective from its minimum, usually several times too large.
         """
-        vector, free = np.zeros(self.size), np.ones(self.size)
+        vector, free = np.zeros(self.size) if vector is None else vector, np.ones(self.size)
         free[self.vector.pinned] = 0.0
         theta = vector if l1 == 0 else np.zeros(self.size)
-        l2 = max(self.l2, _LEAST_PENALTY * self.mean_square, _LEAST_RATIO * l1)
+        l2 = self._penalty_of_ascent(l1)
         ascent = self._ascent(free, l2, l1, memory)
         # Share of the penalty that is one on the distance from a centre.
         pull = 1 - self.l2 / l2 if l1 else 0.0

@@ -245,6 +245,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     _learns_transition_features = True
     _learnt = (*LEARNT, *_OF_SOLVERS)
+    _derived_state = (*PartialFitMixin._derived_state, "_penalties")
+    # L1 and L2 penalty of the last fit, where they are known.
+    _penalties = None
 
     def __init__(
         self,
@@ -323,6 +326,12 @@ class CRFTagger(PartialFitMixin, BaseTagger):
             require(self.solver, "transition_features", "X with transition features (transition_X)")
         return model
 
+    def _initial_chain(self):
+        if self.l1 > 0 and self._penalties not in (None, (self.l1, self.l2)):
+            # From the minimum for other penalties, the way is longer than from zero.
+            return None
+        return super()._initial_chain()
+
     def _watcher(self, validation, *others):
         if any(part is not None for part in validation):
             require(self.solver, "validation_set", "X_val and y_val")
@@ -331,6 +340,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     def _keep(self, solution):
         self._forget(*_OF_SOLVERS)
         super()._keep(solution)
+        self._penalties = self.l1, self.l2
         for name, value in zip(_OF_SOLVERS, (solution.n_weights, solution.bound), strict=True):
             if value is not None:
                 setattr(self, name, value)
