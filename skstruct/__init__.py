@@ -17,7 +17,7 @@ from skstruct.taggers.arow import AROWTagger
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
 from skstruct.taggers.perceptron import PerceptronTagger
-from skstruct.taggers.prediction import Labelling
+from skstruct.taggers.prediction import Labelling, Span
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.taggers.sdca import SDCACRF
 from skstruct.templates.hashing import HashingTemplateVectorizer
@@ -40,6 +40,7 @@ __all__ = [
     "SequenceBatch",
     "SequenceUnion",
     "SequenceVectorizer",
+    "Span",
     "TemplateVectorizer",
     "TruncatedGradientReranker",
     "VRDAReranker",

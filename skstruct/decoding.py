@@ -7,7 +7,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["best_labels", "list_transitions", "marginals", "with_list"]
+__all__ = ["best_labels", "list_transitions", "marginals", "probable_spans", "with_list"]
 
 # With fewer labels, vector instructions run through all transitions faster.
 _FEWEST_LABELS = 64
@@ -102,3 +102,39 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
         run(decode)
     return proba, log_partition
+
+
+def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
+    """Find the spans that are chunks with more than some probability.
+
+    Parameters
+    ----------
+    rows, offsets, chain, n_jobs
+        As of `best_labels`.
+    forbids : bool
+        As of `marginals`.
+    reading : Reading
+        How labels are read as chunks.
+    least : float
+        Probability that spans are to exceed, from 0 on.
+
+    Returns
+    -------
+    places : ndarray of shape (n_spans, 4)
+        Sequence, first token, end and number of the type of each span, in order.
+    probabilities : ndarray of shape (n_spans,)
+    log_partition : ndarray of shape (n_sequences,)
+    """
+    n_labels, chain = len(chain.transition), with_list(chain)
+    factors = kernels.chain_factors(chain)
+    factors = factors._replace(forbids=factors.forbids or forbids)
+    log_partition = np.empty(len(offsets) - 1)
+
+    def find(_, first, last):
+        return kernels.find_spans(
+            rows, offsets, first, last, chain, factors, reading, least, log_partition
+        )
+
+    with range_runner(offsets, n_jobs, chain_work(n_labels)) as run:
+        places, probabilities = zip(*run(find), strict=True)
+    return np.concatenate(places), np.concatenate(probabilities), log_partition
