@@ -125,8 +125,8 @@ def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
     probabilities : ndarray of shape (n_spans,)
     log_partition : ndarray of shape (n_sequences,)
     """
-    n_labels, chain = len(chain.transition), with_list(chain)
-    factors = kernels.chain_factors(chain)
+    # Not with a list: which label follows which decides about chunks, so all pairs are looked at.
+    n_labels, factors = len(chain.transition), kernels.chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     log_partition = np.empty(len(offsets) - 1)
 

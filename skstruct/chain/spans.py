@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 # Members for the weights of each kind have to be there before these loops are compiled.
-from skstruct.chain import dense, listed, per_token, second_order  # noqa: F401
+from skstruct.chain import dense, per_token, second_order  # noqa: F401
 from skstruct.chain.forward_backward import log_sum_exp, scaled_forward
 from skstruct.chain.protocol import (
     alpha_rows,
@@ -78,7 +78,7 @@ def find_spans(rows, offsets, first, last, chain, factors, reading, least, log_p
             continue
         sequence_scores(rows, a, b, chain, scores)
         score_edges(chain, rows, a, b, factors.edges)
-        log_z, linear, states, alpha, beta = both_ways(scores, b - a, factors, marginals)
+        log_z, linear, states, alpha, beta = both_ways(scores[: b - a], factors, marginals[: b - a])
         log_partition[i] = log_z
         if log_z == -np.inf:
             continue
@@ -87,7 +87,7 @@ def find_spans(rows, offsets, first, last, chain, factors, reading, least, log_p
         for t in range(b - a):
             begin(linear, factors, states, alpha, beta, reading, t, open_[0])
             end = t
-            while rest(factors, beta, end, open_[0]) > least:
+            while rest(linear, factors, beta, end, open_[0]) > least:
                 if n + mass.shape[0] > places.shape[0]:
                     places, probabilities = grown(places, probabilities)
                 n = close(factors, reading, at_end, i, t, end, open_[0], mass, least,
@@ -100,7 +100,7 @@ def find_spans(rows, offsets, first, last, chain, factors, reading, least, log_p
 
 
 @jit
-def both_ways(scores, length, factors, marginals):
+def both_ways(scores, factors, marginals):
     """Forward and backward vectors of all states of a sequence.
 
     Returns
@@ -112,7 +112,7 @@ def both_ways(scores, length, factors, marginals):
     states, alpha, beta : ndarray of shape (length, n_states)
         Factors of states and scaled vectors: ``alpha[t, s] * beta[t, s]`` is a marginal.
     """
-    edges = factors.edges
+    edges, length = factors.edges, scores.shape[0]
     states = state_rows(edges, scores, length)
     alpha = alpha_rows(edges, marginals, length)
     beta, scale = np.ones((length, states.shape[1])), np.empty(length)
@@ -234,12 +234,12 @@ def extend(linear, factors, states, beta, reading, t, open_):
 
 
 @lean_jit
-def rest(factors, beta, t, open_):
+def rest(linear, factors, beta, t, open_):
     """Probability of all chunks that are open at token ``t``, given the vector of their states."""
     total = 0.0
     for s in range(width(factors.edges, t)):
         if open_[s] > 0.0:
-            total += open_[s] * beta[t, s]
+            total += open_[s] * (beta[t, s] if linear else 1.0)
     return total
 
 
