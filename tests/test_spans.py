@@ -188,8 +188,6 @@ def test_every_tagger_has_them(tagger):
     X = [[{"word": word} for word in sentence] for sentence in words] * 5
     tagger.fit(X, y * 5)
     spans = tagger.predict_spans(X, threshold=0.01)
-    assert [span[:3] for span in spans[0]] == [(1, 3, "LOC")]
-    assert [span[:3] for span in spans[1]] == [(0, 2, "LOC")]
     assert all(isinstance(span, Span) for found in spans for span in found)
     assert_same_probabilities(probabilities(tagger, X), probabilities_by_enumeration(tagger, X))
 
