@@ -13,6 +13,7 @@ from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.registry import load_all as _load_all
+from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
 from skstruct.taggers.arow import AROWTagger
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
@@ -41,6 +42,7 @@ __all__ = [
     "SequenceUnion",
     "SequenceVectorizer",
     "Span",
+    "SpanTaggerCV",
     "TemplateVectorizer",
     "TruncatedGradientReranker",
     "VRDAReranker",
@@ -52,6 +54,8 @@ __all__ = [
     "inspection",
     "metrics",
     "model_selection",
+    "predict_nbest",
+    "predict_spans",
     "show_versions",
     "streams",
     "warm",

@@ -11,7 +11,14 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["as_whole", "checked_spans", "find_tokens", "labels_to_spans", "spans_to_labels"]
+__all__ = [
+    "as_whole",
+    "checked_spans",
+    "find_tokens",
+    "labels_to_spans",
+    "letters_of_chunk",
+    "spans_to_labels",
+]
 
 # Letters of the first, inner, last and only token of a chunk.
 _LETTERS = {"IOB2": "BIIB", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
@@ -108,7 +115,7 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
             continue
         if first < taken:
             raise ValueError(f"The span {(start, end, kind)} has a token in common with another.")
-        letters = _letters(stop - first, scheme, first == taken > 0 and kind == kind_before)
+        letters = letters_of_chunk(stop - first, scheme, first == taken > 0 and kind == kind_before)
         labels[first:stop] = [f"{letter}-{kind}" for letter in letters]
         taken, kind_before = stop, kind
     return labels
@@ -248,7 +255,8 @@ def _tokens_of(start, end, offsets, alignment):
     return first, stop
 
 
-def _letters(length, scheme, follows_its_kind):
+def letters_of_chunk(length, scheme, follows_its_kind):
+    """Letters of the labels of a chunk: those of its first, inner, last or only token."""
     if scheme == "IOB1":
         return ("B" if follows_its_kind else "I") + "I" * (length - 1)
     first, inner, last, only = _LETTERS[scheme]

@@ -18,6 +18,7 @@ from skstruct.utils.options import check_choice
 
 __all__ = [
     "are_chunk_labels",
+    "are_labels_of_schemes",
     "chosen_types",
     "chunks_of",
     "count_chunks",
@@ -150,6 +151,11 @@ def _find_chunks(roles, kinds, is_first, scheme):
     return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
 
 
+def are_labels_of_schemes(labels):
+    """Return True if labels are those of chunks, with types or without."""
+    return all(_ANY_LABEL.fullmatch(label) for label in labels)
+
+
 class PairsOfLabels(NamedTuple):
     """What a label is to the chunk of the label before it; ``n_labels`` stands for no token.
 
@@ -182,7 +188,7 @@ def pairs_of_labels(classes):
     -------
     pairs : PairsOfLabels
     """
-    if all(_ANY_LABEL.fullmatch(label) for label in classes):
+    if are_labels_of_schemes(classes):
         parsed = [label.partition("-") for label in classes]
         roles = [_ROLES[prefix] for prefix, _, _ in parsed]
         names = [None if prefix == "O" else kind or "_" for prefix, _, kind in parsed]

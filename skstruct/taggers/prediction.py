@@ -266,7 +266,8 @@ class LinearChainMixin:
         batch, types, places, probabilities = self._probable_spans(X, float(threshold), known)
         chosen = kernels.choose_spans(places, probabilities, batch.offsets, float(threshold))
         result = np.empty(len(batch), dtype=object)
-        result[:] = [[] for _ in range(len(batch))]
+        for i in range(len(batch)):
+            result[i] = []
         for place, p in zip(places[chosen].tolist(), probabilities[chosen].tolist(), strict=True):
             sequence, start, end, kind = place
             result[sequence].append(Span(start, end, types[kind], min(p, 1.0)))
