@@ -72,7 +72,8 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
     Parameters
     ----------
     spans : sequence of tuple (start, end, type)
-        Characters of each chunk in the text, and its type; in any order, not overlapping.
+        Characters of each chunk in the text, and its type; in any order, not overlapping. A
+        probability that comes fourth is left out.
     offsets : sequence of tuple (start, end)
         Characters of each token, in order: from `find_tokens` or a tokeniser.
     scheme : {"IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="IOB2"
@@ -191,11 +192,11 @@ def as_whole(number):
 
 
 def checked_spans(spans, where="spans"):
-    """Spans as tuples of two int and a str; an error names what is none.
+    """Spans as tuples of two int and a str, without probabilities; an error names what is none.
 
     Parameters
     ----------
-    spans : iterable of (start, end, type)
+    spans : iterable of (start, end, type) or (start, end, type, probability)
     where : str, default="spans"
         What the spans are, for messages.
 
@@ -206,8 +207,8 @@ def checked_spans(spans, where="spans"):
     Raises
     ------
     ValueError
-        If a span is not a triple, its ends are not whole numbers, or it is empty; or if its type is
-        not a string or an empty one.
+        If a span has too few or too many parts, its ends are not whole numbers, or it is empty; or
+        if its type is not a string or an empty one.
     """
     if isinstance(spans, (str, Mapping)) or not isinstance(spans, Iterable):
         raise ValueError(f"{where}: {short_repr(spans)} is not a list of spans.")
@@ -216,7 +217,9 @@ def checked_spans(spans, where="spans"):
 
 def _checked_span(span, where):
     try:
-        start, end, kind = span
+        start, end, kind, *probability = span
+        if len(probability) > 1:
+            raise ValueError
         start, end = as_whole(start), as_whole(end)
     except (TypeError, ValueError):
         raise ValueError(

@@ -18,6 +18,7 @@ from skstruct.inspection.confusion import ChunkConfusionDisplay, LabelConfusionD
 from skstruct.inspection.contributions import explain_labelling, explain_token
 from skstruct.inspection.probabilities import SequenceProbabilityDisplay
 from skstruct.inspection.tagged import TaggedText
+from skstruct.inspection.thresholds import SpanThresholdDisplay
 from skstruct.inspection.training import TrainingCurveDisplay
 from skstruct.inspection.transitions import TransitionDisplay, transition_weights
 from skstruct.inspection.weights import FeatureWeightsDisplay, feature_weights
@@ -29,6 +30,7 @@ __all__ = [
     "LabelChange",
     "LabelConfusionDisplay",
     "SequenceProbabilityDisplay",
+    "SpanThresholdDisplay",
     "TaggedText",
     "TrainingCurveDisplay",
     "TransitionDisplay",
