@@ -17,6 +17,7 @@ from skstruct import (
     predict_spans,
 )
 from skstruct.crfsuite import CRF
+from skstruct.inspection import SpanThresholdDisplay
 from skstruct.metrics import chunk_f1_score, extract_chunks
 
 FORMS = {
@@ -232,3 +233,19 @@ def test_an_estimator_without_a_tagger(names):
     with pytest.raises(TypeError, match="Expected a fitted tagger"):
         predict_spans(LogisticRegression().fit([[0.0], [1.0]], [0, 1]), [[0.0]])
     assert skstruct.SpanTaggerCV is SpanTaggerCV
+
+
+def test_the_display_shows_the_scores_of_thresholds(names):
+    pytest.importorskip("matplotlib")
+    X, y = names[0], in_scheme(names[1], "IOB2")
+    tagger = SpanTaggerCV(CRFTagger(l2=0.03), cv=3, store_cv_results=True).fit(X, y)
+    display = SpanThresholdDisplay.from_estimator(tagger, name="here")
+    results = tagger.cv_results_
+    recall, precision = display.line_.get_data()
+    np.testing.assert_array_equal(recall, results["recall"])
+    np.testing.assert_array_equal(precision, results["precision"])
+    best = results["thresholds"] == tagger.best_threshold_
+    assert display.best_.get_data() == (results["recall"][best], results["precision"][best])
+    assert display.plot(ax=display.ax_).ax_ is display.ax_
+    with pytest.raises(ValueError, match="SpanTaggerCV with store_cv_results=True, got CRFTagger"):
+        SpanThresholdDisplay.from_estimator(tagger.estimator_)

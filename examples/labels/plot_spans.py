@@ -37,7 +37,7 @@ shown = 0
 for tokens, spans in zip(X_test, predict_spans(model, X_test, threshold=0.2), strict=True):
     if shown < 5 and any(probability < 0.5 for *_, probability in spans):
         shown += 1
-        for start, end, kind, probability in spans:
+        for start, end, _, probability in spans:
             print(f"{probability:.2f}  {' '.join(tokens[start:end]):20}  in: {' '.join(tokens)}")
 
 # %%
