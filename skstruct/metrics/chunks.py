@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "chunks_of",
     "count_chunks",
     "count_chunks_of_sequences",
+    "pairs_of_chunks",
     "pairs_of_labels",
 ]
 
@@ -253,6 +255,21 @@ def count_chunks_of_sequences(y_true, y_pred, scheme):
     owner = np.repeat(np.arange(len(lengths)), lengths)
     counts = (np.bincount(owner[chunks.starts], minlength=len(lengths)) for chunks in found)
     return np.column_stack(list(counts))
+
+
+def pairs_of_chunks(y_true, y_pred, scheme):
+    """Types, and for each sequence its true and its predicted chunks, (start, end, number of type).
+
+    Positions count the tokens of all sequences.
+    """
+    types, lengths, (_, pred, true) = _find_pair(y_true, y_pred, scheme)
+    ends = np.cumsum(lengths)
+    sides = []
+    for chunks in (true, pred):
+        tuples = list(zip(*(column.tolist() for column in chunks), strict=True))
+        bounds = [0, *np.searchsorted(chunks.starts, ends).tolist()]
+        sides.append([tuples[a:b] for a, b in pairwise(bounds)])
+    return types, list(zip(*sides, strict=True))
 
 
 def _find_pair(y_true, y_pred, scheme):
