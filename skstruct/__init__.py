@@ -13,11 +13,12 @@ from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
 from skstruct.solvers.registry import load_all as _load_all
+from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
 from skstruct.taggers.arow import AROWTagger
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
 from skstruct.taggers.perceptron import PerceptronTagger
-from skstruct.taggers.prediction import Labelling
+from skstruct.taggers.prediction import Labelling, Span
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.taggers.sdca import SDCACRF
 from skstruct.templates.hashing import HashingTemplateVectorizer
@@ -40,6 +41,8 @@ __all__ = [
     "SequenceBatch",
     "SequenceUnion",
     "SequenceVectorizer",
+    "Span",
+    "SpanTaggerCV",
     "TemplateVectorizer",
     "TruncatedGradientReranker",
     "VRDAReranker",
@@ -51,6 +54,8 @@ __all__ = [
     "inspection",
     "metrics",
     "model_selection",
+    "predict_nbest",
+    "predict_spans",
     "show_versions",
     "streams",
     "warm",

@@ -16,6 +16,7 @@ __all__ = [
     "best_labels",
     "list_transitions",
     "marginals",
+    "probable_spans",
     "require_room",
     "with_list",
 ]
@@ -168,3 +169,40 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
         require_room(chain, offsets, run.n_ranges)
         run(decode)
     return proba, log_partition
+
+
+def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
+    """Find the spans that are chunks with more than some probability.
+
+    Parameters
+    ----------
+    rows, offsets, chain, n_jobs
+        As of `best_labels`.
+    forbids : bool
+        As of `marginals`.
+    reading : Reading
+        How labels are read as chunks.
+    least : float
+        Probability that spans are to exceed, from 0 on.
+
+    Returns
+    -------
+    places : ndarray of shape (n_spans, 4)
+        Sequence, first token, end and number of the type of each span, in order.
+    probabilities : ndarray of shape (n_spans,)
+    log_partition : ndarray of shape (n_sequences,)
+    """
+    # Not with a list: which label follows which decides about chunks, so all pairs are looked at.
+    n_labels, factors = len(chain.transition), kernels.chain_factors(chain)
+    factors = factors._replace(forbids=factors.forbids or forbids)
+    log_partition = np.empty(len(offsets) - 1)
+
+    def find(_, first, last):
+        return kernels.find_spans(
+            rows, offsets, first, last, chain, factors, reading, least, log_partition
+        )
+
+    with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
+        require_room(chain, offsets, run.n_ranges)
+        places, probabilities = zip(*run(find), strict=True)
+    return np.concatenate(places), np.concatenate(probabilities), log_partition

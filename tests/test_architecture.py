@@ -49,6 +49,7 @@ FLOORS = [
     {"dask"},
     # It takes any estimator apart, and imports none.
     {"inspection"},
+    {"spans"},
     # What compiles ahead of time runs every estimator.
     {"ahead"},
     {"cli"},

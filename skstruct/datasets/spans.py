@@ -11,7 +11,14 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["as_whole", "checked_spans", "find_tokens", "labels_to_spans", "spans_to_labels"]
+__all__ = [
+    "as_whole",
+    "checked_spans",
+    "find_tokens",
+    "labels_to_spans",
+    "letters_of_chunk",
+    "spans_to_labels",
+]
 
 # Letters of the first, inner, last and only token of a chunk.
 _LETTERS = {"IOB2": "BIIB", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
@@ -65,7 +72,8 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
     Parameters
     ----------
     spans : sequence of tuple (start, end, type)
-        Characters of each chunk in the text, and its type; in any order, not overlapping.
+        Characters of each chunk in the text, and its type; in any order, not overlapping. A
+        probability that comes fourth is left out.
     offsets : sequence of tuple (start, end)
         Characters of each token, in order: from `find_tokens` or a tokeniser.
     scheme : {"IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="IOB2"
@@ -108,7 +116,7 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
             continue
         if first < taken:
             raise ValueError(f"The span {(start, end, kind)} has a token in common with another.")
-        letters = _letters(stop - first, scheme, first == taken > 0 and kind == kind_before)
+        letters = letters_of_chunk(stop - first, scheme, first == taken > 0 and kind == kind_before)
         labels[first:stop] = [f"{letter}-{kind}" for letter in letters]
         taken, kind_before = stop, kind
     return labels
@@ -184,11 +192,11 @@ def as_whole(number):
 
 
 def checked_spans(spans, where="spans"):
-    """Spans as tuples of two int and a str; an error names what is none.
+    """Spans as tuples of two int and a str, without probabilities; an error names what is none.
 
     Parameters
     ----------
-    spans : iterable of (start, end, type)
+    spans : iterable of (start, end, type) or (start, end, type, probability)
     where : str, default="spans"
         What the spans are, for messages.
 
@@ -199,8 +207,8 @@ def checked_spans(spans, where="spans"):
     Raises
     ------
     ValueError
-        If a span is not a triple, its ends are not whole numbers, or it is empty; or if its type is
-        not a string or an empty one.
+        If a span has too few or too many parts, its ends are not whole numbers, or it is empty; or
+        if its type is not a string or an empty one.
     """
     if isinstance(spans, (str, Mapping)) or not isinstance(spans, Iterable):
         raise ValueError(f"{where}: {short_repr(spans)} is not a list of spans.")
@@ -209,7 +217,9 @@ def checked_spans(spans, where="spans"):
 
 def _checked_span(span, where):
     try:
-        start, end, kind = span
+        start, end, kind, *probability = span
+        if len(probability) > 1:
+            raise ValueError
         start, end = as_whole(start), as_whole(end)
     except (TypeError, ValueError):
         raise ValueError(
@@ -248,7 +258,8 @@ def _tokens_of(start, end, offsets, alignment):
     return first, stop
 
 
-def _letters(length, scheme, follows_its_kind):
+def letters_of_chunk(length, scheme, follows_its_kind):
+    """Letters of the labels of a chunk: those of its first, inner, last or only token."""
     if scheme == "IOB1":
         return ("B" if follows_its_kind else "I") + "I" * (length - 1)
     first, inner, last, only = _LETTERS[scheme]

@@ -21,6 +21,7 @@ from skstruct.inspection.explanations import (
 )
 from skstruct.inspection.probabilities import SequenceProbabilityDisplay
 from skstruct.inspection.tagged import TaggedText
+from skstruct.inspection.thresholds import SpanThresholdDisplay
 from skstruct.inspection.training import TrainingCurveDisplay
 from skstruct.inspection.transitions import TransitionDisplay, transition_weights
 from skstruct.inspection.weights import FeatureWeightsDisplay, feature_weights
@@ -32,6 +33,7 @@ __all__ = [
     "LabelChange",
     "LabelConfusionDisplay",
     "SequenceProbabilityDisplay",
+    "SpanThresholdDisplay",
     "TaggedText",
     "TrainingCurveDisplay",
     "TransitionDisplay",

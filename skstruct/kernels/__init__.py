@@ -19,6 +19,7 @@ from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
 from skstruct.chain.second_order import SecondOrderChain, count_triples
+from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
 from skstruct.kernels.dual.problem import Problem, renumber_features
@@ -154,6 +155,7 @@ __all__ = [
     "Pattern",
     "Pieces",
     "Problem",
+    "Reading",
     "Record",
     "Rows",
     "Sampling",
@@ -173,6 +175,7 @@ __all__ = [
     "build_tree",
     "by_appearance",
     "chain_factors",
+    "choose_spans",
     "conjugate_sum",
     "conjugate_to",
     "copy_rows",
@@ -191,6 +194,7 @@ __all__ = [
     "dual_free_epoch",
     "dual_weights",
     "fill_slots",
+    "find_spans",
     "find_template",
     "find_values",
     "gather_rows",

@@ -12,11 +12,13 @@ The ready-made scorers ``chunk_f1_scorer``, ``chunk_precision_scorer``, ``chunk_
 can be passed as ``scoring=`` to scikit-learn's model selection tools. For another average or
 scheme, use ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 
-`scores` is the entry: it has the scores of chunks, which `chunks` finds. `accuracy` has those of
-tokens and sequences, `scorers` the ready-made scorers, and `labels` checks and compares labels.
+`scores` is the entry: it has the scores of chunks, which `chunks` finds, and `errors` the kinds of
+errors. `accuracy` has the scores of tokens and sequences, `scorers` the ready-made scorers, and
+`labels` checks and compares labels.
 """
 
 from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
+from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.scorers import (
     chunk_f1_scorer,
     chunk_precision_scorer,
@@ -36,6 +38,7 @@ from skstruct.metrics.significance import PairedTest, paired_permutation_test
 
 __all__ = [
     "PairedTest",
+    "chunk_error_report",
     "chunk_f1_score",
     "chunk_f1_scorer",
     "chunk_precision_recall_fscore_support",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +19,13 @@ from skstruct.utils.options import check_choice
 
 __all__ = [
     "are_chunk_labels",
+    "are_labels_of_schemes",
     "chosen_types",
     "chunks_of",
     "count_chunks",
     "count_chunks_of_sequences",
+    "pairs_of_chunks",
+    "pairs_of_labels",
 ]
 
 _O, _B, _I, _E, _S = range(5)
@@ -39,6 +43,7 @@ _MUST_BE_STRINGS = (
 )
 
 
+_ANY_LABEL = re.compile(r"O(-.*)?|[BIESLU](-.*)?", re.DOTALL)
 _CHUNK_LABEL = re.compile(r"[BIESLU](-.*)?|O")
 
 
@@ -148,6 +153,60 @@ def _find_chunks(roles, kinds, is_first, scheme):
     return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
 
 
+def are_labels_of_schemes(labels):
+    """Return True if labels are those of chunks, with types or without."""
+    return all(_ANY_LABEL.fullmatch(label) for label in labels)
+
+
+class PairsOfLabels(NamedTuple):
+    """What a label is to the chunk of the label before it; ``n_labels`` stands for no token.
+
+    Attributes
+    ----------
+    types : list of str
+        Types of chunks, sorted.
+    kinds : ndarray of shape (n_labels,)
+        Number of the type of each label, -1 outside of chunks.
+    opens, goes_on, closes : ndarray of bool of shape (n_labels + 1, n_labels + 1)
+        Item ``[i, j]``: label j begins a chunk after label i, or goes on with that of label i; the
+        chunk of label i ends before label j.
+    """
+
+    types: list
+    kinds: np.ndarray
+    opens: np.ndarray
+    goes_on: np.ndarray
+    closes: np.ndarray
+
+
+def pairs_of_labels(classes):
+    """Read all pairs of labels as "conlleval" does; runs of a label where labels have no prefixes.
+
+    Parameters
+    ----------
+    classes : list of str
+
+    Returns
+    -------
+    pairs : PairsOfLabels
+    """
+    if are_labels_of_schemes(classes):
+        parsed = [label.partition("-") for label in classes]
+        roles = [_ROLES[prefix] for prefix, _, _ in parsed]
+        names = [None if prefix == "O" else kind or "_" for prefix, _, kind in parsed]
+    else:
+        roles = [_O if label == "O" else _I for label in classes]
+        names = [None if label == "O" else label for label in classes]
+    types = sorted(set(names) - {None})
+    kinds = np.array([-1 if name is None else types.index(name) for name in names])
+    # No token is outside of chunks.
+    kinds, roles = np.append(kinds, -1), np.array([*roles, _O])
+    goes_on = (kinds[:, None] == kinds) & np.isin(roles, (_I, _E))
+    goes_on &= np.isin(roles, (_B, _I))[:, None]
+    inside = roles != _O
+    return PairsOfLabels(types, kinds[:-1], inside & ~goes_on, goes_on, inside[:, None] & ~goes_on)
+
+
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     """Count the correct, predicted and true chunks of each type."""
     types, lengths, (correct, pred, true) = _find_pair(y_true, y_pred, scheme)
@@ -196,6 +255,21 @@ def count_chunks_of_sequences(y_true, y_pred, scheme):
     owner = np.repeat(np.arange(len(lengths)), lengths)
     counts = (np.bincount(owner[chunks.starts], minlength=len(lengths)) for chunks in found)
     return np.column_stack(list(counts))
+
+
+def pairs_of_chunks(y_true, y_pred, scheme):
+    """Types, and for each sequence its true and its predicted chunks, (start, end, number of type).
+
+    Positions count the tokens of all sequences.
+    """
+    types, lengths, (_, pred, true) = _find_pair(y_true, y_pred, scheme)
+    ends = np.cumsum(lengths)
+    sides = []
+    for chunks in (true, pred):
+        tuples = list(zip(*(column.tolist() for column in chunks), strict=True))
+        bounds = [0, *np.searchsorted(chunks.starts, ends).tolist()]
+        sides.append([tuples[a:b] for a, b in pairwise(bounds)])
+    return types, list(zip(*sides, strict=True))
 
 
 def _find_pair(y_true, y_pred, scheme):

@@ -92,6 +92,8 @@ def warn_of_missing_chunks(some, chain, classes, stacklevel):
     if n_true >= _FEWEST_CHUNKS and n_predicted < _SHARE * n_true:
         warnings.warn(
             f"Predictions for {len(y_true)} sequences of the training set hold {n_predicted} "
-            f"chunks, where their labels hold {n_true}: hardly anything but O was learnt.",
+            f"chunks, where their labels hold {n_true}: hardly anything but O was learnt. A "
+            "smaller penalty (l2) may help, and SpanTaggerCV or predict_spans with a low threshold "
+            "finds chunks that the best labelling leaves out.",
             stacklevel=stacklevel + 1,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
 from skstruct import kernels
-from skstruct.decoding import best_labels, marginals
+from skstruct.decoding import best_labels, marginals, probable_spans
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format, encode_labels, shape_predictions
@@ -18,12 +19,14 @@ from skstruct.input.known_labels import check_decoded, clamp, no_labelling
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.metrics.accuracy import token_accuracy_score
+from skstruct.metrics.chunks import pairs_of_labels
 from skstruct.taggers.nbest import check_search, make_search, search_sequences
+from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.sparse import read_only
 from skstruct.utils.transaction import reads_one_fit
 
-__all__ = ["ALWAYS_LEARNT", "LEARNT", "Labelling", "LinearChainMixin", "weights_of"]
+__all__ = ["ALWAYS_LEARNT", "LEARNT", "Labelling", "LinearChainMixin", "Span", "weights_of"]
 
 # Attributes that hold the weights: of all models, of transition features, and of second order.
 ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
@@ -49,6 +52,26 @@ class Labelling(NamedTuple):
 
     labels: list
     score: float
+    probability: float
+
+
+@set_module("skstruct")
+class Span(NamedTuple):
+    """A chunk that `BaseTagger.predict_spans` found.
+
+    Attributes
+    ----------
+    start, end : int
+        Its first token, and the one after its last.
+    type : str
+        Type of the chunk.
+    probability : float
+        Probability that exactly these tokens are a chunk of this type.
+    """
+
+    start: int
+    end: int
+    type: str
     probability: float
 
 
@@ -181,6 +204,87 @@ class LinearChainMixin:
                 for m in range(n_found)
             ]
         return result
+
+    @reads_one_fit
+    def predict_spans(self, X, *, threshold=0.5, known=None):
+        """Predict the chunks, with the probability of each.
+
+        The probability of a span is that of all label sequences in which exactly its tokens are a
+        chunk of its type. It is exact, by one forward-backward pass. Of all sets of spans that do
+        not overlap, the one with the largest sum of ``probability - threshold`` is chosen. A lower
+        threshold finds more chunks, and more that are none.
+
+        Labels are read as :func:`~skstruct.metrics.chunk_f1_score` reads them by default. Where
+        they are not those of a scheme (``"B-LOC"``), a run of the same label is a chunk, and
+        ``"O"`` is outside of all.
+
+        The probabilities of a CRF are those that it was trained for. The scores of a perceptron
+        have no natural scale: its threshold is a number to be tuned, not a probability.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `predict`.
+        threshold : float, default=0.5
+            Probability above which a span is worth predicting, from 0 to 1.
+        known : sequences of labels, default=None
+            As in `predict`. The probabilities are then conditional on these labels.
+
+        Returns
+        -------
+        spans : ndarray of shape (n_sequences,), dtype object
+            For each sequence a list of `Span` ``(start, end, type, probability)``, in order.
+            Positions count tokens, `end` is the one after the last.
+
+        Raises
+        ------
+        ValueError
+            If `threshold` is not a number from 0 to 1, labels are not strings, and as in `predict`.
+
+        See Also
+        --------
+        skstruct.datasets.spans_to_labels : Labels of spans.
+
+        Examples
+        --------
+        >>> from skstruct import CRFTagger
+        >>> X = [[{"word": "in"}, {"word": "New"}, {"word": "York"}]]
+        >>> tagger = CRFTagger(l2=0.1).fit(X, [["O", "B-LOC", "I-LOC"]])
+        >>> [(start, end, kind) for start, end, kind, _ in tagger.predict_spans(X)[0]]
+        [(1, 3, 'LOC')]
+        """
+        if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
+            raise ValueError(f"threshold must be a number from 0 to 1, got {threshold!r}.")
+        batch, types, places, probabilities = self._probable_spans(X, float(threshold), known)
+        chosen = kernels.choose_spans(places, probabilities, batch.offsets, float(threshold))
+        result = np.empty(len(batch), dtype=object)
+        for i in range(len(batch)):
+            result[i] = []
+        for place, p in zip(places[chosen].tolist(), probabilities[chosen].tolist(), strict=True):
+            sequence, start, end, kind = place
+            result[sequence].append(Span(start, end, types[kind], min(p, 1.0)))
+        return result
+
+    def _probable_spans(self, X, least, known=None):
+        """Batch, types, and the spans that are more probable than `least` (`probable_spans`)."""
+        classes = self.classes_.tolist()
+        if not all(isinstance(label, str) for label in classes):
+            raise ValueError(
+                f"Labels must be strings for spans, but {short_repr(classes[0])} is a number."
+            )
+        types, *reading = pairs_of_labels(classes)
+        reading = kernels.Reading(*map(read_only, reading))
+        format, batch = self._read_for_decoding(X)
+        rows, chain, known, possible = self._condition(batch, known, format)
+        forbids = known is not None or possible is not None
+        *found, log_partition = probable_spans(
+            rows, batch.offsets, chain, self.n_jobs, forbids=forbids, reading=reading, least=least
+        )
+        impossible = np.flatnonzero(log_partition == -np.inf)
+        if len(impossible):
+            raise _no_labelling(impossible[0], known, possible)
+        check_log_partition(log_partition)
+        return batch, types, *found
 
     def score(self, X, y, sample_weight=None):
         """Compute the token accuracy.

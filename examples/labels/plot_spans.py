@@ -1,0 +1,54 @@
+"""
+Find names that the best labelling leaves out
+=============================================
+
+With few examples, a tagger is seldom sure of a name. The best labelling then has none, although a
+span may be a name with a probability of a third. A threshold tuned for F1 finds it.
+"""
+
+# %%
+# Few and rare
+# ------------
+# A hundred addresses to learn from, and the rest to test. Of their parts, look for the flat or unit
+# alone: every third address has one.
+
+import matplotlib.pyplot as plt
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from skstruct import CRFTagger, SpanTaggerCV, WordVectorizer, predict_spans
+from skstruct.datasets import load_addresses
+from skstruct.inspection import SpanThresholdDisplay
+from skstruct.metrics import chunk_f1_score
+
+X, y = load_addresses(return_X_y=True)
+y = [[label if label.endswith("UNIT") else "O" for label in labels] for labels in y]
+X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=100, random_state=0)
+model = make_pipeline(WordVectorizer(), CRFTagger()).fit(X_train, y_train)
+print(f"F1 of the best labelling: {chunk_f1_score(y_test, model.predict(X_test)):.3f}")
+
+# %%
+# Spans and their probabilities
+# -----------------------------
+# The probability that exactly these tokens are a chunk of this type. A low threshold shows what the
+# best labelling has left out.
+
+shown = 0
+for tokens, spans in zip(X_test, predict_spans(model, X_test, threshold=0.2), strict=True):
+    if shown < 5 and any(probability < 0.5 for *_, probability in spans):
+        shown += 1
+        for start, end, _, probability in spans:
+            print(f"{probability:.2f}  {' '.join(tokens[start:end]):20}  in: {' '.join(tokens)}")
+
+# %%
+# A threshold for F1
+# ------------------
+# One cross-validation on the training set gives precision and recall at all thresholds.
+
+tagger = SpanTaggerCV(model, cv=5, store_cv_results=True).fit(X_train, y_train)
+print(f"threshold: {tagger.best_threshold_:.2f}")
+print(f"F1 of spans above it: {tagger.score(X_test, y_test):.3f}")
+
+display = SpanThresholdDisplay.from_estimator(tagger, name="cross-validation")
+display.ax_.set(xlim=(0, 1.02), ylim=(0, 1.02))
+plt.show()

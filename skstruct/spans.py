@@ -1,0 +1,443 @@
+"""Chunks chosen for their score: by any tagger, above a threshold that is tuned."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from itertools import groupby
+from numbers import Integral
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import _check_method_params, check_is_fitted
+
+from skstruct import kernels
+from skstruct.datasets.spans import letters_of_chunk
+from skstruct.input.copies import copied_lists
+from skstruct.inspection.models import find_tagger
+from skstruct.metrics.chunks import are_labels_of_schemes, chunks_of
+from skstruct.metrics.scores import chunk_f1_score
+from skstruct.utils.messages import short_repr
+from skstruct.utils.public_paths import set_module
+from skstruct.utils.transaction import draft_of, reads_one_fit
+
+__all__ = ["SpanTaggerCV", "predict_nbest", "predict_spans"]
+
+_F_SCORE = re.compile(r"f(\d+(?:\.\d+)?)")
+_PRECISION = re.compile(r"precision at recall (\d+(?:\.\d+)?)")
+
+
+@set_module("skstruct")
+def predict_spans(estimator, X, *, threshold=0.5):
+    """Predict chunks and their probabilities with a tagger, or a pipeline that ends in one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted: a tagger, `skstruct.crfsuite.CRF`, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        What its `predict` takes.
+    threshold : float, default=0.5
+        Probability above which a span is worth predicting, from 0 to 1.
+
+    Returns
+    -------
+    spans : ndarray of shape (n_sequences,), dtype object
+        For each sequence a list of `Span` ``(start, end, type, probability)``, in order.
+
+    Raises
+    ------
+    TypeError
+        If there is no tagger.
+    ValueError
+        As `CRFTagger.predict_spans` does.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skstruct import CRFTagger, WordVectorizer, predict_spans
+    >>> pipeline = make_pipeline(WordVectorizer(), CRFTagger(l2=0.1))
+    >>> pipeline = pipeline.fit([["in", "New", "York"]], [["O", "B-LOC", "I-LOC"]])
+    >>> [span[:3] for span in predict_spans(pipeline, [["New", "York"]])[0]]
+    [(0, 2, 'LOC')]
+    """
+    fitted = find_tagger(estimator)
+    return fitted.tagger.predict_spans(fitted.transform(X), threshold=threshold)
+
+
+@set_module("skstruct")
+def predict_nbest(estimator, X, n_best=5, **options):
+    """Predict the n best label sequences with a tagger, or a pipeline that ends in one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As of `predict_spans`.
+    X : sequences of tokens
+        What its `predict` takes.
+    n_best : int, default=5
+        Number of label sequences.
+    **options
+        As of `CRFTagger.predict_nbest`.
+
+    Returns
+    -------
+    labellings : ndarray of shape (n_sequences,), dtype object
+        For each sequence a list of `Labelling` ``(labels, score, probability)``, best first.
+
+    Raises
+    ------
+    TypeError
+        If there is no tagger.
+    ValueError
+        As `CRFTagger.predict_nbest` does.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skstruct import CRFTagger, WordVectorizer, predict_nbest
+    >>> pipeline = make_pipeline(WordVectorizer(), CRFTagger())
+    >>> pipeline = pipeline.fit([["the", "cat"]], [["DET", "NOUN"]])
+    >>> [labelling.labels for labelling in predict_nbest(pipeline, [["a", "cat"]], 1)[0]]
+    [['DET', 'NOUN']]
+    """
+    fitted = find_tagger(estimator)
+    return fitted.tagger.predict_nbest(fitted.transform(X), n_best, **options)
+
+
+@set_module("skstruct")
+class SpanTaggerCV(MetaEstimatorMixin, BaseEstimator):
+    """Tagger that predicts the chunks which are probable enough, above a threshold tuned for F1.
+
+    A tagger predicts the best label sequence. Where names are rare or training data few, that is
+    often one without any, although some spans are chunks with a probability that is worth a try.
+    This estimator asks for the probability of each span, exactly, and predicts those above a
+    threshold (`CRFTagger.predict_spans`). One cross-validation gives the probabilities of the
+    training data by models that have not seen them. The threshold that scores best on these is
+    taken; no threshold needs a fit of its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A tagger, `skstruct.crfsuite.CRF`, or a Pipeline that ends in one. Labels are strings.
+    scoring : str or callable, default="f1"
+        What the threshold is to maximise, over the chunks of all folds: "f1", F-beta by its number,
+        such as "f0.5" or "f2", or "precision at recall 0.8" for the best precision at a recall of
+        at least so much. A callable ``scoring(precision, recall)`` returns a score to maximise.
+    thresholds : int or array-like, default=100
+        Thresholds to compare: so many between 0 and 1, evenly spaced, or these.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
+    refit : bool, default=True
+        Fit the estimator on all data. Otherwise `estimator_` is that of the only split of `cv`.
+    n_jobs : int, default=None
+        Processes for the folds.
+    store_cv_results : bool, default=False
+        Keep the scores of all thresholds in `cv_results_`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator that predicts.
+    best_threshold_ : float
+        The threshold.
+    best_score_ : float
+        Its score in cross-validation.
+    cv_results_ : dict
+        With ``store_cv_results=True``: arrays ``"thresholds"``, ``"scores"``, ``"precision"`` and
+        ``"recall"``.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the tagger.
+    scheme_ : {"IOB1", "IOB2", "IOBES", "BILOU", None}
+        Scheme of the labels of y, which those of `predict` have. None stands for labels without
+        prefixes, where a run of a label is a chunk.
+
+    See Also
+    --------
+    sklearn.model_selection.TunedThresholdClassifierCV : The counterpart for classifiers.
+    skstruct.CRFTagger.predict_spans : How spans are chosen.
+
+    Notes
+    -----
+    The probabilities of perceptrons are not calibrated. A threshold is tuned for them all the same,
+    but says nothing about the share of predictions that are right.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger, SpanTaggerCV
+    >>> X = [[{"word": "in"}, {"word": "Rome"}], [{"word": "Rome"}], [{"word": "in"}]] * 4
+    >>> y = [["O", "B-LOC"], ["B-LOC"], ["O"]] * 4
+    >>> tagger = SpanTaggerCV(CRFTagger(), thresholds=[0.3, 0.6], cv=2).fit(X, y)
+    >>> tagger.predict(X[:2]).tolist()
+    [['O', 'B-LOC'], ['B-LOC']]
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods("fit")],
+        "scoring": [str, callable],
+        "thresholds": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "refit": ["boolean"],
+        "n_jobs": [Integral, None],
+        "store_cv_results": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        *,
+        scoring="f1",
+        thresholds=100,
+        cv=None,
+        refit=True,
+        n_jobs=None,
+        store_cv_results=False,
+    ):
+        self.estimator = estimator
+        self.scoring = scoring
+        self.thresholds = thresholds
+        self.cv = cv
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.store_cv_results = store_cv_results
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, groups=None, **params):
+        """Tune the threshold by cross-validation, and fit the estimator on all data.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            What the estimator takes.
+        y : sequences of labels
+            Strings.
+        groups : array-like of shape (n_sequences,), default=None
+            For splitters that take groups, such as
+            :class:`~sklearn.model_selection.GroupKFold`.
+        **params
+            For the `fit` of the estimator; those with an item for each sequence, such as
+            `sample_weight`, are split like X.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If X or y is invalid, labels are not strings, y has no chunk, or a parameter is invalid.
+        """
+        score = _scoring(self.scoring)
+        thresholds = _thresholds(self.thresholds)
+        X, y = copied_lists(X), copied_lists(y)
+        scheme, true = _scheme_of(y), None
+        splits = list(check_cv(5 if self.cv is None else self.cv).split(X, y, groups))
+        if not self.refit and len(splits) != 1:
+            raise ValueError(f"refit=False needs a cv of one split, but it has {len(splits)}.")
+        folds = Parallel(n_jobs=self.n_jobs)(
+            delayed(_count_fold)(
+                clone(self.estimator), X, y, train, test, thresholds, scheme, params, self.refit
+            )
+            for train, test in splits
+        )
+        correct, predicted, true = (sum(fold[part] for fold in folds) for part in range(3))
+        if not true:
+            raise ValueError("y has no chunk: there is nothing to tune a threshold for.")
+        precision = np.divide(correct, predicted, out=np.ones(len(thresholds)), where=predicted > 0)
+        recall = correct / true
+        scores = np.asarray(score(precision, recall), dtype=float)
+        with draft_of(self) as draft:
+            draft.estimator_ = folds[0][3]
+            if self.refit:
+                draft.estimator_ = _fit(clone(self.estimator), X, y, params)
+            best = int(np.argmax(scores))
+            draft.best_threshold_, draft.best_score_ = float(thresholds[best]), float(scores[best])
+            vars(draft).pop("cv_results_", None)
+            if self.store_cv_results:
+                draft.cv_results_ = {
+                    "thresholds": thresholds,
+                    "scores": scores,
+                    "precision": precision,
+                    "recall": recall,
+                }
+            draft.scheme_ = scheme
+            draft.classes_ = find_tagger(draft.estimator_).tagger.classes_
+        return self
+
+    @reads_one_fit
+    def predict_spans(self, X, *, threshold=None):
+        """Predict the chunks, with the probability of each.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            What the estimator takes.
+        threshold : float, default=None
+            By default, `best_threshold_`.
+
+        Returns
+        -------
+        spans : ndarray of shape (n_sequences,), dtype object
+            For each sequence a list of `Span` ``(start, end, type, probability)``, in order.
+        """
+        check_is_fitted(self)
+        threshold = self.best_threshold_ if threshold is None else threshold
+        return predict_spans(self.estimator_, X, threshold=threshold)
+
+    @reads_one_fit
+    def predict(self, X):
+        """Predict labels: those of the chunks that are probable enough.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            What the estimator takes.
+
+        Returns
+        -------
+        y : ndarray of shape (n_sequences,), dtype object
+            Lists of labels in the scheme of the training data.
+        """
+        check_is_fitted(self)
+        fitted = find_tagger(self.estimator_)
+        found = fitted.tagger._probable_spans(fitted.transform(X), self.best_threshold_)
+        batch, types, places, probabilities = found
+        chosen = kernels.choose_spans(places, probabilities, batch.offsets, self.best_threshold_)
+        labels = [["O"] * length for length in np.diff(batch.offsets).tolist()]
+        for sequence, start, end, kind in places[chosen].tolist():
+            _write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
+        result = np.empty(len(labels), dtype=object)
+        for i, sequence in enumerate(labels):
+            result[i] = sequence
+        return result
+
+    def score(self, X, y, sample_weight=None):
+        """Compute the chunk F1 (:func:`~skstruct.metrics.chunk_f1_score`).
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            What the estimator takes.
+        y : sequences of labels
+            The right labels.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weight of the chunks of each sequence.
+
+        Returns
+        -------
+        score : float
+        """
+        return chunk_f1_score(y, self.predict(X), sample_weight=sample_weight)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags()
+        tags.target_tags.required = True
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def _write_chunk(labels, start, end, kind, scheme):
+    """Write the labels of a chunk; those of chunks before it are there."""
+    if scheme is None:
+        labels[start:end] = [kind] * (end - start)
+        return
+    name = "" if kind == "_" else f"-{kind}"
+    follows = start > 0 and labels[start - 1][1:] == name and labels[start - 1] != "O"
+    letters = letters_of_chunk(end - start, scheme, follows)
+    labels[start:end] = [letter + name for letter in letters]
+
+
+def _fit(estimator, X, y, params):
+    """Fit; best labellings without chunks are what a threshold is for."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Predictions for .* hold .* chunks", UserWarning)
+        return estimator.fit(X, y, **params)
+
+
+def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
+    """Fit on the rest; count the correct, predicted and true chunks of a fold, by threshold."""
+    params = _check_method_params(X, params, indices=train)
+    _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), params)
+    fitted, y = find_tagger(estimator), _safe_indexing(y, test)
+    X = fitted.transform(_safe_indexing(X, test))
+    batch, types, *found = fitted.tagger._probable_spans(X, float(thresholds.min()))
+    places, probabilities = found
+    true = {(i, *chunk) for i, labels in enumerate(y) for chunk in _chunks(labels, scheme)}
+    is_true = np.array(
+        [(i, a, b, types[kind]) in true for i, a, b, kind in places.tolist()], dtype=bool
+    )
+    counts = np.empty((2, len(thresholds)))
+    for number, threshold in enumerate(thresholds):
+        chosen = kernels.choose_spans(places, probabilities, batch.offsets, threshold)
+        counts[:, number] = (chosen & is_true).sum(), chosen.sum()
+    return *counts, len(true), None if keep else estimator
+
+
+def _chunks(labels, scheme):
+    """Chunks of a sequence as `predict_spans` reads labels."""
+    if scheme is not None:
+        return chunks_of(labels, "conlleval")
+    found, start = [], 0
+    for label, run in groupby(labels):
+        end = start + len(list(run))
+        if label != "O":
+            found.append((start, end, label))
+        start = end
+    return found
+
+
+def _scheme_of(y):
+    """Scheme of labels, by the letters that occur; None if they have none."""
+    labels = {label for sequence in y for label in sequence}
+    wrong = next((label for label in labels if not isinstance(label, str)), None)
+    if wrong is not None:
+        raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
+    if not are_labels_of_schemes(labels):
+        return None
+    letters = {label[0] for label in labels}
+    if letters & set("ES"):
+        return "IOBES"
+    if letters & set("LU"):
+        return "BILOU"
+    begins = (labels[a][0] for labels in y for a, _, _ in chunks_of(labels, "conlleval"))
+    return "IOB1" if "I" in begins else "IOB2"
+
+
+def _thresholds(thresholds):
+    """Thresholds as a sorted array of numbers from 0 to 1."""
+    if isinstance(thresholds, Integral):
+        return np.linspace(0.0, 1.0, thresholds + 2)[1:-1]
+    found = np.unique(np.asarray(thresholds, dtype=float))
+    if found.size == 0 or not (found.min() >= 0.0 and found.max() <= 1.0):
+        raise ValueError(f"thresholds must be numbers from 0 to 1, got {short_repr(thresholds)}.")
+    return found
+
+
+def _scoring(scoring):
+    """Function of the arrays of precision and recall."""
+    if callable(scoring):
+        return scoring
+    match = _F_SCORE.fullmatch(scoring)
+    if match:
+        weight = float(match[1]) ** 2
+
+        def f_score(precision, recall):
+            below = weight * precision + recall
+            score = (1 + weight) * precision * recall
+            return np.divide(score, below, out=np.zeros_like(score), where=below > 0)
+
+        return f_score
+    match = _PRECISION.fullmatch(scoring)
+    if match and float(match[1]) <= 1.0:
+        wished = float(match[1])
+        # Without one that reaches it, the largest recall comes closest.
+        return lambda precision, recall: np.where(recall >= wished, precision, recall - wished)
+    raise ValueError(
+        f"scoring must be 'f1' or another F-beta such as 'f0.5', 'precision at recall 0.8' or "
+        f"another recall up to 1, or a callable, got {scoring!r}."
+    )
