@@ -27,7 +27,7 @@ from skstruct import (
     SequenceVectorizer,
     decoding,
 )
-from skstruct.online.learner import OnlineLearner
+from skstruct.learning.online import OnlineLearner
 
 LABELS = (11, 31, 101, 301, 1001, 2001)
 QUICK = (11, 131)

@@ -22,7 +22,7 @@ from benchmarks.common.report import table
 from benchmarks.search_based.tasks import QUICK_TASKS, TASKS, Split, make_splits, score
 from benchmarks.structure.corpora import CORPORA as CHOSEN
 from skstruct import CRFTagger, SAPOTagger, SequenceVectorizer, kernels
-from skstruct.solvers.objective import CRFObjective
+from skstruct.learning.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 
 # All combinations of features and labels, as SAPO has them.

@@ -6,13 +6,13 @@ from skstruct.compiled.versions import show_versions
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
 from skstruct.features.union import SequenceUnion
+from skstruct.learning.registry import load_all as _load_all
 from skstruct.rerankers.perceptron import PerceptronReranker
 from skstruct.rerankers.sgd import SGDReranker
 from skstruct.rerankers.stacking import NBestReranker
 from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
-from skstruct.solvers.registry import load_all as _load_all
 from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
 from skstruct.taggers.arow import AROWTagger
 from skstruct.taggers.crf import CRFTagger
@@ -21,8 +21,8 @@ from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.prediction import Labelling, Span
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.taggers.sdca import SDCACRF
+from skstruct.templates.base import TemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
-from skstruct.templates.vectorizers import TemplateVectorizer
 from skstruct.templates.words import WordVectorizer
 
 __all__ = [

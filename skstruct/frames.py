@@ -10,8 +10,8 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.matrices import hstack
 from skstruct.utils.messages import short_repr
-from skstruct.utils.sparse import hstack
 
 __all__ = ["FrameConversions", "check_rows", "is_frame", "refuse_frame"]
 

@@ -8,19 +8,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.frames import FrameConversions
-from skstruct.matrices.index_arrays import add_up, read_offsets, to_csr
-from skstruct.matrices.rows import (
+from skstruct.matrices import (
+    add_up,
     as_matrix,
     canonical,
+    hstack,
+    pack_matrix,
+    read_offsets,
     select_rows,
     stack_sequences,
     stores_zeros,
+    to_csr,
+    unpack_matrix,
+    vstack,
 )
 from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
 from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import hstack, pack_matrix, unpack_matrix, vstack
 
 __all__ = ["SequenceBatch"]
 

@@ -309,7 +309,7 @@ def test_weights_are_crfsuites(algorithm, params, seed, tmp_path, monkeypatch):
     params = {"max_iterations": 6, **params}
     theirs, iterations = train_with_crfsuite(algorithm, params, X, y, 7, tmp_path / "model")
     orders = InOrder(order_of_crfsuite(len(X), 6, 7))
-    monkeypatch.setattr("skstruct.online.learner.check_random_state", lambda seed: orders)
+    monkeypatch.setattr("skstruct.learning.online.check_random_state", lambda seed: orders)
     trainer = crfsuite.Trainer(algorithm, params, verbose=False)
     for tokens, labels in zip(X, y, strict=True):
         trainer.append(tokens, labels)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from skstruct import PerceptronTagger, SequenceBatch
 from skstruct.chain.scores import Rows
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.utils.sparse import read_only
+from skstruct.matrices import read_only
 
 
 def batch(*, transition_features=False):

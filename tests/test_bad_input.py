@@ -26,7 +26,7 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.crfsuite import CRF
-from skstruct.utils.history import History
+from skstruct.utils.progress import History
 
 TAGGERS = [
     CRFTagger(l2=0.5),

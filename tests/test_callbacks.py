@@ -21,8 +21,8 @@ from skstruct import (
 )
 from skstruct.crfsuite import CRF
 from skstruct.metrics import token_accuracy_score, token_accuracy_scorer
-from skstruct.utils import callbacks
-from skstruct.utils.callbacks import has_callbacks
+from skstruct.utils import progress as callbacks
+from skstruct.utils.progress import has_callbacks
 
 LEARNERS = {**TAGGERS, **RERANKERS}
 needs_callbacks = pytest.mark.skipif(not has_callbacks(), reason="scikit-learn before 1.9")

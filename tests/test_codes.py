@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from skstruct import CRFTagger, SequenceVectorizer, crfsuite
-from skstruct.features import stream
-from skstruct.features.codes import KnownCodes, NewCodes
+from skstruct.features import tokens as stream
+from skstruct.features.tokens import KnownCodes, NewCodes
 
 
 class Colour(StrEnum):
@@ -274,7 +274,7 @@ def test_sequences_are_read_several_at_once(X, n_tokens):
         return vectorizer, vectorizer.fit_transform(X)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skstruct.features.stream._TOKENS_AT_ONCE", n_tokens)
+        patch.setattr("skstruct.features.tokens._TOKENS_AT_ONCE", n_tokens)
         found = outcome(lambda: fit(X))
         assert found == outcome(lambda: fit(iter(X)))
         assert found == outcome(lambda: fit(list(map(tuple, X))))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skstruct.datasets import conll, iter_conll, read_conll, text_lines
+from skstruct.datasets import conll, iter_conll, read_conll
+from skstruct.datasets import conll as text_lines
 
 TEXT = "-DOCSTART- X O\n\nHe PRP B-NP\nsleeps VBZ B-VP\n\n\nYes UH O\r\n\nÉté NN B-NP\n# x y\n"
 EXPECTED = (

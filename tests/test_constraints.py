@@ -42,10 +42,10 @@ from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import spans_to_labels
 from skstruct.input.constraints import SCHEMES, check_labelling, read_constraint
 from skstruct.input.training_set import as_rows
+from skstruct.learning.ascent import draw_order
+from skstruct.learning.objective import CRFObjective
 from skstruct.metrics import extract_chunks
-from skstruct.solvers.likelihood.ascent import draw_order
-from skstruct.solvers.objective import CRFObjective
-from skstruct.taggers.nbest import make_search
+from skstruct.taggers.prediction import make_search
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -518,7 +518,7 @@ def test_pieces_are_constrained_at_the_ends_of_sequences_only(scheme, mini_lengt
         solver="sgd", constraint=scheme, mini_length=mini_length, learning_rate=1e-12, l2=0,
         max_iter=1, tol=None, shuffle=False, random_state=3,
     ).fit(list(X), list(y))  # fmt: skip
-    from skstruct.online.pieces import cut_sequences
+    from skstruct.learning.online import cut_sequences
 
     offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])])
     pieces, _ = cut_sequences(offsets, np.random.RandomState(3), mini_length=mini_length)

@@ -13,7 +13,7 @@ from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.chain.scores import TransitionRows
 from skstruct.crfsuite.solver import Settings, solve
 from skstruct.input.training_set import as_rows
-from skstruct.solvers.base import Model
+from skstruct.learning.solver import Model
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 

@@ -38,10 +38,9 @@ from skstruct.dask import DaskTagger
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.direct import DirectCalls
 from skstruct.dask.learning import learn
+from skstruct.learning.solver import Watcher
 from skstruct.metrics import token_accuracy_score
-from skstruct.solvers.watcher import Watcher
-from skstruct.utils.callbacks import has_callbacks
-from skstruct.utils.progress import Progress
+from skstruct.utils.progress import Progress, has_callbacks
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from skstruct import CRFTagger, PerceptronTagger
 from skstruct.dask import DaskTagger, mixing, sums
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import learn
-from skstruct.solvers.watcher import Watcher
+from skstruct.learning.solver import Watcher
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger, SequenceBatch
-from skstruct.solvers.lbfgs import minimize_lbfgs
-from skstruct.solvers.likelihood.ascent import draw_order
-from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.proximal import least_subgradient, minimize_proximal, proximal_points
+from skstruct.learning.ascent import draw_order
+from skstruct.learning.lbfgs import minimize_lbfgs
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
 from skstruct.utils.parallel import range_runner
 
 
 @pytest.fixture(autouse=True)
 def _start_small_sets(monkeypatch):
-    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1000)
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1000)
 
 
 def related_data(lengths, n_labels=4, n_features=6, seed=0):
@@ -168,9 +168,9 @@ def test_no_start_where_it_takes_too_much_memory(monkeypatch):
     X, y = related_data([5, 3, 8])
     objective = make_objective(training_set(X, y), 6, 4)
     needed = sum(part.nbytes for part in objective._memory()[:2])
-    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", needed - 1)
+    monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", needed - 1)
     assert objective.stochastic_start() is None
-    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", needed)
+    monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", needed)
     assert objective.stochastic_start() is not None
 
 
@@ -187,7 +187,7 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 80)
     plain = CRFTagger(tol=1e-6)
     with monkeypatch.context() as patch:
-        patch.setattr("skstruct.solvers.batch.MANY_TOKENS", 10**9)
+        patch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10**9)
         plain.fit(X, y)
     starts = []
 
@@ -270,7 +270,7 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l1, 
     batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
     params = {"l1": l1, "l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
     started = CRFTagger(**params).fit(batch, y)
-    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 10**9)
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     if l2 >= 1:
         assert started.history_["objective"][0] < 0.85 * plain.history_["objective"][0]

@@ -18,7 +18,7 @@ from skstruct import (
     SequenceVectorizer,
     crfsuite,
 )
-from skstruct.solvers.watcher import Patience
+from skstruct.learning.solver import Patience
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 STOPPING = [

@@ -24,7 +24,7 @@ from skstruct import (
     SequenceVectorizer,
     TemplateVectorizer,
 )
-from skstruct.utils.sparse import as_csr, hstack
+from skstruct.matrices import as_csr, hstack
 
 VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
 TOKENS = [["the", "cat", "sat"], [], ["The", "dog"]]
@@ -171,7 +171,7 @@ def test_dense_matrices_as_sparse_ones(density, shape):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_columns_side_by_side(seed, monkeypatch):
-    monkeypatch.setattr("skstruct.utils.sparse._BLOCK", 10)
+    monkeypatch.setattr("skstruct.matrices._BLOCK", 10)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(0, 9))
     matrices = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skstruct.utils.history import History
+from skstruct.utils.progress import History
 
 
 def test_columns_are_equally_long_arrays():

@@ -43,13 +43,13 @@ from skstruct.kernels.dual import sag
 from skstruct.kernels.likelihood import lbfgs
 from skstruct.kernels.online import products
 from skstruct.kernels.vector import rows
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.oeg import ExponentiatedGradient
+from skstruct.learning.sag import StochasticAverageGradient
 from skstruct.rerankers.perceptron import PerceptronReranker
 from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
-from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.oeg import ExponentiatedGradient
-from skstruct.solvers.sag import StochasticAverageGradient
-from skstruct.taggers.nbest import make_search
+from skstruct.taggers.prediction import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct.kernels.likelihood.lbfgs import add_scaled, dot
-from skstruct.solvers.lbfgs import minimize_lbfgs
+from skstruct.learning.lbfgs import minimize_lbfgs
 
 
 class Recorder:

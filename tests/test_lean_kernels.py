@@ -45,7 +45,7 @@ def counted(monkeypatch):
     """Let numba count what it allocates and frees; what was there before is no garbage."""
     gc.freeze()
     # The start of CRFTagger, too.
-    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1)
     _nrt_python.memsys_enable_stats()
     yield
     _nrt_python.memsys_disable_stats()

@@ -29,15 +29,14 @@ from skstruct import (
 )
 from skstruct.crfsuite import CRF, read_model
 from skstruct.crfsuite.file import CRFsuiteModel, encode_model
-from skstruct.features.codes import NewCodes
+from skstruct.features.tokens import NewCodes
 from skstruct.input.training_set import TrainingSet
-from skstruct.solvers import batch as batch_solver
-from skstruct.solvers import layout
-from skstruct.solvers.likelihood.sums import Likelihood
-from skstruct.solvers.objective import CRFObjective
+from skstruct.learning import lbfgs as batch_solver
+from skstruct.learning import parameters as layout
+from skstruct.learning.objective import CRFObjective, Likelihood
+from skstruct.matrices import pieces
 from skstruct.utils import memory
 from skstruct.utils.memory import as_size, require_memory, usable_memory
-from skstruct.utils.sparse import pieces
 
 TAGGERS = {
     "perceptron": PerceptronTagger(),

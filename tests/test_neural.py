@@ -15,8 +15,8 @@ from skstruct import SAPOTagger, kernels
 from skstruct.datasets import load_addresses
 from skstruct.decoding import best_labels
 from skstruct.input.training_set import as_rows
+from skstruct.learning.objective import CRFObjective
 from skstruct.metrics import token_accuracy_score
-from skstruct.solvers.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 
 torch = pytest.importorskip("torch")

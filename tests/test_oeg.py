@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
 from skstruct.input.training_set import as_rows
-from skstruct.solvers.oeg import ExponentiatedGradient
+from skstruct.learning.oeg import ExponentiatedGradient
 
 
 def learner(X, y, sample_weight=None, **params):

@@ -26,9 +26,9 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.input.constraints import Constraint
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.online import cut_sequences
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
-from skstruct.online.pieces import cut_sequences
-from skstruct.solvers.objective import CRFObjective
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -7,8 +7,7 @@ import pytest
 from helpers.learners import RERANKERS, TAGGERS, groups_of_candidates, labelled_sequences
 
 from skstruct import CRFTagger, PerceptronTagger
-from skstruct.utils.history import History
-from skstruct.utils.progress import Progress, duration, epochs_to_gap
+from skstruct.utils.progress import History, Progress, duration, epochs_to_gap
 
 LEARNERS = {**TAGGERS, **RERANKERS}
 LINE = re.compile(

@@ -15,12 +15,13 @@ from sklearn.preprocessing import StandardScaler
 
 from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.input.training_set import as_rows
-from skstruct.solvers.gap import best_dual, duality_gap
-from skstruct.solvers.lbfgs import minimize_lbfgs
-from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.proximal import (
+from skstruct.learning.lbfgs import minimize_lbfgs
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.proximal import (
     ProximalIterate,
     _Model,
+    best_dual,
+    duality_gap,
     least_subgradient,
     minimize_proximal,
 )

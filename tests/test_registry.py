@@ -8,8 +8,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skstruct import CRFTagger, SequenceBatch
-from skstruct.solvers.base import Solution
-from skstruct.solvers.registry import ABILITIES, SOLVERS, load, require, support_table
+from skstruct.learning.registry import ABILITIES, SOLVERS, load, require, support_table
+from skstruct.learning.solver import Solution
 
 # A value of each parameter that asks for the ability.
 ASKING = {

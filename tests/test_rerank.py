@@ -19,8 +19,7 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.rerank.learn import vanishes, without_shared
-from skstruct.kernels.rerank.losses import LOSSES, judge, loss_gradient
+from skstruct.kernels.rerank.learn import LOSSES, judge, loss_gradient, vanishes, without_shared
 from skstruct.rerankers.perceptron import PerceptronReranker
 from skstruct.rerankers.sgd import SGDReranker
 from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker

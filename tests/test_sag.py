@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.dual.sampling import draw_sequence
-from skstruct.solvers.sag import StochasticAverageGradient
+from skstruct.kernels.dual.problem import draw_sequence
+from skstruct.learning.sag import StochasticAverageGradient
 
 
 def learner(X, y, sample_weight=None, **params):

@@ -33,7 +33,7 @@ from skstruct.crfsuite import CRF
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.crfsuite.trainer import Trainer
 from skstruct.streams import fit_stream
-from skstruct.utils.history import History
+from skstruct.utils.progress import History
 
 SHORT = {"max_iter": 20, "random_state": 0}
 TAGGERS = {

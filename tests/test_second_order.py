@@ -47,9 +47,8 @@ from skstruct.dask.learning import learn as learn_from_parts
 from skstruct.dask.learning import start_from
 from skstruct.input.constraints import read_constraint
 from skstruct.inspection import explain_labelling, explain_token
-from skstruct.online.pieces import cut_sequences
-from skstruct.solvers.base import Model
-from skstruct.solvers.watcher import Watcher
+from skstruct.learning.online import cut_sequences
+from skstruct.learning.solver import Model, Watcher
 from skstruct.streams import fit_stream
 
 K, N_FEATURES = 3, 2
@@ -203,7 +202,7 @@ def test_the_optimum_is_that_of_all_labellings(fitted):
 def test_the_gradient_is_that_of_finite_differences():
     from helpers.objectives import evaluate, training_set
 
-    from skstruct.solvers.objective import CRFObjective
+    from skstruct.learning.objective import CRFObjective
 
     for partly in (False, True):
         batch, y = data(3, partly=partly)
@@ -307,9 +306,9 @@ def test_large_training_sets_start_near_the_optimum(case, monkeypatch):
         order=2, l2=0.7, tol=1e-9, constraint=allowed, all_possible_transitions=True, **params
     )
     other = clone(tagger).fit(batch, y).history_["objective"]
-    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1)
     near = clone(tagger).fit(batch, y).history_["objective"]
-    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", 4 * 25 * (K + K**2))
+    monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", 4 * 25 * (K + K**2))
     first = clone(tagger).fit(batch, y).history_["objective"]
     assert_allclose([near[-1], first[-1]], other[-1], rtol=1e-7)
     if case != "l1":
@@ -587,7 +586,7 @@ def test_clusters_learn_triples(monkeypatch):
         tagger = CRFTagger(order=2, l2=0.7, tol=1e-9, n_jobs=3, **params).fit(batch, y)
         found = learn_in_shards(tagger, batch, y, 3).estimator_
         assert_array_equal(weights_of(found), weights_of(tagger))
-        monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 1)
+        monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1)
         near = learn_in_shards(tagger, batch, y, 3).estimator_
         monkeypatch.undo()
         values = [one.history_["objective"][-1] for one in (near, tagger)]

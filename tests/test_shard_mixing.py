@@ -14,8 +14,7 @@ from sklearn.base import clone
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 from skstruct.dask import mixing
 from skstruct.dask.learning import learn
-from skstruct.solvers.base import settings_of
-from skstruct.solvers.watcher import Stopping, Watcher
+from skstruct.learning.solver import Stopping, Watcher, settings_of
 
 LEARNERS = {
     "perceptron": PerceptronTagger,

@@ -20,8 +20,7 @@ from skstruct import (
     TemplateVectorizer,
 )
 from skstruct.dask.learning import learn, start_from
-from skstruct.solvers.base import settings_of
-from skstruct.solvers.watcher import Stopping, Watcher
+from skstruct.learning.solver import Stopping, Watcher, settings_of
 
 X, Y = labelled_sequences(40)
 

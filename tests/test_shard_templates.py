@@ -12,7 +12,7 @@ from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, WordVector
 from skstruct.dask.learning import learn
 from skstruct.dask.merging import merge_columns
 from skstruct.dask.shard import describe, read
-from skstruct.solvers.watcher import Watcher
+from skstruct.learning.solver import Watcher
 
 TEMPLATE = ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]", "U2:%x[0,1]", "U3:%x[1,0|suffix2]", "B"]
 

@@ -20,7 +20,8 @@ from skstruct.dask.merging import merge_columns
 from skstruct.dask.shard import describe, read
 from skstruct.dask.sums import RowTable, ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
-from skstruct.solvers.layout import (
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.parameters import (
     RowLayout,
     lay_out,
     merge_observed,
@@ -28,8 +29,7 @@ from skstruct.solvers.layout import (
     restrict,
     sum_observed,
 )
-from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.watcher import Watcher
+from skstruct.learning.solver import Watcher
 from skstruct.utils.packing import unpack_strings
 from skstruct.utils.parallel import range_runner
 
@@ -351,7 +351,7 @@ def test_the_start_comes_near_the_minimum(n_shards):
 def test_a_fit_goes_on_from_the_start(monkeypatch, l1):
     X, y = labelled_sequences(60)
     whole = CRFTagger(tol=1e-8, l1=l1).fit(X, y)
-    monkeypatch.setattr("skstruct.solvers.batch.MANY_TOKENS", 50)
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 50)
     objectives = []
     for n_shards in (1, 4, 4):
         tagger = learn_from_shards(CRFTagger(tol=1e-8, l1=l1), cut(X, y, n_shards))
@@ -363,7 +363,7 @@ def test_a_fit_goes_on_from_the_start(monkeypatch, l1):
 
 def test_no_start_where_a_shard_would_need_too_much_memory(monkeypatch):
     _, shards = sharded(*numbers_and_labels(), 2, l2=2.0)
-    monkeypatch.setattr("skstruct.solvers.likelihood.ascent._MOST_MEMORY", 10)
+    monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", 10)
     assert shards.stochastic_start() is None
 
 

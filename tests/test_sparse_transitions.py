@@ -32,7 +32,7 @@ from skstruct.chain.protocol import factors_of, finish, forbidding
 from skstruct.chain.viterbi import viterbi
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.input.training_set import as_rows
-from skstruct.online import learner
+from skstruct.learning import online as learner
 
 
 @pytest.fixture

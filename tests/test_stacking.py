@@ -13,9 +13,14 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
-from skstruct.rerankers.labellings import chunk_features, label_features
 from skstruct.rerankers.perceptron import PerceptronReranker
-from skstruct.rerankers.stacking import NBestReranker, chunk_cost, hamming_cost
+from skstruct.rerankers.stacking import (
+    NBestReranker,
+    chunk_cost,
+    chunk_features,
+    hamming_cost,
+    label_features,
+)
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.perceptron import PerceptronTagger

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
-from skstruct.solvers.objective import CRFObjective
-from skstruct.solvers.oeg import ExponentiatedGradient
-from skstruct.solvers.sag import StochasticAverageGradient
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.oeg import ExponentiatedGradient
+from skstruct.learning.sag import StochasticAverageGradient
 
 LEARNERS = {"sag": StochasticAverageGradient, "oeg": ExponentiatedGradient}
 every_solver = pytest.mark.parametrize("solver", LEARNERS)

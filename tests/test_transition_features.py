@@ -40,9 +40,9 @@ from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import factors_of, zero_counts
 from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.online.pieces import cut_sequences
-from skstruct.solvers.likelihood.ascent import draw_order
-from skstruct.solvers.objective import CRFObjective
+from skstruct.learning.ascent import draw_order
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.online import cut_sequences
 from skstruct.utils import memory
 from skstruct.utils.parallel import range_runner
 

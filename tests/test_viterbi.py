@@ -16,7 +16,7 @@ from skstruct.chain.ranges import decode_best
 from skstruct.chain.ties import first_largest
 from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.vector.sums import largest
+from skstruct.kernels.vector.rows import largest
 
 
 def best(scores, transition):

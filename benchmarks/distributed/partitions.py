@@ -14,10 +14,9 @@ from benchmarks.parallel_learning import load
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 from skstruct.dask.learning import learn
 from skstruct.dask.mixing import learn_alone
+from skstruct.learning.objective import Objective
+from skstruct.learning.solver import Stopping, Watcher, settings_of
 from skstruct.metrics import chunk_f1_score
-from skstruct.solvers.base import settings_of
-from skstruct.solvers.objective import Objective
-from skstruct.solvers.watcher import Stopping, Watcher
 
 THREADS = "two threads"
 TAGGER = {"l2": 1.0, "tol": 1e-4}

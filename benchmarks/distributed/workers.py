@@ -27,7 +27,7 @@ from benchmarks.distributed.partitions import TAGGER, THREADS, cut
 from skstruct import CRFTagger, HashingTemplateVectorizer, SequenceVectorizer
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import make_objective, read_shards
-from skstruct.solvers.objective import CRFObjective
+from skstruct.learning.objective import CRFObjective
 from skstruct.utils.parallel import chain_work, range_runner
 
 WORKERS = {"threads_per_worker": 1, "dashboard_address": ":0"}

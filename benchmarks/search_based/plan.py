@@ -5,13 +5,13 @@ import time
 
 import numpy as np
 
-import skstruct.utils.history
+import skstruct.utils.progress
 from benchmarks.common.runs import append_run, read_runs
 from benchmarks.search_based.tasks import load_task, score, sentence_counts
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 
 # Epochs are measured in processor time, in which other work on the machine counts less.
-skstruct.utils.history.perf_counter = time.process_time
+skstruct.utils.progress.perf_counter = time.process_time
 
 EPOCHS, TUNING_EPOCHS = 20, 15
 CLASSES = {

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 
-import skstruct.utils.history
+import skstruct.utils.progress
 from benchmarks.common.runs import Records
 from benchmarks.common.seeds import join_seeds
 from benchmarks.search_based.tasks import score
@@ -16,7 +16,7 @@ from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 from skstruct.metrics import paired_permutation_test
 
 # Epochs are measured in processor time, in which other work on the machine counts less.
-skstruct.utils.history.perf_counter = time.process_time
+skstruct.utils.progress.perf_counter = time.process_time
 
 SEEDS, EPOCHS, CHOOSING_EPOCHS, N_RESAMPLES = 5, 10, 5, 1999
 LENGTHS = (None, 2.5, 5.5, 10.5, 20.5)

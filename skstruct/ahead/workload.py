@@ -20,7 +20,7 @@ import skstruct
 from skstruct import kernels
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import Trainer
-from skstruct.solvers.batch import MANY_TOKENS
+from skstruct.learning.lbfgs import MANY_TOKENS
 from skstruct.taggers.online import OnlineTagger
 
 __all__ = ["Step", "estimators", "run_step", "steps"]

@@ -31,8 +31,7 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.ties import first_largest_sum
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_outer, max_plus, vector_matrix
-from skstruct.kernels.vector.sums import largest
+from skstruct.kernels.vector.rows import add_outer, largest, max_plus, vector_matrix
 from skstruct.kernels.vector.tables import tabulate
 
 # With at most so many labels, comparing all of them is faster than selecting some.

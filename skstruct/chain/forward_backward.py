@@ -38,8 +38,8 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.sums import largest
-from skstruct.kernels.vector.vectormath import exp_all
+from skstruct.kernels.vector.rows import largest
+from skstruct.kernels.vector.tables import exp_all
 
 # Smaller forward probabilities are not trusted where some labellings are impossible. Backward
 # vectors of larger ones are far from overflow.

@@ -49,9 +49,8 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.ties import first_largest, next_largest
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.sums import sum_in_lanes
-from skstruct.kernels.vector.tables import MAX_SPREAD
-from skstruct.kernels.vector.vectormath import exp_nonpositive
+from skstruct.kernels.vector.rows import sum_in_lanes
+from skstruct.kernels.vector.tables import MAX_SPREAD, exp_nonpositive
 
 # So many of the best labels are tried before all are compared.
 MOST_TRIED = 4

@@ -10,7 +10,7 @@ from skstruct.chain.family import needed
 from skstruct.chain.protocol import state_rows, width
 from skstruct.chain.viterbi import best_prefixes
 from skstruct.kernels._jit import jit
-from skstruct.kernels.vector.sums import largest
+from skstruct.kernels.vector.rows import largest
 
 SEARCHES = ("astar", "beam")
 

@@ -12,7 +12,7 @@ from skstruct.cli.models import load_model
 from skstruct.cli.options import model_option
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
-from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
+from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
 
 __all__ = ["brief_scores", "evaluate"]

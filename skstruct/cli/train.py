@@ -32,7 +32,7 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import Progress, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, has_chunks, read_all
-from skstruct.metrics import scorers
+from skstruct.metrics import scores as scorers
 
 __all__ = ["train"]
 

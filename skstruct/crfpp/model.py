@@ -10,14 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct import kernels
 from skstruct.crfpp.file import TextModel, damaged, format_model, parse_model, require
-from skstruct.datasets.writing import encoded
-from skstruct.input.classes import check_number, label_array
+from skstruct.datasets.conll import encoded
+from skstruct.input.labels import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
-from skstruct.templates.base import LearningTemplateVectorizer
+from skstruct.templates.base import LearningTemplateVectorizer, fitted_vectorizer
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.vectorizers import fitted_vectorizer
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr

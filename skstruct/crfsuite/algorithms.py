@@ -8,7 +8,7 @@ from typing import NamedTuple
 from joblib.parallel import get_active_backend
 
 from skstruct.crfsuite.online import OnlineCRF
-from skstruct.solvers.batch import has_stalled
+from skstruct.learning.lbfgs import has_stalled
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.messages import short_repr
 

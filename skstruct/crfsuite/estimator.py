@@ -13,10 +13,10 @@ from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.tagger import Tagger, tagger_of
 from skstruct.crfsuite.trainer import learn
-from skstruct.utils.callbacks import CallbackSupport, FitTasks
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.progress import CallbackSupport, FitTasks
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 

@@ -7,7 +7,7 @@ from copy import copy
 
 import numpy as np
 
-from skstruct.features.attributes import iterate_level, read_tokens
+from skstruct.features.tokens import iterate_level, read_tokens
 from skstruct.input.copies import copied
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module

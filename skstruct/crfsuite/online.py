@@ -9,11 +9,10 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct import kernels
-from skstruct.input.classes import label_array
-from skstruct.solvers.layout import transition_frequency
+from skstruct.input.labels import label_array
+from skstruct.learning.parameters import transition_frequency
 from skstruct.taggers.arow import AROWTagger, workspace
-from skstruct.taggers.online import OnlineTagger
-from skstruct.taggers.stored import LearnerState
+from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
 

@@ -12,7 +12,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
-from skstruct.solvers.base import Solution
+from skstruct.learning.solver import Solution
 
 __all__ = ["Settings", "solve"]
 
@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 
 
 def solve(training_set, model, settings, start, watcher):
-    """Learn as `skstruct.solvers.base` says; CRFsuite starts from zero and is not watched.
+    """Learn as `skstruct.learning.solver` says; CRFsuite starts from zero and is not watched.
 
     CRFsuite gets a sequence as many times as its weight says, which has to be a whole number.
     Biases are the weights of an attribute each, and CRFsuite has only those that occur. It stops

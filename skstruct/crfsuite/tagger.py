@@ -15,10 +15,10 @@ from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
+from skstruct.matrices import read_only
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import read_only
 
 __all__ = ["ModelInfo", "Tagger", "tagger_of"]
 

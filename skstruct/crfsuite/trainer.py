@@ -27,8 +27,8 @@ from skstruct.crfsuite.log import (
 )
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
-from skstruct.utils.callbacks import EpochRelay
 from skstruct.utils.files import check_writable, write_whole
+from skstruct.utils.progress import EpochRelay
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["BaseTrainer", "Trainer", "learn"]

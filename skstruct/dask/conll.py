@@ -8,9 +8,8 @@ from copy import copy
 from itertools import chain, pairwise, repeat
 from numbers import Integral
 
-from skstruct.datasets.conll import iter_conll
+from skstruct.datasets.conll import GZIP_MAGIC, iter_conll, open_line_blocks
 from skstruct.datasets.conll import read_conll as read_columns
-from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 

@@ -15,14 +15,13 @@ from skstruct.dask.mixing import fit_online
 from skstruct.dask.shard import count, describe, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
-from skstruct.solvers.base import settings_of
-from skstruct.solvers.batch import Settings, minimize
-from skstruct.solvers.layout import lay_out, merge_observed
-from skstruct.solvers.likelihood.vector import ParameterVector
+from skstruct.learning.lbfgs import Settings, minimize
+from skstruct.learning.parameters import ParameterVector, lay_out, merge_observed
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.base import LearningTemplateVectorizer
-from skstruct.utils.callbacks import without_callbacks
 from skstruct.utils.files import write_whole
+from skstruct.utils.progress import without_callbacks
 
 __all__ = ["Checkpoints", "learn", "make_objective", "read_shards", "start_from"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import clone
 
 from skstruct.features.dicts import SequenceVectorizer
-from skstruct.input.classes import check_number
 from skstruct.input.formats import Format, encode_labels
+from skstruct.input.labels import check_number
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.messages import short_repr

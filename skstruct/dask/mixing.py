@@ -1,7 +1,7 @@
 """Online learners on shards: every epoch each shard learns alone, and the driver mixes the weights.
 
 This is iterative parameter mixing (McDonald, Hall and Mann, 2010). But where threads take the mean
-of all weights (`skstruct.online.mixing`), here the changes of a feature's weights are divided by
+of all weights (`skstruct.learning.mixing`), here the changes of a feature's weights are divided by
 about the number of shards that made any: most features occur in few of many shards, and would
 hardly move. A shard has the weights of its own features alone, and sends those that it has changed.
 The penalty is a factor that all weights of a shard share.
@@ -18,11 +18,10 @@ from sklearn.utils import check_random_state
 from skstruct import kernels
 from skstruct.dask.shard import own_arrays
 from skstruct.decoding import best_labels
-from skstruct.online.learner import note_epoch
-from skstruct.online.state import averaged
-from skstruct.solvers.base import Model
-from skstruct.utils.callbacks import without_callbacks
-from skstruct.utils.sparse import read_only
+from skstruct.learning.online import averaged, note_epoch
+from skstruct.learning.solver import Model
+from skstruct.matrices import read_only
+from skstruct.utils.progress import without_callbacks
 
 __all__ = ["fit_online"]
 

@@ -14,17 +14,17 @@ from sklearn.base import clone
 
 from skstruct import kernels
 from skstruct.features.dicts import SequenceVectorizer
-from skstruct.input.class_weight import weigh_sequences
 from skstruct.input.formats import Format, encode_labels, read_format
-from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
+from skstruct.input.labels import check_completable, check_partial, without_unlabelled
 from skstruct.input.scale import advise_scaling
 from skstruct.input.training_set import TrainingSet, batch_rows
+from skstruct.input.weights import weigh_sequences
+from skstruct.learning.parameters import observe, sum_observed, transition_frequency
+from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
-from skstruct.solvers.layout import observe, sum_observed, transition_frequency
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.packing import pack_strings
-from skstruct.utils.sparse import read_only, writable
 
 __all__ = [
     "Counts",

@@ -12,12 +12,11 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.dask.shard import own_arrays
-from skstruct.solvers.layout import point_to_rows, restrict
-from skstruct.solvers.likelihood.ascent import DualFreeAscent, new_memory, shrink
-from skstruct.solvers.likelihood.sums import Likelihood
-from skstruct.solvers.objective import Objective
+from skstruct.learning.ascent import DualFreeAscent, new_memory, shrink
+from skstruct.learning.objective import Likelihood, Objective
+from skstruct.learning.parameters import point_to_rows, restrict
+from skstruct.matrices import pieces, writable
 from skstruct.utils.parallel import chain_work, range_runner
-from skstruct.utils.sparse import pieces, writable
 
 __all__ = ["RowTable", "ShardedLikelihood", "ShardedObjective"]
 
@@ -29,7 +28,7 @@ _MANY = 2
 
 
 class ShardedLikelihood:
-    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.solvers.likelihood.sums.Likelihood`.
+    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.objective.Likelihood`.
 
     Parameters
     ----------
@@ -138,7 +137,7 @@ class ShardedObjective(Objective):
 class _ShardedAscent:
     """Epochs of dual-free coordinate ascent by all shards at the same time (Ma et al., 2015).
 
-    Attributes are those of `skstruct.solvers.likelihood.ascent.DualFreeAscent`.
+    Attributes are those of `skstruct.learning.ascent.DualFreeAscent`.
     """
 
     def __init__(self, likelihood, free, l2, l1, states):

@@ -6,14 +6,18 @@ corpora, by way of `text_lines`.
 """
 
 from skstruct.datasets.annotations.tools import read_annotations, write_annotations
-from skstruct.datasets.class_labels import labels_from_ids, labels_to_ids
-from skstruct.datasets.conll import iter_conll, read_conll
+from skstruct.datasets.conll import iter_conll, read_conll, write_conll
 from skstruct.datasets.conllu import read_conllu, write_conllu
 from skstruct.datasets.docs import docs_to_sequences, labels_to_docs
 from skstruct.datasets.fetchers import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
 from skstruct.datasets.loaders import load_addresses, load_digit_sequences
-from skstruct.datasets.spans import find_tokens, labels_to_spans, spans_to_labels
-from skstruct.datasets.writing import write_conll
+from skstruct.datasets.spans import (
+    find_tokens,
+    labels_from_ids,
+    labels_to_ids,
+    labels_to_spans,
+    spans_to_labels,
+)
 
 __all__ = [
     "docs_to_sequences",

@@ -1,16 +1,165 @@
-"""Reader for column files with one token per line: the CoNLL formats and similar ones."""
+"""Column files with one token a line, the CoNLL formats and similar ones: read and written."""
 
+from __future__ import annotations
+
+import codecs
 import gzip
+import io
+import os
+import re
 import zlib
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import chain, islice, takewhile
 from numbers import Integral
 from operator import itemgetter, methodcaller
 
-from skstruct.datasets.text_lines import GZIP_MAGIC, open_line_blocks, splitter
+from skstruct.metrics.labels import sequences_of
+from skstruct.utils.files import not_in_encoding, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["DOCSTART", "TokenLines", "batched", "iter_conll", "parsed_lines", "read_conll"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "DOCSTART",
+    "GZIP_MAGIC",
+    "TokenLines",
+    "batched",
+    "encoded",
+    "iter_conll",
+    "open_line_blocks",
+    "parsed_lines",
+    "read_conll",
+    "splitter",
+    "write_conll",
+    "write_lines",
+]
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = "\ufeff"
+_PIECE = 1 << 16
+# Window bits of zlib for data with a gzip header.
+_GZIP_WINDOW = 31
+# Not str.split, which also splits at no-break spaces; these occur inside tokens.
+_split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
+
+
+def splitter(separator):
+    """Make the function that splits a line into columns; at blanks if `separator` is None."""
+    return _split_at_blanks if separator is None else partial(_split_at, separator)
+
+
+def _split_at(separator, line):
+    # Trailing blanks are noise, but a trailing separator precedes an empty column.
+    stripped = line.rstrip(" ") if separator.strip(" ") else line
+    return stripped.split(separator) if stripped.strip() else []
+
+
+@contextmanager
+def open_line_blocks(source, encoding):
+    """Context in which a source of text is open, to iterate over lists of its lines.
+
+    Parameters
+    ----------
+    source : str, path-like, file object or iterable of lines
+        Plain or gzipped; lines may be str or bytes.
+    encoding : str or None
+        Encoding of bytes; None for UTF-8 where the caller has no choice.
+
+    Yields
+    ------
+    name : str
+        Name of the source, for messages.
+    blocks : iterator of list of str
+        Lines read at a time; a single one from an iterable of lines. Line ends of any kind and a
+        byte order mark are stripped. Raises ValueError for bytes that are not in the encoding, and
+        for damaged gzip data.
+    """
+    is_path = isinstance(source, (str, os.PathLike))
+    # A file object or an iterable stays open: it is the caller's.
+    with open(source, "rb") if is_path else nullcontext(source) as file:
+        if hasattr(file, "read"):
+            name = os.fspath(source) if is_path else str(getattr(file, "name", "<file object>"))
+            pieces = iter(lambda: file.read(_PIECE) or None, None)
+        else:
+            name, pieces = "<lines>", map(_ended, file)
+        yield name, _line_blocks(_texts(pieces, encoding, name))
+
+
+def _ended(line):
+    """Append the newline that a line may lack."""
+    end = "\n" if isinstance(line, str) else b"\n"
+    return line if line.endswith(end) else line + end
+
+
+def _texts(pieces, encoding, name):
+    """Decode pieces of a source, with newlines for line ends of any kind."""
+    first = next(pieces, "")
+    pieces = chain([first], pieces)
+    if isinstance(first, str):
+        decoder = io.IncrementalNewlineDecoder(None, translate=True)
+    else:
+        pieces = _unpacked(pieces, name)
+        decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
+        decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
+    n_lines, begun = 0, False
+    for piece, final in chain(((piece, False) for piece in pieces), [(first[:0], True)]):
+        try:
+            text = decoder.decode(piece, final=final)
+        except UnicodeDecodeError as error:
+            number = n_lines + error.object.count(b"\n", 0, error.start) + 1
+            remedy = "pass encoding=, for example 'latin-1'" if encoding else "convert the file"
+            raise not_in_encoding(error, f"{name}, line {number}", remedy) from error
+        if text and not begun:
+            text, begun = text.removeprefix(BYTE_ORDER_MARK), True
+        n_lines += text.count("\n")
+        yield text
+
+
+def _unpacked(pieces, name):
+    """Decompress pieces of bytes if they are gzipped."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= len(GZIP_MAGIC):
+            break
+    pieces = chain([head], pieces)
+    return _gunzipped(pieces, name) if head.startswith(GZIP_MAGIC) else pieces
+
+
+def _gunzipped(pieces, name):
+    unpack = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        for piece in pieces:
+            while piece:
+                if unpack.eof:
+                    # Another gzip member, or the padding zeros of a tape.
+                    piece = piece.lstrip(b"\0")
+                    if not piece:
+                        break
+                    unpack = zlib.decompressobj(_GZIP_WINDOW)
+                yield unpack.decompress(piece)
+                piece = unpack.unused_data
+    except zlib.error as error:
+        raise ValueError(f"{name}: the gzip data is truncated or damaged ({error})") from error
+    if not unpack.eof:
+        raise ValueError(f"{name}: the gzip data is truncated or damaged (its end is missing)")
+
+
+def _line_blocks(texts):
+    unfinished = []
+    for text in texts:
+        lines = text.split("\n")
+        unfinished.append(lines[0])
+        if len(lines) > 1:
+            lines[0] = "".join(unfinished)
+            unfinished = [lines.pop()]
+            yield lines
+    yield ["".join(unfinished)]
+
 
 # First column of the lines between documents, in the files of the CoNLL tasks.
 DOCSTART = "-DOCSTART-"
@@ -389,3 +538,218 @@ def _resolved(columns, label, width, where):
 
 def _columns(count):
     return "1 column" if count == 1 else f"{count} columns"
+
+
+@set_module("skstruct.datasets")
+def write_conll(
+    path_or_file,
+    tokens,
+    labels=None,
+    *,
+    encoding="utf-8",
+    separator=None,
+    comment=None,
+    skip_docstart=True,
+):
+    r"""Write a column file: one token per line, a blank line after each sequence.
+
+    `read_conll` with the same options returns the tokens and labels as they were; what it could
+    not read back is an error. Tokens that are tuples of one column come back as strings.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like or file object
+        The file. It is written whole or, if anything is wrong, not at all. A file object is open in
+        text mode, and is not closed.
+    tokens : sequence of sequences of str or of tuple of str
+        The columns of each token.
+    labels : sequence of sequences of str, default=None
+        Labels, which become the last column.
+    encoding : str, default="utf-8"
+        Encoding of the file; a file object has its own.
+    separator : str, default=None
+        Separator of the columns, by default a space. Columns with spaces need another one, such as
+        ``"\t"``.
+    comment : str, default=None
+        Prefix of lines that the reader is to skip. A token that begins with it is an error.
+    skip_docstart : bool, default=True
+        Whether the reader takes a line whose first column is ``-DOCSTART-`` as a boundary. Such a
+        token is an error then.
+
+    Raises
+    ------
+    ValueError
+        If `labels` do not match `tokens`, there is no sequence or one is empty, tokens differ in
+        their number of columns, or a token could not be read back: a column is empty, or has the
+        separator, a line end or what the encoding lacks; the token is a comment or ``-DOCSTART-``,
+        or the file would begin with a byte order mark. The message names the sequence and the
+        token.
+    OSError
+        If the file cannot be written.
+
+    See Also
+    --------
+    read_conll : Read column files.
+    write_conllu : Write CoNLL-U files, with their comments.
+
+    Examples
+    --------
+    >>> import sys
+    >>> from skstruct.datasets import write_conll
+    >>> write_conll(sys.stdout, [[("He", "PRP"), ("sleeps", "VBZ")], [("Yes", "UH")]],
+    ...             [["B-NP", "B-VP"], ["O"]])
+    He PRP B-NP
+    sleeps VBZ B-VP
+    <BLANKLINE>
+    Yes UH O
+    <BLANKLINE>
+    """
+    tokens = sequences_of(tokens, "tokens")
+    labels = None if labels is None else sequences_of(labels, "labels")
+    if labels is not None and len(labels) != len(tokens):
+        raise ValueError(f"{len(tokens)} sequences of tokens, but labels for {len(labels)}.")
+    if not tokens:
+        raise ValueError("There is no sequence, and a file without tokens could not be read back.")
+    write = _Line(separator, comment, skip_docstart)
+    lines, places = [], []
+    for i, sequence in enumerate(tokens):
+        given = [()] * len(sequence) if labels is None else [(label,) for label in labels[i]]
+        if len(given) != len(sequence):
+            raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} labels.")
+        if not sequence:
+            raise ValueError(f"Sequence {i} is empty, which a column file cannot express.")
+        lines += [write(*pair, i, t) for t, pair in enumerate(zip(sequence, given, strict=True))]
+        lines.append("")
+        places += [(i, t) for t in range(len(sequence) + 1)]
+    write_lines(path_or_file, lines, lambda number: _place(*places[number]), encoding)
+
+
+def _place(i, t):
+    return f"Sequence {i}, token {t}"
+
+
+class _Line:
+    """Line of a token, checked to be read back as it was."""
+
+    def __init__(self, separator, comment, skip_docstart):
+        self.width = None
+        self._separator = " " if separator is None else separator
+        self._split = splitter(separator)
+        self._comment = comment
+        self._skip_docstart = skip_docstart
+
+    def __call__(self, token, label, i, t):
+        fields = [*_column_lists(token, i, t), *label]
+        is_first = self.width is None
+        if is_first:
+            self.width = len(fields)
+        if len(fields) != self.width:
+            raise ValueError(f"{_place(i, t)}: {len(fields)} columns, but {self.width} before.")
+        wrong = [field for field in fields if not isinstance(field, str)]
+        if wrong:
+            raise ValueError(
+                f"{_place(i, t)}: {short_repr(wrong[0])} is not a string, as columns are."
+            )
+        line = self._separator.join(fields)
+        fault = self._fault(line, fields, is_first)
+        if fault:
+            raise ValueError(f"{_place(i, t)}: {short_repr(fields)} could not be read back {fault}")
+        return line
+
+    def _fault(self, line, fields, is_first):
+        """Why a line would not be read back, and what to do; None if it would."""
+        same = bool(fields) and self._split(line) == fields and fields[-1]
+        if not same or "\n" in line or "\r" in line:
+            return (
+                f"with the separator {self._separator!r}; choose another one, or change the column."
+            )
+        if self._skip_docstart and fields[0] == DOCSTART:
+            return (
+                "as a token, but as a boundary between documents; pass skip_docstart=False to "
+                "writer and reader, or change the token."
+            )
+        if self._comment is not None and line.startswith(self._comment):
+            return f"with comments that begin with {self._comment!r}; change the token."
+        if is_first and line.startswith(BYTE_ORDER_MARK):
+            return "at the start of a file, where a byte order mark is dropped; change the token."
+        return None
+
+
+def _column_lists(token, i, t):
+    """Columns of a token."""
+    if isinstance(token, str):
+        return (token,)
+    if isinstance(token, (bytes, Mapping, AbstractSet)) or not isinstance(token, Iterable):
+        raise ValueError(
+            f"{_place(i, t)}: {short_repr(token)} is neither a string nor a tuple of strings, as "
+            "tokens of a column file are."
+        )
+    return token
+
+
+def write_lines(path_or_file, lines, place, encoding):
+    """Write lines to a file object, or to a file as a whole.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like or file object
+    lines : list of str
+    place : callable
+        ``place(number)`` names a line, for messages.
+    encoding : str
+        Encoding of the file, unless it is a file object.
+
+    Raises
+    ------
+    ValueError
+        If a line could not be read back from its encoding; the message has its place.
+    """
+    lines = [f"{line}\n" for line in lines]
+    if not hasattr(path_or_file, "write"):
+        write_whole(path_or_file, encoded(lines, place, encoding))
+        return
+    encoding = getattr(path_or_file, "encoding", None)
+    if encoding is not None:
+        encoded(lines, place, encoding, getattr(path_or_file, "errors", None) or "strict")
+    path_or_file.write("".join(lines))
+
+
+def encoded(pieces, place, encoding, errors="strict"):
+    """Bytes of pieces of text, checked to be read back as they were.
+
+    Parameters
+    ----------
+    pieces : list of str
+    place : callable
+        ``place(number)`` names a piece, for messages.
+    encoding, errors : str
+        As of `str.encode`.
+
+    Returns
+    -------
+    content : bytes
+
+    Raises
+    ------
+    ValueError
+        If the encoding has not all of the characters, or takes some for others.
+    """
+    content = _survivor("".join(pieces), encoding, errors)
+    if content is not None:
+        return content
+    bad = next((k for k, p in enumerate(pieces) if _survivor(p, encoding, errors) is None), 0)
+    raise ValueError(
+        f"{place(bad)}: {short_repr(pieces[bad].rstrip())} could not be read back from a file in "
+        f"{encoding}; choose another encoding, or change the text."
+    )
+
+
+def _survivor(text, encoding, errors):
+    """Bytes of a text; None if they are not read as the text."""
+    try:
+        content = text.encode(encoding, errors)
+        # Bytes that look like those of a gzipped file are taken for one.
+        same = content.decode(encoding) == text and not content.startswith(GZIP_MAGIC)
+    except UnicodeError:
+        return None
+    return content if same else None

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
-from skstruct.datasets.conll import parsed_lines
-from skstruct.datasets.text_lines import BYTE_ORDER_MARK, open_line_blocks, splitter
-from skstruct.datasets.writing import write_lines
+from skstruct.datasets.conll import (
+    BYTE_ORDER_MARK,
+    open_line_blocks,
+    parsed_lines,
+    splitter,
+    write_lines,
+)
 from skstruct.metrics.labels import sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module

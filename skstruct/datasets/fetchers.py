@@ -1,17 +1,253 @@
 """Fetchers of public corpora, which are downloaded once and then read from disk."""
 
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
+import pooch
 from sklearn.utils import Bunch
 
-from skstruct.datasets.bunches import description, text_bunch
-from skstruct.datasets.conll import read_conll
-from skstruct.datasets.originals import obtained, parsed_words
+from skstruct.datasets.conll import read_conll, unpacked
+from skstruct.datasets.loaders import description, text_bunch
+from skstruct.utils.files import write_whole
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["fetch_conll2000", "fetch_conll2002", "fetch_ocr_letters"]
+
+
+DATA_VARIABLE = "SKSTRUCT_DATA"
+DEFAULT_HOME = "~/skstruct_data"
+N_PIXELS = 128
+
+
+class Original(NamedTuple):
+    """A public file, and the prepared file that may replace it."""
+
+    prepared: str  # path below a data folder, as is `kept`
+    kept: str  # path of the unchanged download
+    urls: tuple[str, ...]  # of the same content, tried in this order
+    fingerprint: Callable[[bytes], str]
+    expected: str  # fingerprint of the correct content
+
+
+def content_sha256(content):
+    """Return the SHA-256 of a file's decompressed content.
+
+    The compressed file would not do: some servers let the client decompress it on the way.
+    """
+    return hashlib.sha256(unpacked(content, "download")).hexdigest()
+
+
+def words_sha256(content):
+    """Return the SHA-256 of the handwritten words in a letter.data file, in any order."""
+    keys = (
+        f"{'test' if fold == 0 else 'train'}:{letters}:".encode() + np.packbits(pixels).tobytes()
+        for fold, letters, pixels in parsed_words(content, "download")
+    )
+    return hashlib.sha256(b"\n".join(sorted(keys))).hexdigest()
+
+
+def parsed_words(content, name):
+    """Parse the letter.data format: one letter per line, in seven fields separated by tabs.
+
+    The fields are the letter's id, the letter, the id of the next letter of the word (-1 for the
+    last), the word's id, the position in the word, the word's cross-validation fold, and 128
+    pixels, each 0 or 1, again separated by tabs.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of the file, gzipped or not.
+    name : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    words : list of tuple of (int, str, ndarray of shape (n_letters, 128) and dtype uint8)
+        Fold, letters and pixels of each word.
+    """
+    words, letters, images = [], [], []
+    for number, line in enumerate(unpacked(content, name).splitlines(), start=1):
+        fields = line.split(b"\t", 6)
+        pixels = fields[-1].rstrip()[::2]
+        is_image = len(pixels) == N_PIXELS and not pixels.strip(b"01")
+        if len(fields) != 7 or not is_image or not fields[1].isascii() or not fields[5].isdigit():
+            raise ValueError(f"{name}, line {number}: not a line of letter.data: {line[:40]!r}...")
+        letters.append(fields[1].decode())
+        images.append(pixels)
+        if fields[2] == b"-1":
+            flat = np.frombuffer(b"".join(images), dtype=np.uint8) - ord("0")
+            words.append((int(fields[5]), "".join(letters), flat.reshape(-1, N_PIXELS)))
+            letters, images = [], []
+    if letters or not words:
+        raise ValueError(f"{name}: the last word is incomplete; the file may be truncated")
+    return words
+
+
+# The SHA-256 values are those that the Hugging Face library `datasets` published for these very
+# addresses (datasets/conll2000 and datasets/conll2002, dataset_infos.json). Those of CoNLL-2000
+# also belong to the unpacked files of the shared task's own site (CorpusLoaders.jl lists them),
+# and the MD5 sums in torchtext agree.
+_MIRROR = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora"
+
+
+def _conll2000(subset, sha256):
+    return Original(
+        prepared=f"conll2000/{subset}.txt.gz",
+        kept=f"conll2000/{subset}.txt.gz",
+        urls=(
+            f"https://www.clips.uantwerpen.be/conll2000/chunking/{subset}.txt.gz",
+            f"{_MIRROR}/conll2000/{subset}.txt",
+        ),
+        fingerprint=content_sha256,
+        expected=sha256,
+    )
+
+
+def _conll2002(language, subset, sha256):
+    return Original(
+        prepared=f"conll2002-{language}/{subset}.txt.gz",
+        kept=f"conll2002-{language}/{language}.{subset}",
+        urls=(f"{_MIRROR}/conll2002/{language}.{subset}",),
+        fingerprint=content_sha256,
+        expected=sha256,
+    )
+
+
+ORIGINALS = {
+    "conll2000/train": _conll2000(
+        "train", "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea"
+    ),
+    "conll2000/test": _conll2000(
+        "test", "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628"
+    ),
+    "conll2002-esp/train": _conll2002(
+        "esp", "train", "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008"
+    ),
+    "conll2002-esp/testa": _conll2002(
+        "esp", "testa", "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87"
+    ),
+    "conll2002-esp/testb": _conll2002(
+        "esp", "testb", "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016"
+    ),
+    "conll2002-ned/train": _conll2002(
+        "ned", "train", "0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc"
+    ),
+    "conll2002-ned/testa": _conll2002(
+        "ned", "testa", "51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057"
+    ),
+    "conll2002-ned/testb": _conll2002(
+        "ned", "testb", "2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488"
+    ),
+    # No checksum of this file was ever published: this one is of the words in it.
+    "ocr": Original(
+        prepared="ocr.npz",
+        kept="ocr/letter.data.gz",
+        urls=("https://ai.stanford.edu/~btaskar/ocr/letter.data.gz",),
+        fingerprint=words_sha256,
+        expected="07f5175208d4ea79219666a2d8d315c3199551323889b6e8454453eac543a45b",
+    ),
+}
+
+
+def obtained(key, data_home, download_if_missing):
+    """Return the path of a local corpus file, downloaded if it is missing.
+
+    The folder in the environment variable SKSTRUCT_DATA is searched first, then `data_home`. Files
+    found there are not verified, but downloads are.
+
+    Parameters
+    ----------
+    key : str
+        Key of `ORIGINALS`.
+    data_home : str, path-like or None
+        Folder for downloads. By default, the folder in SKSTRUCT_DATA if it is writable, else
+        ~/skstruct_data.
+    download_if_missing : bool
+        Download a missing file, instead of raising an error.
+
+    Returns
+    -------
+    path : Path
+        Path of the prepared file or the original.
+
+    Raises
+    ------
+    OSError
+        If the file is missing and `download_if_missing` is False, or the download fails, has a
+        wrong checksum, or cannot be written.
+    """
+    original = ORIGINALS[key]
+    shared = os.environ.get(DATA_VARIABLE)
+    folders = [Path(shared).expanduser()] if shared else []
+    if data_home is not None:
+        folders.append(Path(data_home).expanduser())
+    elif not folders or (folders[0].exists() and not os.access(folders[0], os.W_OK)):
+        folders.append(_default_home())
+    for folder in folders:
+        for name in (original.prepared, original.kept):
+            if (folder / name).is_file():
+                return folder / name
+
+    target = folders[-1] / original.kept
+    advice = (
+        f"To provide the file yourself, get it from {original.urls[0]} and save it unchanged as "
+        f"{target}, or set the environment variable {DATA_VARIABLE} to a folder with "
+        f"{original.prepared}."
+    )
+    if not download_if_missing:
+        raise OSError(f"{target} is missing, and download_if_missing=False. {advice}")
+    content = _downloaded(original, advice)
+    _store(content, target)
+    return target
+
+
+def _default_home():
+    path = os.path.expanduser(DEFAULT_HOME)
+    # Without a home, or with a relative one, it would be below the current folder.
+    if not os.path.isabs(path):
+        raise OSError(
+            "There is no home folder for downloads. Pass a folder as data_home=, or set the "
+            f"environment variable {DATA_VARIABLE} to one."
+        )
+    return Path(path)
+
+
+def _downloaded(original, advice):
+    # `pooch.retrieve` would verify the file as it comes, and make one that no other user can read.
+    failures = []
+    for url in original.urls:
+        buffer = io.BytesIO()
+        try:
+            pooch.HTTPDownloader(chunk_size=1 << 16)(url, buffer, None)
+            found = original.fingerprint(buffer.getvalue())
+        except (OSError, ValueError, zlib.error) as error:  # requests' errors are OSErrors
+            failures.append(f"{url}: {error}")
+            continue
+        if found == original.expected:
+            return buffer.getvalue()
+        failures.append(
+            f"{url}: wrong checksum; the content has SHA-256 {found}, not {original.expected}"
+        )
+    raise OSError("\n  ".join(["The download failed.", *failures]) + f"\n{advice}")
+
+
+def _store(content, target):
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, content)
+    except OSError as error:
+        raise OSError(
+            f"{target} cannot be written ({error}). Pass a folder of yours as data_home=, or set "
+            f"the environment variable {DATA_VARIABLE} to one."
+        ) from error
 
 
 @set_module("skstruct.datasets")

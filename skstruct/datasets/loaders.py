@@ -1,17 +1,34 @@
 """Loaders of data sets that come with this package or with scikit-learn."""
 
+import inspect
 from importlib import resources
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_random_state
 
-from skstruct.datasets.bunches import description, text_bunch
 from skstruct.datasets.conll import read_conll
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["load_addresses", "load_digit_sequences"]
+__all__ = ["description", "load_addresses", "load_digit_sequences", "text_bunch"]
+
+
+def text_bunch(tokens, labels, source, return_X_y):
+    """Make a Bunch of tokens and labels, or just return them if `return_X_y`.
+
+    Its description is the docstring of `source`.
+    """
+    if return_X_y:
+        return tokens, labels
+    names = sorted({label for sequence in labels for label in sequence})
+    return Bunch(data=tokens, target=labels, target_names=names, DESCR=description(source))
+
+
+def description(function):
+    """Summary and extended summary of a function's docstring."""
+    return (inspect.getdoc(function) or "").partition("\n\nParameters\n")[0]
+
 
 _N_TRAIN = 1198  # two thirds of the images, in the order of scikit-learn
 _AREA_CODES = ("201", "212", "305", "415", "512", "617", "702", "808")

@@ -5,9 +5,9 @@ word vectors, `union` combines the outputs of several vectorisers, and `mixin` c
 of the estimators' input. `attributes`, `arrays` and `columns` read the tokens.
 """
 
-from skstruct.features.attributes import read_tokens
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
+from skstruct.features.tokens import read_tokens
 from skstruct.features.union import SequenceUnion
 
 __all__ = [

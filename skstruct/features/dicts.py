@@ -13,15 +13,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.codes import NO_COLUMN, KnownCodes, NewCodes
-from skstruct.features.stream import Stream, canonical, renumber
+from skstruct.features.tokens import NO_COLUMN, KnownCodes, NewCodes, Stream, canonical, renumber
 from skstruct.features.unseen import warn_of_unseen_attributes
+from skstruct.matrices import pieces
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
-from skstruct.utils.sparse import pieces
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["SequenceVectorizer"]

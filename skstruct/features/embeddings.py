@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.features.columns import TokenColumns
 from skstruct.input.copies import copied
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.callbacks import CallbackSupport, as_one_task
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import reads_one_fit
 

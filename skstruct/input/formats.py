@@ -18,9 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
-from skstruct.input.classes import label_array
 from skstruct.input.copies import copied, copied_lists
-from skstruct.matrices.index_arrays import to_csr
+from skstruct.input.labels import label_array
+from skstruct.matrices import to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import place, short_repr
 

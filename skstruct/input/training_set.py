@@ -1,4 +1,4 @@
-"""The validated training set, and feature matrices in the layout of the kernels."""
+"""The training set as learners get it, and a validation set beside it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct import kernels
-from skstruct.input.scale import check_values
-from skstruct.utils.sparse import are_ones, as_csr, read_only
+from skstruct.input.formats import encode_labels
+from skstruct.input.scale import check_sample_weight, check_values
+from skstruct.input.weights import read_sample_weight, require_weight
+from skstruct.matrices import are_ones, as_csr, read_only
 
-__all__ = ["TrainingSet", "as_rows", "batch_rows", "take_rows", "zero_transition_weights"]
+__all__ = [
+    "TrainingSet",
+    "as_rows",
+    "batch_rows",
+    "read_validation_set",
+    "take_rows",
+    "zero_transition_weights",
+]
+
 
 # The column indices of kernels have 32 bits.
 _MOST_COLUMNS = int(np.iinfo(np.int32).max)
@@ -102,3 +112,50 @@ def zero_transition_weights(n_features, n_labels):
             f"pairs need {8 * n_features * n_labels**2:,} bytes, more than is available; use fewer "
             "transition features."
         ) from None
+
+
+# Code of labels that no training sequence has; -1 is that of tokens without a label.
+_UNSEEN = -2
+
+
+def read_validation_set(read_X, classes, X, y, sample_weight):
+    """Check and encode a validation set.
+
+    Parameters
+    ----------
+    read_X : callable
+        ``read_X(X)`` returns the format and the batch of an X with the features of the training
+        set.
+    classes : ndarray of shape (n_classes,)
+        Labels of the training set.
+    X, y, sample_weight : object
+        As the caller of `fit` gave them.
+
+    Returns
+    -------
+    validation_set : TrainingSet
+        The sequences with a weight. Labels that no training sequence has are -2.
+
+    Raises
+    ------
+    ValueError
+        If X or y is missing, or invalid; if no token counts; or if no label occurs in training.
+    """
+    if X is None and y is None:
+        raise ValueError("sample_weight_val is given without X_val and y_val.")
+    if X is None or y is None:
+        raise ValueError("Pass both X_val and y_val, or neither.")
+    try:
+        format, batch = read_X(X)
+        found, codes = encode_labels(y, batch, format)
+        code_of = {label: code for code, label in enumerate(classes.tolist())}
+        known = np.array([code_of.get(label, _UNSEEN) for label in found.tolist()], np.int32)
+        if np.all(known == _UNSEEN):
+            raise ValueError(f"none of the labels {found.tolist()} occurs in training.")
+        weight = read_sample_weight(sample_weight, len(batch), "sample_weight_val")
+        require_weight(weight, batch.lengths)
+        check_sample_weight(weight)
+        rows = batch_rows(batch)
+    except ValueError as error:
+        raise ValueError(f"X_val, y_val: {error}") from error
+    return TrainingSet(rows, batch.offsets, known[codes], read_only(weight)).weighted()

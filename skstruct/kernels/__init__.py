@@ -22,9 +22,8 @@ from skstruct.chain.second_order import SecondOrderChain, count_triples
 from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
-from skstruct.kernels.dual.problem import Problem, renumber_features
+from skstruct.kernels.dual.problem import Problem, build_tree, renumber_features
 from skstruct.kernels.dual.sag import N_SAG_PROGRESS, SAG_SCALE, AverageGradient, sag_steps, settle
-from skstruct.kernels.dual.sampling import build_tree
 from skstruct.kernels.dual.sdca import Dual, Sampling, sdca_updates
 from skstruct.kernels.dual.start import mix_with_gold, set_marginals, squared_radii, start_slope
 from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
@@ -42,7 +41,6 @@ from skstruct.kernels.likelihood.parameters import (
     point_to_rows,
 )
 from skstruct.kernels.likelihood.proximal import descend_coordinates, model_rows, remember_step
-from skstruct.kernels.online.appearance import by_appearance, reorder
 from skstruct.kernels.online.arow import (
     HAMMING,
     ONE,
@@ -52,21 +50,27 @@ from skstruct.kernels.online.arow import (
     ConfidentState,
     arow_epoch,
 )
-from skstruct.kernels.online.changes import N_PROGRESS, NORM, RATE, SCALE, SEEN, TOTAL
-from skstruct.kernels.online.cut import cut, cut_evenly
 from skstruct.kernels.online.loop import (
+    N_PROGRESS,
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
     SMALLEST_SCALE,
+    TOTAL,
     EpochResult,
     OnlineState,
     Schedule,
     subtract_lag,
 )
 from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
-from skstruct.kernels.online.mixing import mix
 from skstruct.kernels.online.perceptron import perceptron_epoch
+from skstruct.kernels.online.samples import by_appearance, cut, cut_evenly, mix, reorder
 from skstruct.kernels.online.sapo import sapo_epoch
 from skstruct.kernels.online.sgd import crf_epoch, partial_crf_epoch
 from skstruct.kernels.rerank.learn import (
+    HINGE,
+    LOSSES,
     DescentRule,
     DescentState,
     DualAverage,
@@ -76,12 +80,12 @@ from skstruct.kernels.rerank.learn import (
     Tally,
     descent_epoch,
     dual_weights,
+    group_softmax,
     mean_weights,
     pay_all,
     vrda_epoch,
     without_shared,
 )
-from skstruct.kernels.rerank.losses import HINGE, LOSSES, group_softmax
 from skstruct.kernels.rerank.vote import Electorate, Histories, build_histories, count_votes
 from skstruct.kernels.templates.combine import (
     NOT_FOUND_YET,
@@ -106,7 +110,7 @@ from skstruct.kernels.templates.gather import (
     mark_used,
 )
 from skstruct.kernels.vector.columns import sort_rows
-from skstruct.kernels.vector.sums import dot
+from skstruct.kernels.vector.rows import dot
 
 __all__ = [
     "HAMMING",

@@ -17,22 +17,20 @@ errors. `accuracy` has the scores of tokens and sequences, `scorers` the ready-m
 `labels` checks and compares labels.
 """
 
-from skstruct.metrics.accuracy import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.errors import chunk_error_report
-from skstruct.metrics.scorers import (
-    chunk_f1_scorer,
-    chunk_precision_scorer,
-    chunk_recall_scorer,
-    sequence_accuracy_scorer,
-    token_accuracy_scorer,
-)
+from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import (
     chunk_f1_score,
+    chunk_f1_scorer,
     chunk_precision_recall_fscore_support,
     chunk_precision_score,
+    chunk_precision_scorer,
     chunk_recall_score,
+    chunk_recall_scorer,
     chunk_report,
     extract_chunks,
+    sequence_accuracy_scorer,
+    token_accuracy_scorer,
 )
 from skstruct.metrics.significance import PairedTest, paired_permutation_test
 

@@ -1,19 +1,27 @@
-"""Scores of chunks: precision, recall, F1 and a report."""
+"""Scores of chunks: precision, recall, F1, a report, and scorers for model selection."""
 
 import numpy as np
+from sklearn.metrics import make_scorer
 
 from skstruct.metrics.chunks import chunks_of, count_chunks
+from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
     "chunk_f1_score",
+    "chunk_f1_scorer",
     "chunk_precision_recall_fscore_support",
     "chunk_precision_score",
+    "chunk_precision_scorer",
     "chunk_recall_score",
+    "chunk_recall_scorer",
     "chunk_report",
     "extract_chunks",
+    "sequence_accuracy_scorer",
+    "token_accuracy_scorer",
 ]
+
 
 _AVERAGES = ("micro", "macro", "weighted")
 
@@ -354,3 +362,10 @@ def _format_row(row, width, digits):
     support = support if isinstance(support, int) else f"{support:.{digits}f}"
     cells = [f"{score:>9.{digits}f}" for score in scores]
     return f"{name:>{width}}  {' '.join(cells)} {support:>9}"
+
+
+chunk_precision_scorer = make_scorer(chunk_precision_score)
+chunk_recall_scorer = make_scorer(chunk_recall_score)
+chunk_f1_scorer = make_scorer(chunk_f1_score)
+token_accuracy_scorer = make_scorer(token_accuracy_score)
+sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)

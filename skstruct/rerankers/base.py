@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct import kernels
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
-from skstruct.input.sample_weight import read_sample_weight, require_weight
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
 from skstruct.input.training_set import batch_rows
+from skstruct.input.weights import read_sample_weight, require_weight
+from skstruct.matrices import read_only
 from skstruct.rerankers.groups import (
     baseline_column,
     check_scores,
@@ -28,14 +29,11 @@ from skstruct.rerankers.groups import (
     split_groups,
     take_out,
 )
-from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
-from skstruct.utils.history import History
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import Progress
-from skstruct.utils.sparse import read_only
+from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 __all__ = ["LOSS_OPTIONS", "BaseReranker"]
@@ -76,7 +74,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
 
     >>> import numpy as np
     >>> from skstruct.kernels.rerank.learn import Tally, candidate_scores, scatter
-    >>> from skstruct.kernels.rerank.losses import judge
+    >>> from skstruct.kernels.rerank.learn import judge
     >>> from skstruct.rerankers.base import BaseReranker
     >>> class PlainPerceptron(BaseReranker):
     ...     def _start(self, n_features, n_groups):

@@ -1,10 +1,10 @@
-"""Reranker of the n best label sequences of a tagger."""
+"""Reranker of the n best label sequences of a tagger, and ready-made features of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import compress
+from itertools import compress, pairwise
 from numbers import Integral
 
 import numpy as np
@@ -17,19 +17,64 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import read_format, shape_predictions
-from skstruct.metrics.accuracy import token_accuracy_score
 from skstruct.metrics.chunks import are_chunk_labels
+from skstruct.metrics.labels import token_accuracy_score
 from skstruct.metrics.scores import extract_chunks
-from skstruct.rerankers.labellings import chunk_features, label_features
 from skstruct.rerankers.vrda import VRDAReranker
-from skstruct.utils.callbacks import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.declared import Count, Labels, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent
+from skstruct.utils.progress import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["NBestReranker"]
+__all__ = ["NBestReranker", "chunk_features", "label_features"]
+
+
+def chunk_features(x, labels):
+    """Features of the chunks of a label sequence: their types, in order and together, and lengths.
+
+    Parameters
+    ----------
+    x : object
+        The sequence, which is not used.
+    labels : list of str
+        In a scheme of chunks.
+
+    Returns
+    -------
+    features : Counter
+    """
+    chunks = extract_chunks(labels)
+    features = _features_of_units([kind for _, _, kind in chunks])
+    features.update(f"{kind} of length {stop - start}" for start, stop, kind in chunks)
+    return features
+
+
+def label_features(x, labels):
+    """Features of a label sequence: its labels, in order and together.
+
+    Parameters
+    ----------
+    x : object
+        The sequence, which is not used.
+    labels : list of str or int
+
+    Returns
+    -------
+    features : Counter
+    """
+    return _features_of_units([str(label) for label in labels])
+
+
+def _features_of_units(units):
+    features = Counter(f"{unit} repeated" for unit, n in Counter(units).items() if n > 1)
+    kinds = sorted(set(units))
+    features.update(f"{a} and {b}" for i, a in enumerate(kinds) for b in kinds[i + 1 :])
+    bounded = ["start", *units, "end"]
+    features.update(f"{a}, {b}" for a, b in pairwise(bounded))
+    features.update(", ".join(bounded[i : i + 3]) for i in range(len(units)))
+    return features
 
 
 @set_module("skstruct")

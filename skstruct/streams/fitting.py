@@ -13,13 +13,12 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from skstruct.datasets.conll import batched
-from skstruct.solvers.watcher import Patience
+from skstruct.learning.solver import Patience
 from skstruct.streams.checkpoints import MAY_CHANGE, Checkpoint, describe
-from skstruct.taggers.partial_fit import PartialFitMixin
+from skstruct.taggers.online import PartialFitMixin
 from skstruct.utils.files import check_writable
-from skstruct.utils.history import History
 from skstruct.utils.messages import compiling_announced, short_repr
-from skstruct.utils.progress import Progress
+from skstruct.utils.progress import History, Progress
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of
 

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skstruct import kernels
-from skstruct.taggers.online import OnlineTagger
-from skstruct.taggers.stored import LearnerState
+from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
 

@@ -15,23 +15,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
-from skstruct.input.class_weight import weigh_sequences
-from skstruct.input.classes import check_number
 from skstruct.input.constraints import BIASES, SCHEMES, check_chain, read_constraint
 from skstruct.input.formats import Format, encode_labels, read_format
-from skstruct.input.known_labels import check_completable, check_partial, without_unlabelled
-from skstruct.input.sample_weight import (
+from skstruct.input.labels import check_completable, check_number, check_partial, without_unlabelled
+from skstruct.input.scale import advise_scaling, check_sample_weight
+from skstruct.input.training_set import TrainingSet, batch_rows, read_validation_set
+from skstruct.input.weights import (
     classes_that_occur,
     empty_unweighted,
     read_sample_weight,
     require_weight,
+    weigh_sequences,
 )
-from skstruct.input.scale import advise_scaling, check_sample_weight
-from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.input.validation_set import read_validation_set
+from skstruct.learning.solver import Model, Stopping, Watcher, settings_of
+from skstruct.matrices import read_only
 from skstruct.sequences import SequenceBatch
-from skstruct.solvers.base import Model, settings_of
-from skstruct.solvers.watcher import Stopping, Watcher
 from skstruct.taggers.doubts import (
     sequences_with_chunks,
     warn_of_distinct_labels,
@@ -43,12 +41,10 @@ from skstruct.taggers.prediction import (
     LinearChainMixin,
     weights_of,
 )
-from skstruct.utils.callbacks import CallbackSupport
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import Progress
-from skstruct.utils.sparse import read_only
+from skstruct.utils.progress import CallbackSupport, Progress
 from skstruct.utils.transaction import draft_of
 
 __all__ = ["BaseTagger"]
@@ -62,7 +58,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     Required:
 
     - ``_solver()`` returns the function that learns, ``solve(training_set, model, settings, start,
-      watcher) -> Solution``, and its settings (see `skstruct.solvers.base`).
+      watcher) -> Solution``, and its settings (see `skstruct.learning.solver`).
 
     Optional, with what the base class does:
 

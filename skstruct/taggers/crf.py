@@ -7,10 +7,10 @@ from numbers import Integral, Real
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skstruct.solvers.base import settings_of
-from skstruct.solvers.registry import SOLVERS, check_parameters, load, require
+from skstruct.learning.registry import SOLVERS, check_parameters, load, require
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
-from skstruct.taggers.partial_fit import PartialFitMixin
+from skstruct.taggers.online import PartialFitMixin
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.public_paths import set_module
 

@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 
 from skstruct.decoding import best_labels
+from skstruct.matrices import read_only
 from skstruct.metrics.chunks import are_chunk_labels, count_chunks_of_sequences
-from skstruct.utils.sparse import read_only
 
 __all__ = ["sequences_with_chunks", "warn_of_distinct_labels", "warn_of_missing_chunks"]
 

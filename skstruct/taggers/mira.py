@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct import kernels
-from skstruct.taggers.nbest import FEW, MANY
-from skstruct.taggers.search import SearchTagger
+from skstruct.taggers.online import SearchTagger
+from skstruct.taggers.prediction import FEW, MANY
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["MIRATagger"]

@@ -2,16 +2,276 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval, Options
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from skstruct.online.learner import OnlineLearner, Settings, UpdateRule, less_loss
-from skstruct.solvers.base import settings_of
+from skstruct import kernels
+from skstruct.input.constraints import WEIGHTS, check_chain, forbid
+from skstruct.input.labels import sorted_classes
+from skstruct.input.scale import warn_of_scale
+from skstruct.input.weights import refuse_balanced
+from skstruct.learning.online import (
+    OnlineLearner,
+    Settings,
+    UpdateRule,
+    averaged,
+    less_loss,
+    without_features,
+)
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
-from skstruct.taggers.partial_fit import PartialFitMixin
+from skstruct.taggers.prediction import LEARNT, make_search, weights_of, work_of_search
+from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
+from skstruct.utils.messages import compiling_announced
+from skstruct.utils.progress import History, Progress
+from skstruct.utils.transaction import draft_of
 
-__all__ = ["OnlineTagger"]
+__all__ = ["LearnerState", "OnlineTagger", "PartialFitMixin", "SearchTagger"]
+
+
+class LearnerState(Declaration):
+    """State from which `partial_fit` goes on.
+
+    Parameters
+    ----------
+    confident : bool, default=False
+        A `ConfidentState`, with variances, and not an `OnlineState`.
+    """
+
+    def __init__(self, *, confident=False):
+        self._confident = confident
+
+    def write(self, value):
+        """Dict of the fields."""
+        return _state(0, None, confident=self._confident).write(value)
+
+    def read(self, value, what, size):
+        """State with arrays that fit the tagger."""
+        what = "the state of the learner"
+        n_features, n_edges = size("n_features_in_"), size("_n_edges")
+        state = _state(n_features, n_edges, confident=self._confident).read(value, what, size)
+        if len({type(chain) for chain in state if isinstance(chain, tuple)}) > 1:
+            raise ValueError(f"{what} has weights of several orders.")
+        if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
+            raise ValueError(f"{what} has averages without those of features.")
+        progress = state.progress[[kernels.SEEN, kernels.TOTAL, kernels.RATE]]
+        if progress.min() < 0 or state.progress[kernels.SCALE] <= 0:
+            raise ValueError(f"{what} has a negative count, scale or rate.")
+        return state
+
+
+def _state(n_features, n_edges, *, confident):
+    weights = _weights(n_features, n_edges)
+    # Without an average, no feature has one.
+    lags = (0, None if n_edges is None else 0), (n_features, n_edges)
+    lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
+    parts = {"chain": weights, "lag": lag}
+    parts["progress"] = Array(np.float64, (kernels.N_PROGRESS,))
+    if not confident:
+        return Record(kernels.OnlineState, **parts)
+    return Record(kernels.ConfidentState, **parts, variance=_weights(n_features, n_edges, least=0))
+
+
+def _weights(n_features, n_edges, least=None, *, forbids=True):
+    """Weights of a chain, or as many other numbers."""
+    biases = Array(np.float64, ("classes_",), least=least)
+    pairs = Array(np.float64, ("classes_", "classes_"), least=least, forbids=forbids)
+    ends = Array(np.float64, ("classes_",), least=least, forbids=forbids)
+    parts = {
+        "weights": Array(np.float64, (n_features, "classes_"), least=least),
+        "transition": pairs,
+        "intercept": biases,
+        "start": ends,
+        "end": ends,
+    }
+    if n_edges is None:
+        triples = Array(np.float64, ("_n_pairs", "classes_"), least=least)
+        return Either(
+            Record(kernels.SecondOrderChain, **parts, triple=triples),
+            Record(kernels.Chain, **parts),
+        )
+    of_pairs = Array(np.float64, (n_edges, "_n_pairs"), least=least)
+    return Record(kernels.TransitionChain, **parts, transition_weights=of_pairs)
+
+
+class _Deferred:
+    """A learned attribute that is computed when it is asked for.
+
+    Instances come first: once the attribute is set, this descriptor is out of the way.
+    """
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def __get__(self, tagger, owner=None):
+        if tagger is None:
+            return self
+        tagger._compute_weights()
+        try:
+            return vars(tagger)[self._name]
+        except KeyError:
+            message = f"{type(tagger).__name__!r} object has no attribute {self._name!r}"
+            raise AttributeError(message) from None
+
+
+class Turn:
+    """Lock of weights that change in place. Copies and stored ones are new."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *error):
+        self._lock.release()
+
+    def __reduce__(self):
+        return type(self), ()
+
+
+class PartialFitMixin:
+    """Mixin, before `BaseTagger`, of taggers that learn in portions.
+
+    A subclass defines ``_learner(model)``, which returns an `OnlineLearner`. After `partial_fit`
+    the weights are in ``_state``, and the attributes that users read are computed on demand: that
+    takes a pass over all weights, which is long compared with a small portion.
+    """
+
+    _state = None
+    _stored = {"_state": Maybe(LearnerState())}
+    _derived_state = ("_turn",)
+    # Attributes that no longer hold after `partial_fit`.
+    _learnt = LEARNT
+    coef_ = _Deferred()
+    transition_ = _Deferred()
+    intercept_ = _Deferred()
+    start_ = _Deferred()
+    end_ = _Deferred()
+    transition_coef_ = _Deferred()
+    transition2_ = _Deferred()
+
+    # Sizes of the arrays of the state.
+    _n_edges = property(lambda tagger: vars(tagger).get("n_transition_features_in_"))
+    _n_pairs = property(lambda tagger: len(tagger.classes_) ** 2)
+
+    @property
+    def _complete(self):
+        return ("_state", "n_iter_") if self._state is not None else super()._complete
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Make one pass over some more sequences.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `fit`. Feature dicts and attribute strings are turned into numbers with what the
+            first call has seen; features that first occur in a later call are ignored.
+        y : sequences of labels
+            As in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur in any call. Needed in the first call, unless that has them
+            all. Arrays of strings have lost NUL characters at the ends of labels, lists have not.
+        sample_weight : float or array-like of shape (n_sequences,), default=None
+            Factor of the change that each sequence makes. A sequence of weight 0 is as if it were
+            not there, as in `fit`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; and if `classes` are not those of the first call.
+        """
+        # Other threads wait with reading the state, which changes in place.
+        with nullcontext() if self._state is None else self._turn:
+            undo = []
+            with draft_of(self, undo) as draft, compiling_announced(self.verbose):
+                training_set = draft._learn_portion(X, y, classes, sample_weight, undo)
+                warn_of_scale(training_set.rows, getattr(draft, "feature_names_in_", None))
+        return self
+
+    def _learn_portion(self, X, y, classes, sample_weight, undo):
+        self._check_params()
+        if self.class_weight is not None:
+            refuse_balanced(self.class_weight)
+        first_call = self._state is None and not hasattr(self, "coef_")
+        classes = self._check_classes(classes, first_call)
+        training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
+        model = self._model()
+        learner = self._learner(model)
+        state = self._state
+        if state is None:
+            start = None if first_call else self._same_order(self._chain())
+            state = learner.new_state(training_set, start)
+            self._turn = Turn()
+        self._same_order(state.chain)
+        if state.chain.weights.shape != (model.n_features, model.n_labels):
+            raise ValueError(
+                f"{model.n_labels} classes do not fit the {state.chain.weights.shape[1]} that "
+                "were learnt."
+            )
+        state = learner.protect(state, training_set, undo)
+        # In place, too: an earlier state has the same arrays.
+        allowed = forbid(state.chain, model.possible)
+        for name in WEIGHTS:
+            getattr(state.chain, name)[...] = getattr(allowed, name)
+        # Models read from files of other programs have not been learnt here.
+        n_epochs = 1 + (0 if first_call else vars(self).get("n_iter_", 0))
+        history = History()
+        random_state = check_random_state(learner.settings.random_state)
+        learner.run_epoch(training_set, state, random_state, history, n_epochs)
+        # The norm has shown that the weights of features are finite.
+        check_chain(without_features(state.chain), model.possible, n_epochs)
+        Progress(self).report(history)
+        self._forget(*self._learnt)
+        self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+        return training_set
+
+    def _keep(self, solution):
+        self._forget("_state", "_turn")
+        super()._keep(solution)
+
+    def _compute_weights(self):
+        """Set the learned attributes that `partial_fit` has left open, all at once."""
+        if self._state is None or {"coef_", "end_"} <= vars(self).keys():
+            return
+        with self._turn:
+            weights = weights_of(averaged(self._state))
+        # What was set by hand stays.
+        vars(self).update({**weights, **vars(self)})
+
+    def _restore_state(self):
+        # A tagger that this one is a copy of may change the arrays in place.
+        if self._state is not None:
+            self._state, self._turn = self._state.copy(), Turn()
+
+    def __copy__(self):
+        copied = super().__copy__()
+        copied._restore_state()
+        return copied
+
+    def _check_classes(self, classes, first_call):
+        """Return the classes known before y is read, None if there are none."""
+        known = None if first_call else self.classes_
+        if classes is None:
+            return known
+        classes = sorted_classes(classes)
+        if known is not None and not np.array_equal(classes, known):
+            raise ValueError(
+                f"classes={classes!r} is not the same as in the first call of partial_fit, "
+                f"{known!r}."
+            )
+        return classes
 
 
 class OnlineTagger(PartialFitMixin, BaseTagger):
@@ -38,8 +298,8 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each
       shard. Called after each epoch. None.
 
-    The loop reads the parameters that `skstruct.online.learner.Settings` and
-    `skstruct.solvers.watcher.Stopping` list, as far as a subclass has them. So a perceptron with
+    The loop reads the parameters that `skstruct.learning.online.Settings` and
+    `skstruct.learning.solver.Stopping` list, as far as a subclass has them. So a perceptron with
     nothing but the parameters that every tagger has is::
 
         class PlainPerceptron(OnlineTagger):
@@ -116,3 +376,33 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     def _start(self, state, training_set):
         """State before the first sample."""
         return state
+
+
+class SearchTagger(OnlineTagger):
+    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`."""
+
+    _parameter_constraints: dict = {
+        **OnlineTagger._parameter_constraints,
+        "n_best": [Interval(Integral, 1, None, closed="left")],
+        "search": [StrOptions({"astar", "beam"})],
+        "beam_width": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _search(self):
+        return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
+
+    @property
+    def _work(self):
+        beam_width = self.beam_width if self.search == "beam" else 1
+        return work_of_search(max(self.n_best, beam_width))
+
+    @property
+    def _lists(self):
+        # A beam reads scores one by one.
+        return self.search == "astar"
+
+    def _search_notes(self, searches, n_visited):
+        """The share of the samples whose best labelling a beam missed."""
+        if self.search != "beam":
+            return {}
+        return {"search_misses": sum(int(search.misses[0]) for search in searches) / n_visited}

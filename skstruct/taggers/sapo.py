@@ -5,7 +5,7 @@ from numbers import Real
 from sklearn.utils._param_validation import Interval
 
 from skstruct import kernels
-from skstruct.taggers.search import SearchTagger
+from skstruct.taggers.online import SearchTagger
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["SAPOTagger"]

@@ -8,10 +8,10 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from skstruct.solvers.base import settings_of
-from skstruct.solvers.dual import marginals_nbytes
-from skstruct.solvers.registry import solvers_with
-from skstruct.solvers.sdca import Settings, solve, storage_dtype
+from skstruct.learning.dual import marginals_nbytes
+from skstruct.learning.registry import solvers_with
+from skstruct.learning.sdca import Settings, solve, storage_dtype
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.public_paths import set_module
 

@@ -6,8 +6,8 @@ batch, `gazetteers` adds columns to it, `numbering` numbers the features in it, 
 them up in other batches.
 """
 
+from skstruct.templates.base import TemplateVectorizer
 from skstruct.templates.hashing import HashingTemplateVectorizer
-from skstruct.templates.vectorizers import TemplateVectorizer
 from skstruct.templates.words import WordVectorizer
 
 __all__ = [

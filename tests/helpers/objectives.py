@@ -10,9 +10,9 @@ from strategies import lengths
 from skstruct import SequenceBatch
 from skstruct.chain.dense import Chain
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.solvers.objective import CRFObjective
+from skstruct.learning.objective import CRFObjective
+from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
-from skstruct.utils.sparse import read_only
 
 VALUES = ("ones", "real")
 # min_freq, all_possible_states, all_possible_transitions, fit_intercept

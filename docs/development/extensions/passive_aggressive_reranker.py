@@ -5,8 +5,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.kernels.rerank.learn import Tally, candidate_scores, scatter
-from skstruct.kernels.rerank.losses import judge
+from skstruct.kernels.rerank.learn import Tally, candidate_scores, judge, scatter
 from skstruct.rerankers.base import BaseReranker
 
 

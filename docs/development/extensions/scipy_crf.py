@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils._param_validation import Interval
 
-from skstruct.solvers.base import Solution, not_converged, settings_of
-from skstruct.solvers.objective import CRFObjective
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.solver import Solution, not_converged, settings_of
 from skstruct.taggers.base import BaseTagger
-from skstruct.utils.history import History
 from skstruct.utils.parallel import range_runner
+from skstruct.utils.progress import History
 
 
 # solver: begin
@@ -26,7 +26,7 @@ class Settings(NamedTuple):
 
 
 def solve(training_set, model, settings, start, watcher):
-    """Learn as `skstruct.solvers.base` says."""
+    """Learn as `skstruct.learning.solver` says."""
     size = model.n_features, model.n_labels
     objective = CRFObjective(
         training_set.effective(), *size, l2=settings.l2, possible=model.possible

@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import Interval
 from skstruct.chain.scores import path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.kernels._jit import jit
-from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
-from skstruct.kernels.online.loop import online_epoch
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
 from skstruct.taggers.online import OnlineTagger
 
 

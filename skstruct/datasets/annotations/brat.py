@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from skstruct.datasets.annotations.offsets import FoundSpan, place_spans
-from skstruct.datasets.text_lines import BYTE_ORDER_MARK
+from skstruct.datasets.annotations.exports import FoundSpan, place_spans
+from skstruct.datasets.conll import BYTE_ORDER_MARK
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 

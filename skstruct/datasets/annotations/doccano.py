@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from itertools import chain
 
-from skstruct.datasets.annotations.exports import holds_spans, parse_json, text_of, unknown_keys
-from skstruct.datasets.annotations.offsets import FoundSpan, place_spans
+from skstruct.datasets.annotations.exports import (
+    FoundSpan,
+    holds_spans,
+    parse_json,
+    place_spans,
+    text_of,
+    unknown_keys,
+)
+from skstruct.datasets.conll import open_line_blocks
 from skstruct.datasets.spans import as_whole
-from skstruct.datasets.text_lines import open_line_blocks
 from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr
 

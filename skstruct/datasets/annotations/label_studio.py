@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 import warnings
 
-from skstruct.datasets.annotations.exports import holds_spans, parse_json, text_of, unknown_keys
-from skstruct.datasets.annotations.offsets import FoundSpan, place_spans, placed_or_none
+from skstruct.datasets.annotations.exports import (
+    FoundSpan,
+    holds_spans,
+    parse_json,
+    place_spans,
+    placed_or_none,
+    text_of,
+    unknown_keys,
+)
 from skstruct.datasets.spans import as_whole
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr

@@ -7,8 +7,8 @@ from pathlib import Path
 from skstruct.datasets.annotations.brat import read_brat, write_brat
 from skstruct.datasets.annotations.doccano import read_doccano, write_doccano
 from skstruct.datasets.annotations.label_studio import read_label_studio, write_label_studio
+from skstruct.datasets.conll import encoded
 from skstruct.datasets.spans import checked_spans
-from skstruct.datasets.writing import encoded
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module

@@ -26,9 +26,10 @@ from skstruct.kernels.dual.problem import (
     Difference,
     add_difference,
     collect_features,
+    draw_sequence,
     new_difference,
+    set_priority,
 )
-from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 
 # Places in the array `AverageGradient.progress`.
 SAG_SCALE = 0

@@ -23,10 +23,11 @@ from skstruct.kernels.dual.problem import (
     Difference,
     add_difference,
     collect_features,
+    draw_sequence,
     new_difference,
     node_sign,
+    set_priority,
 )
-from skstruct.kernels.dual.sampling import draw_sequence, set_priority
 from skstruct.kernels.vector.rows import vector_matrix
 
 # So many bisections alone reach full precision.
@@ -48,7 +49,7 @@ class Dual(NamedTuple):
 class Sampling(NamedTuple):
     """Sampling of the next sequence."""
 
-    tree: np.ndarray  # priorities, see skstruct.kernels.dual.sampling
+    tree: np.ndarray  # priorities, see skstruct.kernels.dual.problem
     factor: np.ndarray  # (n_sequences,), priority divided by gap; empty if priorities are constant
     largest: bool  # take the largest priority instead of drawing in proportion
     nonuniformity: float  # probability of sampling by priority

@@ -13,7 +13,7 @@ from skstruct.chain.scores import longest, sequence_scores, value_of
 from skstruct.kernels._jit import jit
 from skstruct.kernels.dual.divergence import FLOOR, entropy, fused_jit, log_positive
 from skstruct.kernels.dual.problem import node_sign
-from skstruct.kernels.vector.sums import sum_in_lanes
+from skstruct.kernels.vector.rows import sum_in_lanes
 
 
 @jit

@@ -33,16 +33,10 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import longest, path_score
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.likelihood.objective import chain_scores
-from skstruct.kernels.likelihood.parameters import (
-    add_state_gradient,
-    shrink,
-    shrink_states,
-    squared_feature_norm,
-)
-from skstruct.kernels.likelihood.transitions import (
+from skstruct.kernels.likelihood.objective import (
     add_free_transitions,
     add_to_features,
+    chain_scores,
     count_rows,
     current_factors,
     gives_up,
@@ -51,8 +45,14 @@ from skstruct.kernels.likelihood.transitions import (
     transition_norm,
     write_edges,
 )
+from skstruct.kernels.likelihood.parameters import (
+    add_state_gradient,
+    shrink,
+    shrink_states,
+    squared_feature_norm,
+)
 from skstruct.kernels.vector.lanes import LINE, prefetch
-from skstruct.kernels.vector.sums import squared_distance
+from skstruct.kernels.vector.rows import squared_distance
 
 # Factors of the share of the estimated step after a step that was too long, and after others.
 CAUTION = 0.8

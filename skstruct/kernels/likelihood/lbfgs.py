@@ -3,7 +3,7 @@
 import numpy as np
 
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.sums import dot
+from skstruct.kernels.vector.rows import dot
 
 
 @lean_jit

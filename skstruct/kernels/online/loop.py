@@ -1,37 +1,367 @@
-"""The epoch of all online learners: score a sample, apply the rule, update the weights.
+"""The epoch of all online learners: score a sample, apply the rule, change the weights.
 
-The learners differ in their *rule*. It reads the scores of one sample and fills in the update by
-the scores of its labels and transitions; the loop multiplies these differences by the features and
-maintains the average. Each rule gets a compiled entry of its own, because numba cannot cache a
-function that takes another one as an argument.
+A rule (`perceptron`, `mira`, `sapo`, `sgd`) fills in how the features of labellings differ; what
+becomes of the weights, and of the lag of their average, is here, for each kind of transitions.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-# Members for the weights of each kind have to be there before the loop is compiled.
 from skstruct.chain import per_token  # noqa: F401
-from skstruct.chain.dense import Chain
-from skstruct.chain.protocol import edges_of, zero_counts
-from skstruct.chain.scores import emission_scores
+from skstruct.chain.dense import Chain, Dense
+from skstruct.chain.family import family, needed
+from skstruct.chain.listed import (
+    Growing,
+    GrowingChain,
+    first_at_least,
+    list_transition,
+    read_scores,
+)
+from skstruct.chain.per_token import PerToken, TransitionChain
+from skstruct.chain.protocol import add_edge, edges_of, score_edges, state_of, zero_counts
+from skstruct.chain.scores import emission_scores, value_of
+from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.online.changes import (
-    NORM,
-    RATE,
-    SCALE,
-    SEEN,
-    TOTAL,
-    Scratch,
-    add_lagged,
-    change_feature_weights,
-)
-from skstruct.kernels.online.transitions import (
-    change_transitions,
-    most_changed,
-    scaled_edges,
-    shrink_more,
-)
+from skstruct.kernels.vector.lanes import LINE, prefetch
+
+# Places in the array `OnlineState.progress`.
+SEEN = 0  # number of samples seen
+NORM = 1  # squared norm of the feature weights, without the scale
+SCALE = 2  # factor of the stored weights
+TOTAL = 3  # sum of the scales after each sample
+RATE = 4  # learning rate of the next sample
+N_PROGRESS = 5
+
+
+class Scratch(NamedTuple):
+    """Workspace: labels or transitions with a difference, and a sum for each."""
+
+    changed: np.ndarray
+    both: np.ndarray
+
+
+@lean_jit
+def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both):
+    """Change the weights of the features of a token; return the growth of their squared norm."""
+    n_labels = d.shape[0]
+    average = lag.shape[0] > 0
+    first, last = rows.indptr[t], rows.indptr[t + 1]
+    if 8 * changed.shape[0] >= n_labels:
+        growth = change_rows(rows, first, last, d, step, weights, lag, both)
+        if average:
+            lag_rows(rows, first, last, d, step, total, lag)
+        return growth
+    # For a few labels of many, scalar code is faster than whole rows.
+    growth = 0.0
+    for j in changed:
+        total_of_both = 0.0
+        for k in range(first, last):
+            x = value_of(rows.data, k) * step
+            if average:
+                prefetch(lag, rows.indices[k] * n_labels + j)
+            before = weights[rows.indices[k], j]
+            weights[rows.indices[k], j] = before + x * d[j]
+            total_of_both += x * (before + weights[rows.indices[k], j])
+        growth += d[j] * total_of_both
+    if average:
+        for j in changed:
+            for k in range(first, last):
+                lag[rows.indices[k], j] += total * (value_of(rows.data, k) * step * d[j])
+    return growth
+
+
+@lean_jit
+def change_rows(rows, first, last, d, step, weights, lag, both):
+    """Change some features' weights of all labels; return the growth of their squared norm."""
+    n_labels = d.shape[0]
+    for j in range(n_labels):
+        both[j] = 0.0
+    for k in range(first, last):
+        x, w = value_of(rows.data, k) * step, weights[rows.indices[k]]
+        for j in range(0, n_labels if lag.shape[0] > 0 else 0, LINE):
+            prefetch(lag, rows.indices[k] * n_labels + j)
+        for j in range(n_labels):
+            before = w[j]
+            w[j] = before + x * d[j]
+            both[j] += x * (before + w[j])
+    growth = 0.0
+    for j in range(n_labels):
+        growth += d[j] * both[j]
+    return growth
+
+
+@lean_jit
+def lag_rows(rows, first, last, d, step, total, lag):
+    """Add the same change, times the sum of the scales, to the lag of the average."""
+    for k in range(first, last):
+        x, u = value_of(rows.data, k) * step, lag[rows.indices[k]]
+        for j in range(d.shape[0]):
+            u[j] += total * (x * d[j])
+
+
+@lean_jit
+def add_lagged(d, step, total, weights, average, lag):
+    """Change a vector of weights and the lag of its average."""
+    for j in range(d.shape[0]):
+        weights[j] += step * d[j]
+        if average:
+            lag[j] += total * (step * d[j])
+
+
+@lean_jit
+def clear_difference(length, difference):
+    """Set the differences to zero."""
+    for t in range(length):
+        for j in range(difference.shape[1]):
+            difference[t, j] = 0.0
+
+
+@lean_jit
+def add_contrast(edges, gold, labels, weight, difference, counts):
+    """Add ``weight`` times the gold labelling less another one to differences and counts.
+
+    Where both agree nothing is added, so rounding leaves no trace: tokens with a difference of
+    exactly zero are skipped later.
+    """
+    for t in range(gold.shape[0]):
+        if labels[t] != gold[t]:
+            difference[t, gold[t]] += weight
+            difference[t, labels[t]] -= weight
+    for t in range(1, gold.shape[0]):
+        before, right = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+        before_that, wrong = state_of(edges, labels, t - 1), state_of(edges, labels, t)
+        if right != wrong or before != before_that:
+            add_edge(edges, counts, t, before, right, weight)
+            add_edge(edges, counts, t, before_that, wrong, -weight)
+
+
+@lean_jit
+def count_wrong(gold, predicted):
+    """Number of wrongly labelled tokens."""
+    wrong = 0
+    for t in range(gold.shape[0]):
+        wrong += gold[t] != predicted[t]
+    return wrong
+
+
+# ------------------------------------------------------------------------------------------- scores
+
+
+@needed
+def scaled_edges(chain, rows, sample, scale, edges):
+    """Write the scores of a sample's transitions under the weights times a scale."""
+
+
+@scaled_edges.of(Chain)
+def scaled_dense_edges(chain, rows, sample, scale, edges):
+    """Write the matrix."""
+    for i in range(edges.log.shape[0]):
+        for j in range(edges.log.shape[1]):
+            edges.log[i, j] = scale * chain.transition[i, j]
+
+
+@scaled_edges.of(TransitionChain)
+def scaled_token_edges(chain, rows, sample, scale, edges):
+    """Write that of each token but the first."""
+    score_edges(chain, rows, sample[0], sample[1], edges)
+    for t in range(1, sample[1] - sample[0]):
+        for i in range(edges.log.shape[1]):
+            for j in range(edges.log.shape[2]):
+                edges.log[t, i, j] *= scale
+
+
+@scaled_edges.of(SecondOrderChain)
+def scaled_pair_edges(chain, rows, sample, scale, edges):
+    """Write those of pairs and of triples."""
+    score_triples(edges.pairs, chain.transition, chain.triple, scale, edges.first, edges.log)
+
+
+@scaled_edges.of(GrowingChain)
+def scaled_listed_edges(chain, rows, sample, scale, edges):
+    """Update the list; at the same scale, those that have changed are up to date."""
+    if chain.scale[0] != scale:
+        chain.scale[0] = scale
+        read_scores(chain.transition, edges, scale)
+
+
+# ------------------------------------------------------------------------------------------ changes
+
+
+@family
+def most_changed(chain):
+    """Largest number of labels or transitions that change at once."""
+    return chain.intercept.shape[0]
+
+
+@most_changed.of(TransitionChain, GrowingChain)
+def most_transitions_changed(chain):
+    """All transitions."""
+    return chain.transition.size
+
+
+@needed
+def change_transitions(edges, state, rows, sample, difference, gold, counts, step, scratch):
+    """Add ``step`` times the counts of transitions to their weights; reset the counts to zero.
+
+    Parameters
+    ----------
+    edges : Dense or any other
+        Their scores, as `scaled_edges` wrote them.
+    state : OnlineState
+    rows, sample, difference, gold
+        Of a sample: its tokens, and the differences and gold labels of these.
+    counts : ndarray or NamedTuple
+        From `zero_counts`.
+    step : float
+    scratch : Scratch
+    """
+
+
+@change_transitions.of(Dense)
+def change_dense(edges, state, rows, sample, difference, gold, counts, step, scratch):
+    """Change the matrix."""
+    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    change_matrix(counts, step, total, state.chain.transition, average, state.lag.transition)
+
+
+@change_transitions.of(PerToken)
+def change_of_tokens(edges, state, rows, sample, difference, gold, counts, step, scratch):
+    """Change the matrix, and the weights of the features of transitions."""
+    chain, total, average = state.chain, state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    n = chain.transition.size
+    weights, behind = chain.transition.reshape(n), state.lag.transition.reshape(n)
+    for t in range(1, sample[1] - sample[0]):
+        d = counts[t].reshape(n)
+        n_changed = 0
+        for p in range(n):
+            if d[p] != 0.0:
+                scratch.changed[n_changed] = p
+                n_changed += 1
+        if n_changed == 0:
+            continue
+        row, which = sample[0] + t, scratch.changed[:n_changed]
+        state.progress[NORM] += change_feature_weights(
+            rows.transitions,
+            row,
+            d,
+            which,
+            step,
+            chain.transition_weights,
+            total,
+            state.lag.transition_weights,
+            scratch.both,
+        )
+        add_lagged(d, step, total, weights, average, behind)
+        for p in range(n):
+            d[p] = 0.0
+
+
+@change_transitions.of(SecondOrder)
+def change_pairs(edges, state, rows, sample, difference, gold, counts, step, scratch):
+    """Change the matrix of triples, and that of pairs, whose counts include those of triples."""
+    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    chain, lag, where = state.chain, state.lag, edges.pairs.triple
+    weights, behind = chain.triple.reshape(chain.triple.size), lag.triple.reshape(lag.triple.size)
+    add_to_pairs(edges.pairs, counts)
+    for q in range(where.shape[0]):
+        d = counts.log[q]
+        if d != 0.0:
+            weights[where[q]] += step * d
+            if average:
+                behind[where[q]] += total * (step * d)
+            counts.log[q] = 0.0
+    change_matrix(counts.first, step, total, chain.transition, average, lag.transition)
+
+
+@change_transitions.of(Growing)
+def change_listed(edges, state, rows, sample, difference, gold, counts, step, scratch):
+    """Change the weights of what has a count, and list it."""
+    chain, total, average = state.chain, state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    n_labels = counts.shape[0]
+    n = find_changed_transitions(difference, counts, gold, scratch.changed)
+    for code in scratch.changed[:n]:
+        i, j = code % n_labels, code // n_labels
+        d = counts[i, j]
+        chain.transition[i, j] += step * d
+        if average:
+            state.lag.transition[i, j] += total * (step * d)
+        counts[i, j] = 0.0
+        score_changed(chain, i, j)
+
+
+@lean_jit
+def change_matrix(counts, step, total, weights, average, lag):
+    """Change a matrix of weights and the lag of its average; reset the counts to zero."""
+    for i in range(counts.shape[0]):
+        add_lagged(counts[i], step, total, weights[i], average, lag[i])
+        for j in range(counts.shape[1]):
+            counts[i, j] = 0.0
+
+
+@family
+def shrink_more(chain, scale):
+    """Multiply the weights by a scale that not all chains have, if there are any."""
+
+
+@shrink_more.of(SecondOrderChain)
+def shrink_triples(chain, scale):
+    """Multiply those of triples."""
+    for row in chain.triple:
+        for j in range(row.shape[0]):
+            row[j] *= scale
+
+
+@shrink_more.of(TransitionChain)
+def shrink_token_features(chain, scale):
+    """Multiply all rows."""
+    for row in chain.transition_weights:
+        for p in range(row.shape[0]):
+            row[p] *= scale
+
+
+# -------------------------------------------------------------------------------------------- lists
+
+
+@lean_jit
+def score_changed(chain, i, j):
+    """Update the score of a transition whose weight has changed."""
+    list_transition(chain.listed, i, j, chain.scale[0] * chain.transition[i, j])
+
+
+@lean_jit
+def find_changed_transitions(difference, counts, gold, codes):
+    """Write codes ``j * n_labels + i`` of transitions that change; return their number.
+
+    A transition changes between labels that are gold or that change themselves. The codes are in
+    increasing order; ``codes`` has room for all transitions.
+    """
+    n_labels, n = difference.shape[1], 0
+    for t in range(1, gold.shape[0]):
+        for j in range(n_labels):
+            if difference[t, j] == 0.0 and j != gold[t]:
+                continue
+            for i in range(n_labels):
+                if difference[t - 1, i] == 0.0 and i != gold[t - 1]:
+                    continue
+                if counts[i, j] != 0.0:
+                    n = insert_code(j * n_labels + i, codes, n)
+    return n
+
+
+@lean_jit
+def insert_code(code, codes, n):
+    """Insert a code into the sorted list unless it is there; return the length of the list."""
+    place = first_at_least(code, codes, 0, n)
+    if place < n and codes[place] == code:
+        return n
+    for m in range(n, place, -1):
+        codes[m] = codes[m - 1]
+    codes[place] = code
+    return n + 1
+
+
+# Members for the weights of each kind have to be there before the loop is compiled.
 
 # A smaller scale is multiplied into the weights.
 SMALLEST_SCALE = 1e-100

@@ -7,8 +7,7 @@ from skstruct.chain.forward_backward import log_sum_exp
 from skstruct.chain.scores import path_score
 from skstruct.chain.search import search_nbest
 from skstruct.kernels._jit import jit
-from skstruct.kernels.online.difference import add_contrast, clear_difference, count_wrong
-from skstruct.kernels.online.loop import online_epoch
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
 
 
 @jit

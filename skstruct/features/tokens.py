@@ -1,0 +1,616 @@
+"""Tokens read into matrices: attributes and values of feature dicts and strings.
+
+A token is read from a copy made at one moment, so that other threads may change it meanwhile.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from itertools import chain, count, repeat
+from numbers import Real
+from operator import getitem
+
+import numpy as np
+import scipy.sparse as sp
+
+from skstruct import kernels
+from skstruct.frames import refuse_frame
+from skstruct.input.copies import copied
+from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones
+from skstruct.sequences import SequenceBatch
+from skstruct.utils.messages import short_repr
+from skstruct.utils.options import check_float_dtype
+
+__all__ = [
+    "NO_COLUMN",
+    "PLAIN_COLLECTIONS",
+    "ArrayValues",
+    "KnownCodes",
+    "NewCodes",
+    "PackedBatch",
+    "Stream",
+    "canonical",
+    "is_vector",
+    "iterate_level",
+    "read_tokens",
+    "renumber",
+]
+
+
+def is_vector(value):
+    """Return True if the value of a feature is an array of numbers."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim > 0
+
+
+class ArrayValues:
+    """Array-valued features of a batch, collected as bytes until all tokens are read.
+
+    Parameters
+    ----------
+    lengths : dict of str to int
+        Length of the arrays of each known feature; new features are added.
+    limit : float
+        Largest absolute value allowed.
+    """
+
+    def __init__(self, lengths, limit):
+        self.lengths = lengths
+        self._limit = limit
+        self._rows = {}
+        self._values = {}
+
+    def __bool__(self):
+        return bool(self._rows)
+
+    def add(self, row, name, vector):
+        """Add the array of a token; `row` is the number of the token in the batch."""
+        vector = np.array(vector, np.float64, order="C")
+        if vector.ndim != 1:
+            raise ValueError(
+                f"feature {name!r} is an array of shape {vector.shape}; expected a 1-D array."
+            )
+        length = self.lengths.setdefault(name, len(vector))
+        if len(vector) != length:
+            raise ValueError(
+                f"feature {name!r} is an array of {len(vector)} numbers, but of {length} in the "
+                "tokens before."
+            )
+        self._rows.setdefault(name, array("q")).append(row)
+        # A bytearray grows in place.
+        self._values.setdefault(name, bytearray()).extend(vector.data.cast("B"))
+
+    def blocks(self, n_rows, find):
+        """Yield the arrays of CSR matrices, one for each feature.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of tokens.
+        find : callable
+            Function from names to an iterator over their columns.
+
+        Yields
+        ------
+        data, indices, indptr, shift
+            In the format of `skstruct.matrices.merge_rows`.
+        """
+        for name, rows in self._rows.items():
+            length, rows = self.lengths[name], np.frombuffer(rows, np.int64)
+            names = [f"{name}:{place}" for place in range(length)]
+            columns = np.fromiter(find(names), np.int32, length)
+            values = np.frombuffer(self._values[name], np.float64)
+            counts = length * np.bincount(rows, minlength=n_rows)
+            yield values, np.tile(columns, len(rows)), np.concatenate([[0], np.cumsum(counts)]), 0
+
+    def first_too_large(self):
+        """Row, feature and value of the first NaN or value above the limit; None without one."""
+        for name, rows in self._rows.items():
+            values = np.frombuffer(self._values[name], np.float64)
+            wrong = np.flatnonzero(~(np.abs(values) <= self._limit))
+            if len(wrong):
+                return rows[wrong[0] // self.lengths[name]], name, values[wrong[0]]
+        return None
+
+
+# The types that most data consists of, which need no further check.
+PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
+_PLAIN_NUMBERS = {bool, int, float}
+_SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
+
+
+def iterate_level(value, what, content):
+    """Iterate over `value`, or raise an error if it cannot be a collection of `content`."""
+    refuse_frame(value)
+    try:
+        if not isinstance(value, (str, bytes, Mapping)):
+            return iter(value)
+    except TypeError:
+        pass
+    raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {_SHAPE}")
+
+
+def read_tokens(tokens, limit, i, add_array):
+    """Read the tokens of a sequence: feature dicts or collections of attribute strings.
+
+    Each dict or collection is copied at one moment, and what is returned is read from the copies:
+    another thread may change it meanwhile.
+
+    Parameters
+    ----------
+    tokens : list
+    limit : float
+        Largest absolute value allowed.
+    i : int
+        Number of the sequence, for messages.
+    add_array : callable
+        Called as ``add_array(t, name, array)`` for each feature whose value is an array.
+
+    Returns
+    -------
+    names : list of str
+        Attributes of all tokens.
+    lengths : list of int
+        Number of attributes of each token.
+    positions, values : list
+        Positions in `names` of the attributes with a value other than 1, and these values.
+    """
+    names, lengths, positions, values = [], [], [], []
+    for t, token in enumerate(tokens):
+        start = len(names)
+        try:
+            for key, value in _features(token):
+                # Strings, bools and plain numbers, which are most features, need no call.
+                kind = type(value) if type(key) is str else None
+                if kind is str:
+                    names.append(f"{key}:{value}")
+                    continue
+                if kind in _PLAIN_NUMBERS and (value is True or abs(value) <= limit):
+                    if value != 1:
+                        positions.append(len(names))
+                        values.append(value)
+                    names.append(key)
+                    continue
+                for name, number in _attributes(key, value, limit):
+                    if type(number) is np.ndarray:
+                        add_array(t, name, number)
+                        continue
+                    if number != 1:
+                        positions.append(len(names))
+                        values.append(number)
+                    names.append(name)
+        except (ValueError, LookupError, RuntimeError) as error:
+            raise ValueError(f"Sequence {i}, token {t}: {_complaint(error, token)}") from None
+        lengths.append(len(names) - start)
+    return names, lengths, positions, values
+
+
+def _complaint(error, token):
+    """What was wrong with a token."""
+    if isinstance(error, ValueError):
+        return error
+    if isinstance(error, RecursionError):
+        return "its dicts are nested too deeply."
+    # As mappings and collections that are written in Python raise them.
+    return (
+        f"reading it, a {type(token).__name__}, failed with {error!r}; another thread may have "
+        "changed it meanwhile."
+    )
+
+
+def _features(token):
+    """Pairs of key and value in a token; an attribute string is a feature with the value True."""
+    if isinstance(token, Mapping):
+        return list(token.items())
+    strings = _strings(token)
+    if strings is None:
+        raise ValueError(
+            f"{short_repr(token)} is not a valid token; expected a dict of features, or a list, "
+            f"tuple or set of strings. {_SHAPE}"
+        )
+    return zip(strings, repeat(True))
+
+
+def _attributes(key, value, limit, prefix=""):
+    """Pairs of name and value of the attributes of one feature."""
+    if not isinstance(key, (str, bytes)):
+        raise ValueError(f"feature name {short_repr(key)} is not a string.")
+    name = prefix + _as_text(key)
+    if is_vector(value):
+        return [(name, value)] if value.size else []
+    strings = _strings([value] if isinstance(value, (str, bytes)) else value)
+    if strings is not None:
+        return [(f"{name}:{text}", 1) for text in strings]
+    if isinstance(value, Mapping):
+        nested = (_attributes(k, v, limit, f"{name}:") for k, v in list(value.items()))
+        return list(chain.from_iterable(nested))
+    if not isinstance(value, (Real, Decimal, np.bool_)):
+        raise ValueError(
+            f"feature {name!r} is {short_repr(value)}; expected a string, bool or number, a dict "
+            f"of these, a list, tuple or set of strings, or an array of numbers."
+        )
+    number = _as_float(value)
+    if not abs(number) <= limit:
+        raise ValueError(
+            f"feature {name!r} is {number}; values must be finite and at most {limit:.2g}."
+        )
+    return [(name, number)]
+
+
+def _as_float(value):
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+    except ValueError:  # a signalling NaN
+        return np.nan
+
+
+def _strings(value):
+    """Strings in a list, tuple, set or other collection; None if `value` is something else."""
+    if type(value) not in PLAIN_COLLECTIONS:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Collection):
+            return None
+    texts = list(value)
+    kinds = set(map(type, texts))
+    if kinds <= {str}:
+        return texts
+    return list(map(_as_text, texts)) if all(issubclass(k, (str, bytes)) for k in kinds) else None
+
+
+def _as_text(text):
+    """Plain string, also if it is given as bytes in UTF-8.
+
+    Other bytes become surrogates, and can be written to a file as they were.
+    """
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "surrogateescape")
+    # This gives the value of a member of a string enumeration, not its name.
+    return str.__str__(text)
+
+
+# Column of attributes without a column, whose entries are dropped.
+NO_COLUMN = -1
+_PLAIN_VALUES = {str, bool, int, float}
+_NO_VALUES = np.empty(0, np.int64), np.empty(0)
+
+
+class _OtherKey(Exception):
+    """A key that is not a string."""
+
+
+class _Values(dict):
+    """Codes of the values of a key; those of values other than 1 are less than `NO_COLUMN`.
+
+    Parameters
+    ----------
+    code : int
+        Code of the attribute that is named like the key, which numbers and bools belong to.
+    code_of : callable
+        Function from a text to the code of its attribute, called once for each.
+    """
+
+    def __init__(self, code, code_of):
+        # A number that equals a bool is found as this one.
+        super().__init__({True: code, False: NO_COLUMN - 2 - code})
+        self._code_of = code_of
+
+    def __missing__(self, value):
+        if type(value) is not str:
+            return self[False]
+        code = self[value] = self._code_of(value)
+        return code
+
+
+class _Codes(dict):
+    """The `_Values` of each key.
+
+    A subclass defines ``codes(names)``, an iterator over the codes of attributes, and
+    ``_code_of(key)``, the function that `_Values` need.
+    """
+
+    def __missing__(self, key):
+        if type(key) is not str:
+            raise _OtherKey
+        (code,) = self.codes([key])
+        return self.setdefault(key, _Values(code, self._code_of(key)))
+
+    def read(self, tokens, limit):
+        """Read tokens if all of them are dicts of plain values, or collections of strings.
+
+        Parameters
+        ----------
+        tokens : list
+        limit : float
+            Largest absolute value allowed.
+
+        Returns
+        -------
+        codes : ndarray of int32
+            Codes of the attributes of all tokens.
+        lengths : list of int
+            Number of attributes of each token.
+        positions, values : ndarray
+            Positions of the attributes with a value other than 1, and these values.
+
+        Or None for other tokens.
+        """
+        kinds = set(map(type, tokens))
+        if kinds <= {dict}:
+            return self._read_dicts(list(map(dict.copy, tokens)), limit)
+        if kinds <= PLAIN_COLLECTIONS:
+            return self._read_strings(list(map(tuple, tokens)))
+        return None
+
+    def _read_strings(self, tokens):
+        names = list(chain.from_iterable(tokens))
+        if not set(map(type, names)) <= {str}:
+            return None
+        codes = np.fromiter(self.codes(names), np.int32, len(names))
+        return codes, list(map(len, tokens)), *_NO_VALUES
+
+    def _read_dicts(self, tokens, limit):
+        values = list(chain.from_iterable(map(dict.values, tokens)))
+        if not set(map(type, values)) <= _PLAIN_VALUES:
+            return None
+        tables = map(self.__getitem__, chain.from_iterable(tokens))
+        try:
+            codes = np.fromiter(map(getitem, tables, values), np.int32, len(values))
+            positions = np.flatnonzero(codes < NO_COLUMN)
+            numbers = np.array([values[i] for i in positions.tolist()], float)
+        except (_OtherKey, OverflowError):
+            return None
+        if not (np.abs(numbers) <= limit).all():
+            return None
+        codes[positions] = NO_COLUMN - 2 - codes[positions]
+        return codes, list(map(len, tokens)), positions, numbers
+
+
+class NewCodes(_Codes):
+    """Numbers of features as they come; features with the same name may have several."""
+
+    def __init__(self):
+        super().__init__()
+        self._number = count().__next__
+        self._named = defaultdict(self._number)
+
+    def _code_of(self, key):
+        return lambda text: self._number()
+
+    def codes(self, names):
+        """Numbers of names."""
+        return map(self._named.__getitem__, names)
+
+    def take_names(self):
+        """Names of all features and their numbers; nothing is left, as the tables are large."""
+        names, numbers = list(self._named), list(self._named.values())
+        self._named.clear()
+        while self:
+            key, values = self.popitem()
+            del values[True], values[False]
+            names += map(f"{key}:".__add__, values)
+            numbers += values.values()
+        return names, numbers
+
+
+class KnownCodes(_Codes):
+    """Columns of features, remembered from call to call.
+
+    Parameters
+    ----------
+    vocabulary : dict of str to int
+        Column of each attribute.
+    most : int
+        Values to remember; when there are more, all are forgotten.
+    """
+
+    def __init__(self, vocabulary, most):
+        super().__init__()
+        self.vocabulary = vocabulary
+        self._most = most
+
+    def _code_of(self, key):
+        get = self.vocabulary.get
+        return lambda text: get(f"{key}:{text}", NO_COLUMN)
+
+    def codes(self, names):
+        """Columns of names."""
+        return map(self.vocabulary.get, names, repeat(NO_COLUMN))
+
+    def read(self, tokens, limit):
+        """Read tokens as the base class does."""
+        if sum(map(len, list(self.values()))) > self._most:
+            self.clear()
+        return super().read(tokens, limit)
+
+
+_TOKENS_AT_ONCE = 500
+# Failures to read plain tokens, of several sequences and of one, after which it is not tried.
+_MOST_FAILURES = 20
+
+
+class PackedBatch:
+    """What decoders need of a batch: the rows in the layout of the kernels, and the offsets.
+
+    Names of the features are for messages.
+    """
+
+    def __init__(self, rows, offsets, feature_names):
+        self.rows = rows
+        self.offsets = offsets
+        self.feature_names = feature_names
+
+    def __len__(self):
+        return len(self.offsets) - 1
+
+
+class Stream:
+    """Sequences being read into a CSR matrix.
+
+    Takes four bytes for each attribute while reading, and sixteen for each value that is not 1.
+
+    Parameters
+    ----------
+    dtype : {np.float64, np.float32}
+        Type of the values.
+    codes : NewCodes or KnownCodes
+        Codes of the attributes.
+    array_lengths : dict of str to int, default=None
+        Length of the arrays of each known feature; new features are added.
+    """
+
+    def __init__(self, dtype, codes, array_lengths=None):
+        self.dtype = check_float_dtype(dtype)
+        self.limit = float(np.finfo(self.dtype).max)
+        self._codes = codes
+        # Buffers of int32, int64 and float64. A bytearray grows in place, by whole arrays.
+        self.columns = bytearray()
+        self.positions = bytearray()
+        self.values = bytearray()
+        self.token_lengths = array("q")
+        self.sequence_lengths = array("q")
+        self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
+        self._failures = 0
+
+    def read(self, X):
+        """Read all sequences of `X`."""
+        for chunk in _chunks(X):
+            self._read_chunk(chunk)
+        if not self.sequence_lengths:
+            raise ValueError("Found an empty batch: at least one sequence is required.")
+        self._check_arrays()
+        return self
+
+    def _read_chunk(self, chunk):
+        """Read sequences at once, or one at a time where tokens are not plain."""
+        tokens = chunk[0] if len(chunk) == 1 else list(chain.from_iterable(chunk))
+        found = None
+        if self._failures <= _MOST_FAILURES:
+            found = self._codes.read(tokens, self.limit)
+            self._failures += found is None
+        if found is None and len(chunk) > 1:
+            for sequence in chunk:
+                self._read_chunk([sequence])
+            return
+        if found is None:
+            i = len(self.sequence_lengths)
+            names, *rest = read_tokens(tokens, self.limit, i, self._add_array)
+            found = np.fromiter(self._codes.codes(names), np.int32, len(names)), *rest
+        columns, lengths, positions, values = found
+        if len(values):
+            start = len(self.columns) // 4
+            self.positions += (np.array(positions, np.int64) + start).data
+            self.values += np.array(values, np.float64).data
+        self.columns += columns.data
+        self.token_lengths.extend(lengths)
+        self.sequence_lengths.extend(map(len, chunk))
+
+    def _add_array(self, t, name, vector):
+        self.arrays.add(len(self.token_lengths) + t, name, vector)
+
+    def _check_arrays(self):
+        found = self.arrays.first_too_large()
+        if found is not None:
+            row, name, value = found
+            ends = np.cumsum(self.sequence_lengths)
+            i = int(np.searchsorted(ends, row, side="right"))
+            t = row - (ends[i] - self.sequence_lengths[i])
+            raise ValueError(
+                f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
+                f"finite and at most {self.limit:.2g}."
+            )
+
+    def to_rows(self):
+        """Data, codes and `indptr` of all tokens, unsorted; of dtype int8 if every value is 1."""
+        columns = np.frombuffer(self.columns, np.int32)
+        n = len(columns)
+        data = self._values_of_all(n) if self.values else np.ones(n, np.int8)
+        indptr = _ends(self.token_lengths)
+        if self.arrays:
+            blocks = [(data, columns, indptr, 0)]
+            blocks += self.arrays.blocks(len(self.token_lengths), self._codes.codes)
+            data, columns, indptr = merge_rows(blocks, self.dtype, 0)
+        return data, columns, indptr
+
+    def to_packed(self, feature_names):
+        """Rows of all tokens in the order of a matrix; None if one repeats an attribute."""
+        columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
+        if self.values:
+            data = self._values_of_all(len(columns)).astype(np.float64)
+        indptr = _ends(self.token_lengths)
+        n_entries, repeats = kernels.sort_rows(indptr, columns, data)
+        if repeats:
+            return None
+        data = data[:n_entries]
+        rows = kernels.Rows(indptr, columns[:n_entries], data[:0] if are_ones(data) else data)
+        offsets = read_only(_ends(self.sequence_lengths))
+        return PackedBatch(read_only(rows), offsets, feature_names)
+
+    def _values_of_all(self, n):
+        data = np.ones(n, self.dtype)
+        data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
+        return data
+
+    def to_batch(self, matrix, feature_names):
+        """Batch of the sequences, with the matrix of their tokens."""
+        if matrix.data.dtype == np.int8:
+            matrix.data = shared_ones(matrix.nnz, self.dtype)
+        else:
+            matrix.data = matrix.data.astype(self.dtype, copy=False)
+        offsets = _ends(self.sequence_lengths)
+        return SequenceBatch(matrix, offsets, feature_names=feature_names, keep_zeros=True)
+
+
+def _chunks(X):
+    """Yield lists of sequences, with about so many tokens that a call for them takes little time.
+
+    What `X` makes on the way comes one at a time: it may be the same list again with other tokens.
+    """
+    stays = isinstance(X, (list, tuple, np.ndarray))
+    chunk, n_tokens = [], 0
+    for i, sequence in enumerate(iterate_level(copied(X), "X", "sequences")):
+        is_list = stays and type(sequence) is list
+        if chunk and not is_list:
+            yield chunk
+            chunk, n_tokens = [], 0
+        tokens = list(sequence if is_list else iterate_level(sequence, f"Sequence {i}", "tokens"))
+        chunk.append(tokens)
+        n_tokens += len(tokens)
+        if n_tokens >= _TOKENS_AT_ONCE or not is_list:
+            yield chunk
+            chunk, n_tokens = [], 0
+    if chunk:
+        yield chunk
+
+
+def _ends(lengths):
+    """Zero and the cumulative sums of an array of int64."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    ends[1:] = lengths
+    return ends.cumsum(out=ends)
+
+
+def renumber(numbers, new):
+    """Replace each number of an array by ``new[number]``, of the same type, in place."""
+    for part in pieces(numbers):
+        # In place: mode "clip" does not buffer the output.
+        np.take(new, part, out=part, mode="clip")
+
+
+def canonical(data, columns, indptr, n_columns, dtype):
+    """CSR matrix without entries that have no column, duplicates summed; works in place."""
+    indptr = indptr.astype(np.int64, copy=False)
+    are_values = data.dtype != np.int8
+    n, repeats = kernels.sort_rows(indptr, columns, data if are_values else np.empty(0))
+    matrix = sp.csr_matrix((data[:n], columns[:n], indptr), shape=(len(indptr) - 1, n_columns))
+    matrix.has_sorted_indices = True
+    if repeats:
+        # Sums of int8 could overflow.
+        matrix.data = matrix.data.astype(dtype, copy=False)
+        matrix.sum_duplicates()
+    matrix.has_canonical_format = True
+    return matrix

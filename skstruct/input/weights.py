@@ -1,0 +1,210 @@
+"""Weights of sequences and of classes: checked, and multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+
+from skstruct.matrices import add_up
+from skstruct.utils.messages import short_repr
+
+__all__ = [
+    "classes_that_occur",
+    "empty_unweighted",
+    "read_sample_weight",
+    "refuse_balanced",
+    "require_weight",
+    "weigh_sequences",
+]
+
+
+def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
+    """Check weights of sequences.
+
+    Parameters
+    ----------
+    sample_weight : float, array-like of shape (n_sequences,) or None
+        As the user gave them. A number is the weight of each sequence, None stands for 1.
+    n_sequences : int
+    name : str, default="sample_weight"
+        For messages.
+
+    Returns
+    -------
+    weight : ndarray of shape (n_sequences,)
+        Finite and not negative, a copy.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, NaN, infinite or no number, if there are more or fewer than
+        sequences, or if their sum is infinite.
+    """
+    if sample_weight is None:
+        return np.ones(n_sequences)
+    weight = _as_numbers(sample_weight, name)
+    valid = np.isfinite(weight) & (weight >= 0)
+    if weight.ndim == 0:
+        if not valid:
+            raise ValueError(f"{name} is {weight}; weights must be finite and not negative.")
+        weight = np.full(n_sequences, weight)
+    elif weight.shape != (n_sequences,):
+        raise ValueError(
+            f"{name} must have shape ({n_sequences},), one weight for each sequence, "
+            f"got {weight.shape}."
+        )
+    elif not valid.all():
+        i = int(np.argmin(valid))
+        raise ValueError(f"{name}[{i}] is {weight[i]}; weights must be finite and not negative.")
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{name} adds up to infinity: divide the weights by the largest one.")
+    return weight
+
+
+def _as_numbers(sample_weight, name):
+    try:
+        weight = np.asarray(sample_weight)
+        if weight.dtype.kind in "biufO":
+            return np.array(weight, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} must be numbers, got {short_repr(sample_weight)}.")
+
+
+def require_weight(weight, lengths):
+    """Raise a ValueError unless a sequence with tokens has a weight."""
+    if not np.any(weight[lengths > 0]):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+
+
+def empty_unweighted(batch, labels, weight):
+    """Leave out the rows of sequences that have no weight.
+
+    These become empty sequences, so that messages number the others as the user does.
+
+    Parameters
+    ----------
+    batch : SequenceBatch
+    labels : ndarray of shape (n_rows,)
+    weight : ndarray of shape (n_sequences,)
+
+    Returns
+    -------
+    batch : SequenceBatch
+    labels : ndarray
+        Of the rows that are left.
+    """
+    weighted = weight > 0
+    rows = np.flatnonzero(np.repeat(weighted, batch.lengths))
+    return batch._select(rows, add_up(batch.lengths * weighted)), labels[rows]
+
+
+def classes_that_occur(classes, labels):
+    """Return the classes that labels have, and the codes of the labels among these."""
+    found = np.unique(labels[labels >= 0])
+    codes = np.searchsorted(found, labels).astype(labels.dtype)
+    return classes[found], np.where(labels < 0, labels, codes)
+
+
+def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
+    """Multiply the weights of sequences by the mean class weight of their tokens.
+
+    Weights of tokens would have no place in the objective, because the likelihood of a sequence
+    does not factor over its tokens. Weights of sequences keep it a weighted sum of negative
+    log-likelihoods.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weight of each class, by default 1. "balanced": ``n_tokens / (n_classes * count)``,
+        inversely proportional to the frequency of the class, where tokens are weighted by
+        `sample_weight`.
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    labels : ndarray of shape (n_rows,)
+        Codes of the classes. Negative codes are tokens without a label, which are left out of
+        means and counts.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    sample_weight : ndarray of shape (n_sequences,)
+        Weights of the sequences.
+
+    Returns
+    -------
+    weight : ndarray of shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, NaN or infinite, also the product, or if a dict has weights for
+        unknown labels and lacks some of the classes.
+    """
+    if class_weight is None or len(class_weight) == 0:
+        return sample_weight
+    n_sequences = len(sample_weight)
+    labelled = np.flatnonzero(labels >= 0)
+    codes = labels[labelled]
+    owner = np.repeat(np.arange(n_sequences), np.diff(offsets))[labelled]
+    if isinstance(class_weight, Mapping):
+        weight_of = _given(class_weight, classes.tolist())
+    else:
+        weight_of = _balanced(codes, sample_weight[owner], len(classes))
+    n_tokens = np.bincount(owner, minlength=n_sequences)
+    total = np.bincount(owner, weight_of[codes], n_sequences)
+    mean = np.divide(total, n_tokens, np.ones(n_sequences), where=n_tokens > 0)
+    with np.errstate(over="ignore"):
+        weight = sample_weight * mean
+    if not np.isfinite(weight).all():
+        i = int(np.argmin(np.isfinite(weight)))
+        raise ValueError(
+            f"Sequence {i}: sample_weight times the mean of class_weight is {weight[i]}; divide "
+            "the weights by the largest one."
+        )
+    return weight
+
+
+def refuse_balanced(class_weight):
+    """Raise an error for weights by frequency, as ``partial_fit`` never sees all labels."""
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} needs all labels at once, but partial_fit sees only "
+            "some of them. Pass the weights of the classes as a dict."
+        )
+
+
+def _given(class_weight, classes):
+    for label, weight in class_weight.items():
+        if not _is_weight(weight):
+            raise ValueError(
+                f"class_weight has {short_repr(weight)} for {short_repr(label)}; weights must be "
+                "finite and not negative."
+            )
+    unknown = sorted(class_weight.keys() - set(classes), key=str)
+    # A dict with all classes may have more, which need not occur in a part of the data.
+    if unknown and not all(label in class_weight for label in classes):
+        raise ValueError(
+            f"class_weight has weights for {short_repr(unknown)}, which are not among the classes."
+        )
+    return np.array([class_weight.get(label, 1.0) for label in classes], np.float64)
+
+
+def _is_weight(value):
+    try:
+        return isinstance(value, Real) and 0 <= float(value) < np.inf
+    except OverflowError:
+        return False
+
+
+def _balanced(codes, weight, n_classes):
+    count = np.bincount(codes, weight, n_classes)
+    # Classes without a token, or with tokens of weight zero alone, do not count as classes.
+    counts = count > 0
+    with np.errstate(over="ignore"):
+        total, shares = count.sum(), counts.sum() * count
+    if not np.isfinite([total, *shares]).all():
+        raise ValueError("sample_weight adds up to infinity: divide the weights by the largest.")
+    return np.divide(total, shares, np.zeros(n_classes), where=counts)

@@ -1,0 +1,345 @@
+"""The solver "lbfgs": limited-memory BFGS (Nocedal, 1980) on the whole objective."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skstruct import kernels
+from skstruct.learning.objective import CRFObjective
+from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
+from skstruct.learning.solver import Solution, not_converged
+from skstruct.utils.memory import require_memory
+from skstruct.utils.parallel import chain_work, count_shards, range_runner
+from skstruct.utils.progress import History
+
+__all__ = ["Iterate", "Settings", "has_stalled", "minimize", "minimize_lbfgs", "solve"]
+
+
+# Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
+_DECREASE = 1e-4
+_CURVATURE = 0.9
+_MAX_TRIALS = 30
+# The coordinates are scaled by a power of the inverse diagonal of the Hessian. The full power would
+# be too much: the features of a token share its error, so the Hessian of a CRF is far from
+# diagonal. The first power decreases the objective fastest; the second one gains the last digits
+# sooner.
+_METRIC_POWERS = 0.6, 0.25
+# Step at which the first power gives way to the second.
+_LONG_RUN = 25
+
+
+class Iterate(NamedTuple):
+    """A point, with the objective and its gradient there."""
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+
+
+def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1):
+    """Yield the iterates of L-BFGS; the caller decides when to stop.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``value_and_gradient(x, out)`` returns the objective at `x` and writes its gradient into
+        `out`.
+    x : ndarray of shape (n_parameters,)
+        Starting point, which is overwritten.
+    memory : int, default=10
+        Number of past steps from which the curvature is estimated.
+    curvature : callable, default=None
+        ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
+        `out`. If given, it is called once, and scales the coordinates from then on.
+    ask_at : int, default=1
+        Step at which it is called: at once from a good start, later from a bad one.
+
+    Yields
+    ------
+    iterate : Iterate
+        The starting point, then one after every step. The second step after an iterate overwrites
+        its arrays. Iteration ends when no step decreases the objective.
+    """
+    n = x.shape[0]
+    # A pair of rows, ``s`` and ``y``, takes as much memory as a point in double precision.
+    pairs, rho = np.zeros((memory, 2, n), np.float32), np.zeros(memory)
+    order = []
+    scale, metric = 1.0, np.ones(n, np.float32)
+    direction, gradient, spare = np.empty(n), np.empty(n), np.empty(n)
+    current = Iterate(x, value_and_gradient(x, gradient), gradient)
+    yield current
+    for step in count(1):
+        if step == ask_at and curvature is not None:
+            curvature(current.x, direction)
+            metric[:] = np.power(direction, -_METRIC_POWERS[step >= _LONG_RUN], out=direction)
+        elif step == _LONG_RUN and order:
+            metric **= _METRIC_POWERS[1] / _METRIC_POWERS[0]
+            newest = pairs[order[0], 1]
+            scale = 1.0 / (rho[order[0]] * kernels.dot(newest * metric, newest))
+        newest_first = np.array(order, np.int64)
+        kernels.descent_direction(
+            pairs, rho, newest_first, scale, metric, current.gradient, direction
+        )
+        slope = kernels.dot(current.gradient, direction)
+        if not order and slope < 0:
+            # The curvature is unknown: a step of length one.
+            direction /= np.sqrt(-slope)
+            slope = -np.sqrt(-slope)
+        # Where the next pair will be stands the point that the search looks at.
+        slot = order[-1] if len(order) == memory else _free_slot(order)
+        trial = pairs[slot].ravel().view(np.float64)
+        value = _line_search(value_and_gradient, current, direction, slope, trial, spare)
+        if value is None:
+            if not order:
+                return
+            # Rounding has spoilt the history: restart with steepest descent.
+            order, scale = [], 1.0
+            continue
+        direction[:] = trial
+        following = Iterate(direction, value, spare)
+        change = (following.x, current.x, following.gradient, current.gradient)
+        sy, yy = kernels.remember(*change, metric, *pairs[slot])
+        order = [i for i in order if i != slot]
+        if sy > 1e-10 * yy:
+            rho[slot], scale = 1.0 / sy, sy / yy
+            order = [slot, *order]
+        (direction, _, spare), current = current, following
+        yield current
+
+
+def _free_slot(order):
+    return next(i for i in count() if i not in order)
+
+
+def _line_search(value_and_gradient, start, direction, slope, x, gradient):
+    """Find a point along `direction` that meets the weak Wolfe conditions.
+
+    The point is written into `x` and its gradient into `gradient`; the objective there is returned,
+    or None if there is no such point.
+    """
+    if not slope < 0:
+        return None
+    low, high, step = 0.0, np.inf, 1.0
+    # Near the minimum rounding hides the decrease.
+    slack = 1e-13 * abs(start.value)
+    for _ in range(_MAX_TRIALS):
+        kernels.add_scaled(start.x, step, direction, x)
+        value = value_and_gradient(x, gradient)
+        if not value <= start.value + _DECREASE * step * slope + slack:
+            high = step
+            step = _interpolate(low, step, value, start.value, slope)
+        elif kernels.dot(gradient, direction) < _CURVATURE * slope:
+            low = step
+            step = 2 * low if high == np.inf else (low + high) / 2
+        else:
+            return value
+    return None
+
+
+def _interpolate(low, step, value, start_value, slope):
+    """Minimise the parabola through both ends, keeping away from them."""
+    parabola = 2 * (value - start_value - slope * step)
+    best = -slope * step**2 / parabola if np.isfinite(parabola) and parabola > 0 else low
+    return min(max(best, low + 0.1 * (step - low)), low + 0.5 * (step - low))
+
+
+# Below this many tokens a fit takes less time than compiling the stochastic start once.
+MANY_TOKENS = 10_000
+# A fit ends when ten iterations gained less than this share of the tolerance.
+_GAIN, _L1_GAIN = 0.01, 1 / 3
+# Steps of L-BFGS from zero before the curvature is of any use.
+_BLIND_STEPS = 15
+
+
+# A weight, its gradient and its share of the directions of L-BFGS.
+_BYTES_OF_A_WEIGHT = 116
+
+
+class Settings(NamedTuple):
+    """Parameters of `CRFTagger` that the solver reads."""
+
+    l2: float
+    l1: float
+    min_freq: float
+    all_possible_states: bool
+    all_possible_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    random_state: object
+    n_jobs: int | None
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.learning.solver` says."""
+    # The result is as large as that, however few weights there are.
+    model.require_memory(1, _n_tables(model, training_set, settings.n_jobs))
+    training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
+    objective = CRFObjective(
+        training_set,
+        model.n_features,
+        model.n_labels,
+        model.n_transition_features or 0,
+        l2=settings.l2,
+        min_freq=settings.min_freq,
+        all_possible_states=settings.all_possible_states,
+        all_possible_transitions=settings.all_possible_transitions,
+        fit_intercept=settings.fit_intercept,
+        possible=model.possible,
+        order=model.order,
+    )
+    # The objective has packed it.
+    del training_set
+    work = chain_work(objective.n_labels, model.order)
+    with range_runner(objective.offsets, settings.n_jobs, work) as run:
+        return minimize(objective, settings, start, watcher, run)
+
+
+def _n_tables(model, training_set, n_jobs):
+    """Number of matrices of transitions that the sums of sequences need at once."""
+    longest = np.diff(training_set.offsets).max()
+    if model.has_transition_features:
+        # Tables of all transitions for each token.
+        return 4 * longest
+    if model.order == 1:
+        return 0
+    k = model.n_labels
+    n_pairs, n_triples = k**2, k**3
+    if model.possible is not None:
+        allowed = model.possible.transition
+        n_pairs, n_triples = int(allowed.sum()), int(allowed.sum(axis=0) @ allowed.sum(axis=1))
+    # For each thread places, scores, factors and counts of triples, and rows of pairs for each
+    # token.
+    n_numbers = 7 * n_triples + 3 * int(longest) * n_pairs
+    return max(count_shards(n_jobs), 1) * n_numbers // k**2
+
+
+def minimize(objective, settings, start, watcher, run=None):
+    """Minimise an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        The smooth part, which loses its likelihood.
+    settings : Settings
+        Parameters of the estimator.
+    start : Chain or None
+        Weights to start from.
+    watcher : Watcher
+        Says when to stop.
+    run : callable, default=None
+        Passed on to the objective, which may take its sums without.
+
+    Returns
+    -------
+    solution : Solution
+
+    Raises
+    ------
+    MemoryError
+        If the weights and what L-BFGS keeps of them need more memory than there is.
+    """
+    require_memory(
+        _BYTES_OF_A_WEIGHT * objective.size,
+        f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
+        "Use a larger min_freq, all_possible_states=False, or an online tagger.",
+    )
+    history = History()
+    iterates = _iterates(objective, settings.l1, start, run)
+    for iteration, point in enumerate(iterates):
+        bound = _bound(objective, settings.l1, point)
+        history.add(
+            epoch=iteration,
+            objective=point.value,
+            bound=bound,
+            gradient_norm=np.sqrt(kernels.dot(point.gradient, point.gradient)),
+            weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
+        )
+        # With an L1 penalty the bound closes late, and only the gain says that the end is near.
+        least_gain = settings.tol * (_L1_GAIN if settings.l1 else _GAIN)
+        converged = bound <= settings.tol * point.value or has_stalled(history, least_gain)
+        stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
+        if converged or stopped or iteration == settings.max_iter:
+            break
+    complaint = None
+    if not (converged or stopped):
+        limits = settings.max_iter, "iterations"
+        complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
+    # What L-BFGS keeps, and the tokens, go before the weights of all features and labels come.
+    iterates.close()
+    theta, point, objective.likelihood = point.x, None, None
+    chain = watcher.best or objective.unpack(theta)
+    return Solution(
+        chain,
+        history.arrays(),
+        iteration,
+        bound=history["bound"][watcher.best_entry],
+        n_weights=objective.n_weights,
+        complaint=complaint,
+    )
+
+
+def _bound(objective, l1, point):
+    if l1:
+        return duality_gap(objective, point.x, point.value, point.smooth, l1)
+    return objective.suboptimality_bound(point.gradient)
+
+
+def _starts(objective, l1, start, run):
+    """Yield points to start from, and the step at which to ask for the curvature; best first."""
+    # With an L1 penalty the ascent has been tried.
+    if not l1 and _has_many_tokens(objective):
+        theta = objective.stochastic_start(start, run)
+        if theta is not None:
+            yield theta, 1
+    if start is not None:
+        yield start, 1
+    yield np.zeros(objective.size), _BLIND_STEPS
+
+
+def _has_many_tokens(objective):
+    return objective.n_tokens >= MANY_TOKENS and not objective.partial
+
+
+def _iterates(objective, l1, start, run):
+    """Yield points on the way to the minimum, from the first start that is no worse than zero."""
+
+    def value_and_gradient(x, out):
+        return objective.value_and_gradient(x, out, run)
+
+    def curvature(x, out):
+        objective.curvature(x, out, run)
+
+    point, start = None, None if start is None else objective.pack(start)
+    if l1 and start is None and _has_many_tokens(objective):
+        for point in proximal_points(objective, l1, run):
+            yield point
+    for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):
+        if l1:
+            iterates = minimize_proximal(
+                value_and_gradient, theta, l1, curvature=curvature, scale=objective.mean_square
+            )
+        else:
+            iterates = minimize_lbfgs(value_and_gradient, theta, curvature=curvature, ask_at=ask_at)
+        first = next(iterates)
+        # The stochastic start may be worse than zero where it has not settled: with few features,
+        # or features of very different scale.
+        if first.value <= objective.most_at_zero:
+            break
+    if point is None:
+        yield first
+    yield from iterates
+
+
+def has_stalled(history, least_gain, period=10):
+    """Return True if `period` iterations gained at most a share, or the gradient is zero."""
+    if history["gradient_norm"][-1] == 0:
+        return True
+    objective = history["objective"]
+    if len(objective) <= period:
+        return False
+    return objective[-1 - period] - objective[-1] <= least_gain * abs(objective[-1])

@@ -1,0 +1,507 @@
+"""The training objective of a CRF, its gradient, and the diagonal of its Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.decoding import list_transitions
+from skstruct.input.training_set import zero_transition_weights
+from skstruct.learning.ascent import DualFreeAscent, new_memory
+from skstruct.learning.parameters import (
+    ParameterVector,
+    lay_out,
+    observe,
+    point_to_rows,
+    squared,
+    sum_of_squares,
+    transition_frequency,
+    without_first_tokens,
+)
+from skstruct.matrices import count_bytes, read_only, writable
+
+__all__ = ["CRFObjective", "Likelihood", "Objective"]
+
+
+class Likelihood:
+    """``sum_i s_i nll_i(w)``, as a function of one parameter vector.
+
+    Parameters
+    ----------
+    features : StateFeatures or TransitionStateFeatures
+        The tokens, with positions in the vector for features.
+    training_set : TrainingSet
+        Sequences with a positive weight, whose rows are those tokens.
+    shape : VectorShape
+        Parts of the vector.
+    transition : ndarray of bool of shape (n_labels, n_labels)
+        Transitions with a weight.
+    partial : bool
+        True if some labels may be unknown. The likelihood is then that of all labellings that agree
+        with the known ones.
+
+    Attributes
+    ----------
+    shape, partial : object
+        As given.
+    """
+
+    def __init__(self, features, training_set, shape, transition, partial):
+        self.features = features
+        self.offsets, self.labels = training_set.offsets, training_set.labels
+        self.sample_weight = training_set.sample_weight
+        self.shape, self.partial = shape, partial
+        self._vectors = []
+        self.listed = None
+        if shape.may_list and not partial:
+            size = shape.cuts[-1] + 3 * shape.n_labels
+            zero = shape.constrained(np.zeros(size)).transition
+            self.listed = list_transitions(zero, "sums", transition)
+
+    def first_order(self, vector):
+        """The same without triples, for a vector of first order."""
+        return Likelihood(self.features, self, vector.shape, vector.transition, self.partial)
+
+    def with_list(self, chain):
+        """Weights of a chain with listed transitions if that pays, else the same."""
+        return chain if self.listed is None else kernels.list_chain(chain, self.listed)
+
+    def value_and_gradient(self, theta, out, run):
+        """Likelihood at `theta`; its gradient is written into `out`.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            Parameters.
+        out : ndarray of shape (size,)
+            Receives the gradient.
+        run : callable
+            From `skstruct.utils.parallel.range_runner`.
+
+        Returns
+        -------
+        values : list of float
+            Terms of the likelihood, in the order of the sequences.
+        """
+        return self._sum_over_ranges(self._nll(theta, self.features, False), out, run)
+
+    def curvature(self, theta, out, run):
+        """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
+        self._sum_over_ranges(self._nll(theta, squared(self.features), True), out, run)
+
+    def _nll(self, theta, counted, curved):
+        """Function that adds the gradient, or the curvature, of a range of sequences."""
+        chain, features = self.with_list(self.shape.constrained(theta)), self.features
+        labels, weight = self.labels, self.sample_weight
+        # The curvature does not depend on labels.
+        partial = True if self.partial and not curved else None
+
+        def nll(first, last, out):
+            tokens = features, counted, self.offsets, first, last, labels
+            return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
+
+        return nll
+
+    def _sum_over_ranges(self, function, out, run):
+        """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
+        # The first range writes into the result; each other range has a vector of its own.
+        if len(self._vectors) != run.n_ranges - 1:
+            self._vectors = [np.empty(len(out)) for _ in range(run.n_ranges - 1)]
+        vectors = [out, *self._vectors]
+        for vector in vectors:
+            vector[:] = 0.0
+
+        def on_range(number, first, last):
+            return function(first, last, self.shape.split(vectors[number]))
+
+        results = run(on_range)
+        for vector in self._vectors:
+            out += vector
+        return results
+
+    def __getstate__(self):
+        # Without what the last call has left.
+        listed = self.listed
+        if listed is not None:
+            listed = listed._replace(score=np.zeros_like(listed.score))
+        return {**vars(self), "listed": listed, "_vectors": []}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        # Arrays that come from another process may be read-only, for which other kernels would be
+        # compiled.
+        self.features, self.listed = writable(self.features), writable(self.listed)
+        self.labels = writable(self.labels)
+        self.offsets = read_only(self.offsets)
+        self.sample_weight = read_only(self.sample_weight)
+
+    def __sizeof__(self):
+        # Schedulers weigh whether to move it to another machine.
+        arrays = self.features, self.listed, self.labels, self.offsets, self.sample_weight
+        return object.__sizeof__(self) + count_bytes(arrays)
+
+    @property
+    def n_tokens(self):
+        """Number of tokens."""
+        return len(self.labels)
+
+    @property
+    def weighted_tokens(self):
+        """Sum over the tokens of the weights of their sequences."""
+        return self.sample_weight @ np.diff(self.offsets)
+
+    @property
+    def sum_of_squares(self):
+        """Sum over the tokens of the squared norm of their features."""
+        total = sum_of_squares(self.features)
+        if isinstance(self.features, kernels.TransitionStateFeatures):
+            total += sum_of_squares(self.features.transitions)
+        return total
+
+
+# A batch method takes over when dual-free ascent is within this share of the objective, by a
+# generous estimate, or after so many epochs. It takes over sooner from a slow ascent: one whose
+# last epoch has left more than this part of the distance.
+_NEAR, _MOST_EPOCHS = 1e-3, 20
+_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW = 0.03, 12
+_SLOW = 0.6
+# Least penalty in the start, relative to the mean square of the features of a token.
+_LEAST_PENALTY = 1e-3
+# Least ratio of both penalties in the start: its weights are zero until the slope is above ``l1``.
+_LEAST_RATIO = 3.0
+# Norm of the weights conjugate to the marginals of given ones, relative to theirs. Beyond the
+# largest, they do not belong to the data; below the smallest, they were learnt with a much smaller
+# penalty, and zero is nearer. The ascent then begins at zero.
+_SMALLEST_RATIO, _LARGEST_RATIO = 0.2, 6.0
+
+
+class Objective:
+    """``likelihood(w) + l2 / 2 |w|^2``, and its gradient.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        The sum over all sequences, wherever they are.
+    vector : ParameterVector
+        Layout of the parameter vector.
+    l2 : float
+        Strength of the penalty.
+
+    Attributes
+    ----------
+    size : int
+        Length of the parameter vector.
+    n_weights : int
+        Number of its positions that are weights.
+    n_labels, n_tokens : int
+        Numbers of labels, and of tokens.
+    partial : bool
+        True if some labels are unknown. The objective is then not convex.
+    """
+
+    def __init__(self, likelihood, vector, l2):
+        self.likelihood, self.vector, self.l2 = likelihood, vector, float(l2)
+        self.size, self.n_weights = vector.size, vector.n_weights
+        self.n_labels, self.n_tokens = vector.shape.n_labels, likelihood.n_tokens
+        self.partial = likelihood.partial
+
+    def value_and_gradient(self, theta, out, run):
+        """Objective at `theta`; its gradient is written into `out`.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            Parameters.
+        out : ndarray of shape (size,)
+            Receives the gradient.
+        run : callable
+            From `skstruct.utils.parallel.range_runner`.
+
+        Returns
+        -------
+        value : float
+        """
+        value = sum(self.likelihood.value_and_gradient(theta, out, run))
+        kernels.add_scaled(out, self.l2, theta, out)
+        out[self.vector.pinned] = 0.0
+        return value + self.l2 / 2 * kernels.dot(theta, theta)
+
+    def curvature(self, theta, out, run):
+        """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
+        self.likelihood.curvature(theta, out, run)
+        # Without penalty the curvature of a weight may be close to zero.
+        out += max(self.l2, 1e-3)
+
+    def stochastic_start(self, given=None, run=None):
+        """Compute a parameter vector near the minimum.
+
+        From there a batch method needs a third of the evaluations or fewer. The order of the
+        sequences is random but fixed. Where triples need too much memory, they start from zero, and
+        the others near the minimum of the model without.
+
+        Parameters
+        ----------
+        given : ndarray of shape (size,), default=None
+            Weights of an earlier fit, from which the ascent begins if they are of any use.
+        run : callable, default=None
+            From `skstruct.utils.parallel.range_runner`. For given weights only.
+
+        Returns
+        -------
+        theta : ndarray of shape (size,) or None
+            None if it would need too much memory, or its weights got too large; the given weights
+            themselves where they are near the minimum.
+        """
+        memory, vector = self._memory(), None
+        if memory is not None and given is not None:
+            vector = self._begin_at(given, memory, run)
+            if vector is None:
+                return given
+        if memory is None:
+            if self.vector.shape.order == 1:
+                return None
+            if given is not None:
+                return given
+            found = self._first_order().stochastic_start()
+            return None if found is None else np.pad(found, (0, self.size - len(found)))
+        theta, before = None, np.inf
+        for epoch, found in enumerate(self.dual_free_epochs(memory, vector=vector), 1):
+            theta, objective, distance = found
+            slow = not distance <= _SLOW * before
+            near, most = (_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW) if slow else (_NEAR, _MOST_EPOCHS)
+            if not distance > near * objective or epoch >= most:
+                break
+            before = distance
+        return theta
+
+    def _begin_at(self, theta, memory, run):
+        """Fill the memory of the ascent with the marginals under given weights.
+
+        The weights conjugate to these marginals are those of an ascent that has been there. At the
+        minimum for another penalty they are the given ones, times the ratio of the penalties, and
+        the minimum lies between both: the ascent begins at their mean, in logarithms.
+
+        Returns
+        -------
+        vector : ndarray of shape (size,) or None
+            Conjugate to the memory. Zero, like the memory, where given weights and data do not
+            belong together; None where the weights are near the minimum.
+        """
+        gradient = np.empty(self.size)
+        value = self.value_and_gradient(theta, gradient, run)
+        if self.suboptimality_bound(gradient) <= _NEAR * value:
+            return None
+        vector = (self.l2 * theta - gradient) / self._penalty_of_ascent()
+        square = kernels.dot(theta, theta)
+        ratio = np.sqrt(kernels.dot(vector, vector) / square) if square > 0 else np.inf
+        if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
+            return np.zeros(self.size)
+        # With an infinite penalty, an epoch takes whole steps and moves no weight.
+        kept = theta.copy()
+        if not self._ascent(np.ones(self.size), np.inf, 0.0, memory).epoch(kept, kept):
+            memory.node[...] = memory.transition[...] = memory.divergence[...] = 0.0
+            return np.zeros(self.size)
+        memory.divergence[...] = 0.0
+        share = min(1.0, ratio**-0.5)
+        for marginals in (memory.node, memory.transition):
+            marginals *= np.float32(share)
+        vector *= share
+        return vector
+
+    def _penalty_of_ascent(self, l1=0.0):
+        """L2 penalty of the ascent, which needs more than hardly any."""
+        return max(self.l2, _LEAST_PENALTY * self.mean_square, _LEAST_RATIO * l1)
+
+    def _first_order(self):
+        """Objective of the same model without triples."""
+        vector = self.vector.first_order()
+        return Objective(self.likelihood.first_order(vector), vector, self.l2)
+
+    @property
+    def most_at_zero(self):
+        """Objective at zero; an upper bound on it where some labellings are impossible."""
+        return self.likelihood.weighted_tokens * np.log(self.n_labels)
+
+    def dual_free_epochs(self, memory, l1=0.0, vector=None):
+        """Yield the weights after each epoch of dual-free coordinate ascent.
+
+        See `skstruct.kernels.likelihood.dual_free`. The ascent needs more than hardly any L2
+        penalty. With an L1 penalty, what the model lacks of it is a penalty on the distance from
+        the weights of the epoch before: the epochs are steps of the proximal point method
+        (Rockafellar, 1976), which ends at the minimum of the objective itself. Without one, they
+        end near it.
+
+        Parameters
+        ----------
+        memory : Memory
+            Zero at first, or with marginals that `vector` is conjugate to; changed.
+        l1 : float, default=0
+            Strength of an L1 penalty.
+        vector : ndarray of shape (size,), default=None
+            Weights conjugate to the memory; changed. Zero by default.
+
+        Yields
+        ------
+        theta : ndarray of shape (size,)
+            Parameters; the next epoch changes them in place.
+        objective : float
+            Objective, from the loss of each sequence at its last visit.
+        distance : float
+            Estimated distance of the objective from its minimum, usually several times too large.
+        """
+        vector, free = np.zeros(self.size) if vector is None else vector, np.ones(self.size)
+        free[self.vector.pinned] = 0.0
+        theta = vector if l1 == 0 else np.zeros(self.size)
+        l2 = self._penalty_of_ascent(l1)
+        ascent = self._ascent(free, l2, l1, memory)
+        # Share of the penalty that is one on the distance from a centre.
+        pull = 1 - self.l2 / l2 if l1 else 0.0
+        centre = np.zeros(self.size if pull else 0)
+        while ascent.epoch(vector, theta):
+            # Pinned positions have changed with the others.
+            vector[self.vector.pinned] = theta[self.vector.pinned] = 0.0
+            objective = ascent.loss + (1 - pull) * l2 / 2 * kernels.dot(theta, theta)
+            objective += l1 * np.abs(theta).sum()
+            yield theta, objective, ascent.distance
+            if pull:
+                vector += pull * (theta - centre)
+                centre[:] = theta
+                theta[:] = np.copysign(np.maximum(np.abs(vector) - l1 / l2, 0.0), vector)
+
+    def _memory(self):
+        """Memory of the sequences before the first epoch; None if it would be too large."""
+        return new_memory(self.likelihood)
+
+    def _ascent(self, free, l2, l1, memory):
+        return DualFreeAscent(self.likelihood, free, l2, l1, memory)
+
+    @property
+    def mean_square(self):
+        """Mean over the tokens of the squared norm of their features."""
+        return max(self.likelihood.sum_of_squares, 1.0) / self.n_tokens
+
+    def suboptimality_bound(self, gradient):
+        """Bound the distance of the objective from its minimum, given its gradient.
+
+        The objective is strongly convex with modulus `l2`, so the distance is at most
+        ``|gradient|^2 / (2 l2)``. Infinite where labels are unknown: the objective is not convex.
+        """
+        if self.partial:
+            return np.inf
+        square = kernels.dot(gradient, gradient)
+        if square == 0:
+            return 0.0
+        return square / (2 * self.l2) if self.l2 > 0 else np.inf
+
+    def pack(self, chain):
+        """Copy the weights of a chain that the model has into a parameter vector."""
+        return self.vector.pack(chain)
+
+    def unpack(self, theta):
+        """Copy a parameter vector into a chain, with zeros where the model has no weight.
+
+        Weights of impossible labellings are minus infinity.
+        """
+        return self.vector.unpack(theta)
+
+
+class CRFObjective(Objective):
+    """``sum_i s_i nll_i(w) + l2 / 2 |w|^2`` of a training set in this process.
+
+    The weights are CRFsuite's choice: those of (feature, label) and (label, label) combinations
+    that occur in the training data at least `min_freq` times, or all of them. The parameter vector
+    is that of `skstruct.learning.parameters`.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences with a positive weight. Unknown labels are negative: the likelihood is then that
+        of all labellings that agree with the known ones, and only labelled tokens count as
+        observed.
+    n_features, n_labels : int
+        Size of the model.
+    n_transition_features : int, default=0
+        Number of transition features, if the rows of the training set have them.
+    l2 : float
+        Strength of the penalty.
+    min_freq : float
+        Least frequency of a combination with a weight. The frequency of a feature is the sum of its
+        absolute values.
+    all_possible_states, all_possible_transitions : bool
+        Count combinations that do not occur with frequency zero, instead of giving them no weight;
+        for transitions, also their combinations with features.
+    fit_intercept : bool
+        True if the model has biases.
+    possible : Constraint, default=None
+        Allowed transitions, first and last labels. Other labellings have probability zero; weights
+        that would be minus infinity are pinned.
+    order : int, default=1
+        2 for weights of label triples, besides those of pairs.
+
+    Attributes
+    ----------
+    offsets, labels, sample_weight : ndarray
+        Those of the training set.
+    """
+
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        n_transition_features=0,
+        *,
+        l2,
+        min_freq=0,
+        all_possible_states=False,
+        all_possible_transitions=False,
+        fit_intercept=True,
+        possible=None,
+        order=1,
+    ):
+        self.offsets, self.labels = training_set.offsets, training_set.labels
+        self.sample_weight = training_set.sample_weight
+        self.n_features = n_features
+        # Weight of each token.
+        weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
+        rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
+        # Not kept: as many labels as there are features of tokens.
+        states = lay_out(
+            observe(rows, self.labels, weight, n_features, n_labels),
+            n_labels,
+            min_freq,
+            all_possible_states,
+        )
+        features, transitions = point_to_rows(rows, states), None
+        if isinstance(training_set.rows, kernels.TransitionRows):
+            # Fail now rather than at the end; memory that is not written to is not used.
+            zero_transition_weights(n_transition_features, n_labels)
+            rows = without_first_tokens(training_set.rows.transitions, self.offsets)
+            size = n_transition_features, n_labels**2
+            observed = observe(rows, self._transitions(n_labels), weight, *size)
+            transitions = lay_out(observed, n_labels**2, min_freq, all_possible_transitions)
+            of_transitions = point_to_rows(rows, transitions)
+            features = kernels.TransitionStateFeatures(*features, of_transitions)
+        vector = ParameterVector(
+            states,
+            transition_frequency(training_set, n_labels),
+            min_freq=min_freq,
+            all_possible_transitions=all_possible_transitions,
+            fit_intercept=fit_intercept,
+            possible=possible,
+            transitions=transitions,
+            triple_frequency=transition_frequency(training_set, n_labels, 2)
+            if order == 2
+            else None,
+        )
+        partial = bool(np.any(self.labels < 0))
+        likelihood = Likelihood(features, training_set, vector.shape, vector.transition, partial)
+        super().__init__(likelihood, vector, l2)
+
+    def _transitions(self, n_labels):
+        """Code of the transition into each token; -1 where a label is unknown."""
+        labels = self.labels
+        transitions = np.zeros_like(labels)
+        transitions[1:] = labels[:-1] * n_labels + labels[1:]
+        transitions[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
+        return transitions

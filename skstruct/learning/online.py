@@ -1,0 +1,587 @@
+"""Learning sequence by sequence: the loop over epochs, and the state that it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skstruct import kernels
+from skstruct.decoding import list_transitions
+from skstruct.input.constraints import WEIGHTS, forbid
+from skstruct.learning.mixing import Mixture
+from skstruct.learning.solver import Complaint, Solution, token_accuracy
+from skstruct.matrices import read_only
+from skstruct.utils.parallel import chain_work, count_shards, portions
+from skstruct.utils.progress import History
+
+__all__ = [
+    "OnlineLearner",
+    "Settings",
+    "Undo",
+    "UpdateRule",
+    "averaged",
+    "cut_sequences",
+    "less_loss",
+    "may_rescale",
+    "new_state",
+    "note_epoch",
+    "without_features",
+]
+
+
+def new_state(model, *, average, learning_rate, start=None):
+    """State before the first sample.
+
+    Parameters
+    ----------
+    model : Model
+        Size of the model.
+    average : bool
+        Keep track of the average of the weights.
+    learning_rate : float
+        Step size of the first sample.
+    start : Chain, default=None
+        Weights to start from, copied; by default, zero.
+
+    Returns
+    -------
+    state : OnlineState
+    """
+    if start is None:
+        chain = model.zero_chain()
+    else:
+        chain = forbid(type(start)(*(part.copy() for part in start)), model.possible)
+    averages = model._replace(possible=None)
+    if not average:
+        averages = averages.without_features()
+    progress = np.zeros(kernels.N_PROGRESS)
+    progress[kernels.NORM] = 0.0 if start is None else _squared_norm(chain)
+    progress[kernels.SCALE], progress[kernels.RATE] = 1.0, learning_rate
+    return kernels.OnlineState(chain, averages.zero_chain(), progress)
+
+
+def averaged(state, *, overwrite=False):
+    """Chain of the averaged weights, or of the current ones where there is no average.
+
+    Parameters
+    ----------
+    state : OnlineState
+        State after any number of samples.
+    overwrite : bool, default=False
+        Reuse the arrays of the state for the result.
+
+    Returns
+    -------
+    chain : Chain
+    """
+    progress = state.progress
+    factor, lag_factor = progress[kernels.SCALE], 0.0
+    target = state.chain
+    if state.lag.weights.shape[0] > 0 and progress[kernels.SEEN] > 0:
+        factor, lag_factor = (
+            progress[kernels.TOTAL] / progress[kernels.SEEN],
+            1 / progress[kernels.SEEN],
+        )
+        target = state.lag
+    forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
+    parts = []
+    for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
+        part = out if overwrite else np.empty_like(weights)
+        kernels.subtract_lag(
+            np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part)
+        )
+        parts.append(part)
+    chain = type(state.chain)(*parts)
+    for name, which in forbidden.items():
+        # Mixing shards has multiplied these by zero.
+        getattr(chain, name)[which] = -np.inf
+    return chain
+
+
+def without_features(chain):
+    """The same weights without those of features."""
+    return chain._replace(**{name: getattr(chain, name)[:0] for name in chain.of_features})
+
+
+def _squared_norm(chain):
+    """Squared norm of the weights of features."""
+    return sum(np.square(getattr(chain, name)).sum() for name in chain.of_features)
+
+
+def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.0):
+    """Cut every sequence at random into mini-samples (structure-regularization-2014, Algorithm 1).
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    random_state : RandomState
+        Source of the cuts. Nothing is drawn where nothing is cut.
+    mini_length : float, default=None
+        Length of the pieces. If it is not an integer, lengths are a mixture of the two nearest
+        integers: 5.5 is as often 5 as 6. The rest of a sequence is a shorter piece at either end,
+        so that the mean length of all pieces is below `mini_length`.
+    structure_alpha : float, default=1.0
+        Mean number of pieces of each sequence, if `mini_length` is None; 1 cuts nothing. Numbers
+        are a mixture of the two nearest integers. A sequence of fewer tokens is cut between all of
+        them.
+
+    Returns
+    -------
+    samples : ndarray of shape (n_samples, 4)
+        First row and end of each piece, and flags that are 1 if it has the first and the last token
+        of its sequence.
+    owner : ndarray of shape (n_samples,)
+        Number of the sequence that each piece belongs to.
+    """
+    lengths = np.diff(offsets)
+    if mini_length is None and structure_alpha == 1:
+        whole = np.ones_like(lengths)
+        return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
+    longest = lengths.max(initial=1)
+    if mini_length is None:
+        structure_alpha = min(structure_alpha, longest)
+        fewest = int(structure_alpha)
+        one_more = random_state.uniform(size=len(lengths)) < structure_alpha - fewest
+        n_pieces = np.minimum(fewest + one_more, lengths)
+        return kernels.cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
+    mini_length = min(mini_length, longest)
+    most = -(-lengths // int(mini_length))
+    # One number for the end at which the short rest is left, and one for each length.
+    n_draws = int(most.sum()) + len(lengths)
+    return kernels.cut(offsets, float(mini_length), random_state.uniform(size=n_draws))
+
+
+class Undo:
+    """Restore the weights that a pass over some rows has changed.
+
+    Parameters
+    ----------
+    state : OnlineState
+        State before the pass. The pass must keep the scale of the weights (see `may_rescale`).
+    rows : Rows
+        Rows of the pass.
+    """
+
+    def __init__(self, state, rows):
+        self._state = state
+        self._progress = state.progress.copy()
+        # Rows of features come first, and then those of features of transitions.
+        of_tokens = (rows, getattr(rows, "transitions", None))
+        self._features = {
+            name: _distinct(part.indices, len(getattr(state.chain, name)))
+            for name, part in zip(state.chain.of_features, of_tokens, strict=False)
+        }
+        self._kept = [self._take(chain) for chain in self._chains()]
+
+    def __call__(self):
+        """Restore the weights."""
+        for chain, kept in zip(self._chains(), self._kept, strict=True):
+            for part, saved, features in zip(chain, kept, self._places(chain), strict=True):
+                part[features] = saved
+        self._state.progress[:] = self._progress
+
+    def _chains(self):
+        averages = len(self._state.lag.weights) > 0
+        chains = [self._state.chain, self._state.lag] if averages else [self._state.chain]
+        return [*chains, *self._state[len(kernels.OnlineState._fields) :]]
+
+    def _take(self, chain):
+        return [
+            np.array(part) if features is ... else np.take(part, features, axis=0)
+            for part, features in zip(chain, self._places(chain), strict=True)
+        ]
+
+    def _places(self, chain):
+        """Rows of each part of a chain that the pass can change."""
+        return [self._features.get(name, ...) for name in chain._fields]
+
+
+def may_rescale(state, l2, n_samples):
+    """Return True if a pass over so many samples may multiply the scale into all weights."""
+    shrinkage = state.progress[kernels.RATE] * l2 / max(n_samples, 1)
+    if shrinkage >= 1:
+        return True
+    # Half of it, to allow for rounding.
+    least = np.log(state.progress[kernels.SCALE] / 2) + n_samples * np.log1p(-shrinkage)
+    return least <= np.log(kernels.SMALLEST_SCALE)
+
+
+def _distinct(indices, n):
+    occurs = np.zeros(n, bool)
+    occurs[indices] = True
+    return np.flatnonzero(occurs)
+
+
+class Settings(NamedTuple):
+    """Parameters of the loop, with values for estimators that do not have them."""
+
+    max_iter: int = 100
+    tol: float | None = 1e-3
+    average: bool = False
+    fit_intercept: bool = True
+    structure_alpha: float = 1.0
+    mini_length: float | None = None
+    shuffle: bool = True
+    random_state: object = None
+    n_jobs: int | None = None
+    learning_rate: float = 1.0
+    decay: float = 1.0
+    l2: float = 0.0
+
+
+def less_loss(history):
+    """Figure of merit of an epoch: minus the logarithm of the loss."""
+    return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+
+
+class UpdateRule(NamedTuple):
+    """Differences between one online learner and another.
+
+    Attributes
+    ----------
+    epoch_for : callable
+        ``epoch_for(training_set)`` returns the compiled pass over it (see
+        `skstruct.kernels.online.loop`).
+    settings : callable
+        Called once for each shard and epoch; returns the NamedTuple that the rule reads.
+    merit : callable
+        ``merit(history)`` returns the figure that is to grow by more than `tol`.
+    notes : callable
+        ``notes(settings, n_visited)`` returns what else to note of an epoch, from the settings
+        that the rule was given in each shard.
+    start : callable
+        ``start(state, training_set)`` returns the state before the first sample, from one with
+        weights and averages only.
+    n_more : int
+        Numbers that this state has for each weight, beyond the weight and its average.
+    lists : bool
+        True if the rule learns the same, and sooner, where transitions are listed.
+    is_over : callable or None
+        ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
+        where there are no mistakes left.
+    work : float
+        Work of an update, in that of a search for the best labelling.
+    """
+
+    epoch_for: Callable
+    settings: Callable = tuple
+    merit: Callable = less_loss
+    notes: Callable = lambda settings, n_visited: {}
+    start: Callable = lambda state, training_set: state
+    n_more: int = 0
+    lists: bool = False
+    is_over: Callable | None = None
+    work: float = 1.0
+
+
+class OnlineLearner:
+    """A learner that changes its weights after every sequence.
+
+    Parameters
+    ----------
+    rule : UpdateRule
+        Change of the weights at a sample.
+    settings : Settings
+        Parameters of the loop.
+    model : Model
+        Size of the model, and its constraint.
+
+    Attributes
+    ----------
+    rule, settings : object
+        As given.
+    """
+
+    def __init__(self, rule, settings, model):
+        self.rule = rule
+        self.settings = settings
+        self._model = model
+
+    def fit(self, training_set, start, watcher):
+        """Learn for up to `max_iter` epochs.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            Sequences to learn from.
+        start : Chain or None
+            Weights to start from.
+        watcher : Watcher
+            Says when to stop.
+
+        Returns
+        -------
+        solution : Solution
+        """
+        settings = self.settings
+        self._require_memory()
+        random_state = check_random_state(settings.random_state)
+        rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
+        watcher.renumber_features(rank)
+        training_set = watcher.hold_out(training_set, random_state)
+        state = self.new_state(training_set, start)
+        if start is not None:
+            kernels.reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
+        mixture = self._new_mixture(state, training_set)
+        if mixture is not None:
+            state = mixture.state
+        solution = self.run_epochs(
+            lambda history, number: self.run_epoch(
+                training_set, state, random_state, history, number, mixture
+            ),
+            lambda overwrite=False: averaged(state, overwrite=overwrite and mixture is None),
+            lambda: token_accuracy(averaged(state), training_set, settings.n_jobs),
+            training_set,
+            watcher,
+        )
+        kernels.reorder(solution.chain.weights, rank)
+        return solution
+
+    def run_epochs(self, run_epoch, chain, accuracy, training_set, watcher):
+        """Run epochs until the learner has converged, or for as many as there may be.
+
+        Parameters
+        ----------
+        run_epoch : callable
+            ``run_epoch(history, number)`` visits every sample, and adds an entry to the history.
+        chain : callable
+            ``chain(overwrite=False)`` returns the weights that predict. With ``overwrite`` they
+            may take the place of others, which are no longer needed.
+        accuracy : callable
+            Returns their accuracy on the training set.
+        training_set : TrainingSet or None
+            What a rule may look at to see whether it is over.
+        watcher : Watcher
+            Says when to stop.
+
+        Returns
+        -------
+        solution : Solution
+        """
+        settings, history, complaint, epoch = self.settings, History(), None, 0
+        for epoch in range(1, settings.max_iter + 1):
+            run_epoch(history, epoch)
+            stop = watcher.visit(chain, history, self.rule.merit(history))
+            if stop or self._is_over(history, accuracy, training_set):
+                break
+        else:
+            if settings.tol is not None:
+                complaint = Complaint(f"Still improving after max_iter={settings.max_iter} epochs.")
+        found = watcher.best or chain(overwrite=True)
+        return Solution(found, history.arrays(), epoch, complaint=complaint)
+
+    def _require_memory(self):
+        """Raise an error unless there is memory for the weights of all shards."""
+        n_shards = count_shards(self.settings.n_jobs)
+        copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
+        # Scores and differences of the transitions of a sample.
+        n_tables = 2 if self._model.order == 1 else 5 * self._model.n_labels
+        self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
+
+    def new_state(self, training_set, start=None):
+        """State before the first sample, with the weights of a chain or zero."""
+        settings = self.settings
+        state = new_state(
+            self._model,
+            average=settings.average,
+            learning_rate=settings.learning_rate,
+            start=start,
+        )
+        return self.rule.start(state, training_set)
+
+    def protect(self, state, training_set, undo):
+        """Make sure that a pass that fails can be undone.
+
+        Parameters
+        ----------
+        state : OnlineState
+            State before the pass.
+        training_set : TrainingSet
+            Sequences of the pass.
+        undo : list of callable
+            Gets the function that undoes the pass.
+
+        Returns
+        -------
+        state : OnlineState
+            The same, or a copy if the pass may touch all weights.
+        """
+        n_samples = np.count_nonzero(np.diff(training_set.offsets))
+        if may_rescale(state, self.settings.l2, n_samples):
+            return state.copy()
+        undo.append(Undo(state, training_set.rows))
+        return state
+
+    def run_epoch(self, training_set, state, random_state, history, number, mixture=None):
+        """Visit every sample once, and note the result.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            Sequences to learn from.
+        state : OnlineState
+            Updated.
+        random_state : RandomState instance
+            Source of the order and of the cuts.
+        history : History
+            Gets an entry.
+        number : int
+            Number of the epoch.
+        mixture : Mixture, default=None
+            Shards that learn side by side; by default, there is one.
+        """
+        samples, owner = self.draw_samples(training_set.offsets, random_state)
+        all_settings = []
+
+        def visit(samples_, owner_, state_):
+            settings = self.rule.settings()
+            all_settings.append(settings)
+            return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
+
+        if mixture is None:
+            result = kernels.EpochResult(*visit(samples, owner, state))
+        else:
+            result = mixture.run_epoch(visit, samples, owner)
+        lengths = samples[:, 1] - samples[:, 0]
+        n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
+        notes = self.rule.notes(all_settings, n_visited)
+        n_labelled = np.count_nonzero(training_set.labels >= 0)
+        note_epoch(history, number, result, n_labelled, state.progress, notes)
+
+    def visit(self, training_set, samples, owner, state, settings, n_samples):
+        """Visit samples one after the other.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            Their sequences.
+        samples, owner : ndarray
+            From `draw_samples`, in the order of visit.
+        state : OnlineState
+            Updated.
+        settings : NamedTuple
+            What the rule reads.
+        n_samples : int
+            Number of all samples of the epoch, among which the penalty is divided.
+
+        Returns
+        -------
+        result : tuple
+            Fields of `EpochResult`.
+        """
+        epoch = self.rule.epoch_for(training_set)
+        state, work_per_row = self._list_transitions(state)
+        weight = training_set.sample_weight[owner]
+        schedule = self._schedule(len(samples), n_samples)
+        results = [
+            epoch(
+                training_set.rows,
+                training_set.labels,
+                samples[part],
+                weight[part],
+                schedule,
+                settings,
+                state,
+            )
+            for part in portions(samples[:, 1] - samples[:, 0], self.rule.work * work_per_row)
+        ]
+        return tuple(sum(column) for column in zip(*results, strict=True))
+
+    def _list_transitions(self, state):
+        """State of a pass, with listed transitions if that pays, and its work."""
+        n_labels = self._model.n_labels
+        listed = None
+        if self.rule.lists and state.chain.may_list:
+            listed = list_transitions(state.chain.transition, "online")
+        if listed is None:
+            return state, chain_work(n_labels, self._model.order)
+        work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)
+        return state._replace(chain=kernels.grow_list(state.chain, listed)), work_per_row
+
+    def draw_samples(self, offsets, random_state):
+        """Draw the samples of an epoch in their order, and the sequence that each belongs to."""
+        samples, owner = cut_sequences(
+            offsets,
+            random_state,
+            mini_length=self.settings.mini_length,
+            structure_alpha=self.settings.structure_alpha,
+        )
+        if self.settings.shuffle:
+            order = np.arange(len(samples))
+            random_state.shuffle(order)
+            samples, owner = samples[order], owner[order]
+        return samples, owner
+
+    def _schedule(self, n_visits, n_samples):
+        """Step sizes and penalty of a learner that visits some of the samples."""
+        settings = self.settings
+        penalty = settings.l2 / n_samples
+        if settings.learning_rate * penalty >= 1:
+            raise ValueError(
+                f"learning_rate={settings.learning_rate} times l2={settings.l2} must be less than "
+                f"the number of samples, {n_samples}."
+            )
+        decay = settings.decay ** (1 / n_visits)
+        return kernels.Schedule(float(decay), float(penalty), settings.fit_intercept)
+
+    def _new_mixture(self, state, training_set):
+        """Shards that learn side by side, None if there is one only."""
+        n_shards = count_shards(self.settings.n_jobs)
+        if n_shards <= 1:
+            return None
+        counting = training_set.counting()
+        n_shards = min(n_shards, len(counting))
+        if n_shards <= 1:
+            return None
+        return Mixture(state, counting, n_shards, self.settings.n_jobs)
+
+    def _is_over(self, history, accuracy, training_set):
+        """Return True if the rule says so, or if there are no mistakes left.
+
+        An epoch makes none, and neither do the weights that predict: the average lags behind the
+        current weights, and pieces say nothing about whole sequences.
+        """
+        if self.rule.is_over is not None:
+            return self.rule.is_over(history, training_set)
+        if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
+            return False
+        return accuracy() == 1.0
+
+
+def note_epoch(history, number, result, n_labelled, progress, notes):
+    """Add an entry of an epoch to the history.
+
+    Parameters
+    ----------
+    history : History
+    number : int
+        Number of the epoch.
+    result : EpochResult
+        Of all samples.
+    n_labelled : int
+        Number of tokens with a label.
+    progress : ndarray
+        That of the state after the epoch.
+    notes : dict
+        What else there is to note.
+    """
+    weight_norm = progress[kernels.SCALE] * np.sqrt(np.maximum(progress[kernels.NORM], 0.0))
+    history.add(
+        epoch=number,
+        mistakes=result.mistakes / max(n_labelled, 1),
+        loss=result.loss,
+        weight_norm=weight_norm,
+        **notes,
+    )
+
+
+def _in_order_of_appearance(training_set, n_features):
+    """Renumber the features in the order in which the learner meets them; return their ranks."""
+    rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
+    rank, rows = kernels.by_appearance(rows, n_features)
+    rows = training_set.rows._replace(**rows._asdict())
+    return rank, training_set._replace(rows=read_only(rows))

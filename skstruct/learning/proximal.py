@@ -1,0 +1,265 @@
+"""Proximal methods for objectives with an L1 penalty: by dual-free ascent, and quasi-Newton."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct import kernels
+
+__all__ = [
+    "ProximalIterate",
+    "best_dual",
+    "duality_gap",
+    "least_subgradient",
+    "minimize_proximal",
+    "proximal_points",
+]
+
+
+def duality_gap(objective, theta, value, smooth, l1):
+    """Bound the distance of the objective with an L1 penalty from its minimum.
+
+    The dual objective is at most the minimum. It is computed at the marginals of the weights, mixed
+    with the gold labels where these are better (Kim et al., 2007).
+
+    Parameters
+    ----------
+    objective : CRFObjective
+        The smooth part.
+    theta : ndarray of shape (size,)
+        Parameters.
+    value : float
+        Objective there, with both penalties.
+    smooth : ndarray of shape (size,)
+        Gradient of the objective without the L1 penalty.
+    l1 : float
+        Strength of the penalty.
+
+    Returns
+    -------
+    gap : float
+        Infinite where labels are unknown: the objective is not convex.
+    """
+    if objective.partial:
+        return np.inf
+    l2 = objective.l2
+    # Minus the gradient of the likelihood, to which the weights are conjugate.
+    slope = l2 * theta - smooth
+    penalty = l1 * np.abs(theta).sum() + l2 / 2 * kernels.dot(theta, theta)
+    # Python's numbers do not warn where a huge l2 multiplies them.
+    entropy = float(value - penalty + kernels.dot(theta, slope))
+    return max(value - best_dual(entropy, np.abs(slope), l1, l2), 0.0)
+
+
+def best_dual(entropy, slope, l1, l2):
+    """Largest ``share * entropy - |max(share * slope - l1, 0)|^2 / (2 l2)`` of shares up to one."""
+    steepest = slope.max(initial=0.0)
+    if l2 == 0 or steepest <= l1:
+        return entropy * min(1.0, l1 / max(steepest, l1))
+    slope = slope[slope > l1]
+
+    def excess(share):
+        return np.maximum(share * slope - l1, 0.0)
+
+    low, high = 0.0, 1.0
+    if l2 * entropy < kernels.dot(excess(high), slope):
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            falls = l2 * entropy < kernels.dot(excess(middle), slope)
+            low, high = (low, middle) if falls else (middle, high)
+    over = excess(high)
+    return high * entropy - kernels.dot(over, over) / (2 * l2)
+
+
+# Sufficient decrease (Armijo), and the number of shorter steps before a step counts as none.
+_DECREASE = 1e-4
+_MAX_TRIALS = 40
+# The model is minimised until a sweep gains this share of what the first one did.
+_SWEEP_TOL = 1e-3
+_MAX_SWEEPS = 20
+# Epochs of dual-free ascent between two evaluations of the objective, each of which takes about as
+# long as an epoch. Once so many epochs gain less than this share of the objective, quasi-Newton
+# steps gain more in the same time.
+_EPOCHS = 4
+_LEAST_GAIN = 1e-3
+
+
+class ProximalIterate(NamedTuple):
+    """A point, with the objective, its subgradient of least norm, and that of the smooth part."""
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+    smooth: np.ndarray
+
+
+def minimize_proximal(value_and_gradient, x, l1, *, memory=10, curvature=None, scale=1.0):
+    """Yield the iterates of the proximal quasi-Newton method; the caller decides when to stop.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``value_and_gradient(x, out)`` returns the smooth part of the objective at `x` and writes
+        its gradient into `out`.
+    x : ndarray of shape (n_parameters,)
+        Starting point.
+    l1 : float
+        Strength of the penalty ``l1 * |x|_1``.
+    memory : int, default=10
+        Number of past steps from which the curvature is estimated.
+    curvature : callable, default=None
+        ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
+        `out`. If given, it is called at the start.
+    scale : float, default=1
+        Factor of the diagonal in the first step, before there are any to estimate it from.
+
+    Yields
+    ------
+    iterate : ProximalIterate
+        The starting point, then one after every step. ``value`` is the objective with its penalty.
+        Iteration ends when no step decreases the objective.
+    """
+    smooth = np.empty(len(x))
+    x = x.copy()
+    value = value_and_gradient(x, smooth) + l1 * float(np.abs(x).sum())
+    current = ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
+    yield current
+    diagonal = np.ones(len(x))
+    if curvature is not None:
+        curvature(x, diagonal)
+    model = _Model(diagonal, memory, scale)
+    while True:
+        active = np.flatnonzero((current.x != 0) | (current.gradient != 0))
+        target = model.minimum(current, active, l1)
+        following = _line_search(value_and_gradient, current, active, target, l1)
+        if following is None:
+            if not model.order:
+                return
+            # Rounding has spoilt the history, or the objective is not convex.
+            model.forget()
+            continue
+        model.remember(following, current)
+        current = following
+        yield current
+
+
+def proximal_points(objective, l1, run):
+    """Yield iterates of dual-free ascent or the proximal point method, while they gain fast.
+
+    From far away they come near the minimum several times sooner than those of the quasi-Newton
+    method, which then goes on.
+
+    Parameters
+    ----------
+    objective : Objective
+        The smooth part.
+    l1 : float
+        Strength of the L1 penalty.
+    run : callable
+        See `skstruct.utils.parallel.range_runner`.
+
+    Yields
+    ------
+    iterate : ProximalIterate
+        None at all if the method would need too much memory, or does not settle.
+    """
+    memory = objective._memory()
+    if memory is None:
+        return
+    value = objective.most_at_zero
+    for epoch, (theta, *_) in enumerate(objective.dual_free_epochs(memory, l1), 1):
+        if epoch % _EPOCHS:
+            continue
+        x, smooth, before = theta.copy(), np.empty(objective.size), value
+        value = objective.value_and_gradient(x, smooth, run) + l1 * float(np.abs(x).sum())
+        if not value <= before:
+            return
+        yield ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
+        if before - value <= _LEAST_GAIN * value:
+            return
+
+
+class _Model:
+    """Quadratic model of the smooth part: a scaled diagonal and the last steps."""
+
+    def __init__(self, diagonal, memory, scale):
+        self._diagonal = diagonal
+        self._s, self._y = np.zeros((2, len(diagonal), memory), np.float32)
+        # Inner products of steps with changes of the gradient, and of steps with each other.
+        self._sy, self._ss = np.zeros((2, memory, memory))
+        self._first_scale = scale
+        self.forget()
+
+    def forget(self):
+        """Forget all steps."""
+        self.order, self._scale = [], self._first_scale
+
+    def remember(self, following, current):
+        """Take a step into account."""
+        memory = self._s.shape[1]
+        full = len(self.order) == memory
+        slot = self.order[0] if full else next(i for i in count() if i not in self.order)
+        ends = following.x, current.x, following.smooth, current.smooth
+        products, yy = kernels.remember_step(*ends, self._diagonal, slot, self._s, self._y)
+        self.order = [i for i in self.order if i != slot]
+        self._sy[slot], self._sy[:, slot], self._ss[slot] = products
+        self._ss[:, slot] = self._ss[slot]
+        sy = self._sy[slot, slot]
+        if sy > 1e-10 * yy:
+            self._scale = yy / sy
+            self.order = [*self.order, slot]
+
+    def minimum(self, current, active, l1, *, tol=_SWEEP_TOL, max_sweeps=_MAX_SWEEPS):
+        """Active coordinates of the point where the model plus the penalty is least."""
+        order = np.array(self.order, np.int64)
+        curvature = self._scale * self._diagonal[active]
+        sy, ss = self._sy[np.ix_(order, order)], self._ss[np.ix_(order, order)]
+        lower = np.tril(sy, -1)
+        middle = np.block([[self._scale * ss, lower], [lower.T, -np.diag(np.diag(sy))]])
+        inverse = np.linalg.pinv(middle, hermitian=True) if len(order) else middle
+        rows, solved = np.empty((2, len(active), len(middle)))
+        bend = kernels.model_rows(active, self._s, self._y, order, curvature, inverse, rows, solved)
+        target, product = np.empty(len(active)), np.empty(len(middle))
+        kernels.descend_coordinates(
+            *(current.x[active], current.smooth[active], float(l1), curvature, bend, rows, solved),
+            *(product, tol, max_sweeps, target),
+        )
+        return target
+
+
+def least_subgradient(x, gradient, l1):
+    """Subgradient of least norm of the objective, given the gradient of its smooth part.
+
+    It is zero at the minimum and nowhere else.
+    """
+    # At zero, the penalty resists a slope of up to l1 in either direction.
+    return np.where(
+        x == 0,
+        np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0),
+        gradient + l1 * np.sign(x),
+    )
+
+
+def _line_search(value_and_gradient, start, active, target, l1):
+    """Shorten the step to `target` until it meets the Armijo condition."""
+    origin = start.x[active]
+    direction = target - origin
+    slope = kernels.dot(start.smooth[active], direction)
+    slope += l1 * (np.abs(target).sum() - np.abs(origin).sum())
+    if not slope < 0:
+        return None
+    # Near the minimum rounding hides the decrease.
+    slack = 1e-13 * abs(start.value)
+    x, smooth, step = start.x.copy(), np.empty(len(start.x)), 1.0
+    for _ in range(_MAX_TRIALS):
+        x[active] = target if step == 1 else origin + step * direction
+        value = value_and_gradient(x, smooth) + l1 * float(np.abs(x).sum())
+        if value <= start.value + _DECREASE * step * slope + slack:
+            return ProximalIterate(x, value, least_subgradient(x, smooth, l1), smooth)
+        parabola = 2 * (value - start.value - slope * step)
+        best = -slope * step**2 / parabola if np.isfinite(parabola) else 0.0
+        step = min(max(best, 0.1 * step), 0.5 * step)
+    return None

@@ -1,0 +1,27 @@
+"""The solver "sgd": stochastic gradient descent on the negative log-likelihood."""
+
+from __future__ import annotations
+
+from skstruct import kernels
+from skstruct.learning.online import OnlineLearner, Settings, UpdateRule
+
+__all__ = ["Settings", "learner", "solve"]
+
+# Exponentials of all pairs of labels, forward and backward.
+_WORK = 5.0
+
+
+def _epoch_for(training_set):
+    if training_set.labels.min(initial=0) >= 0:
+        return kernels.crf_epoch
+    return kernels.partial_crf_epoch
+
+
+def learner(model, settings):
+    """Online learner of a conditional random field."""
+    return OnlineLearner(UpdateRule(_epoch_for, work=_WORK), settings, model)
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.learning.solver` says."""
+    return learner(model, settings).fit(training_set, start, watcher)

@@ -1,0 +1,393 @@
+"""The interface of a solver: what it is given, what it returns, and who watches it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.decoding import best_labels
+from skstruct.input.constraints import forbid
+from skstruct.input.training_set import zero_transition_weights
+from skstruct.matrices import read_only
+from skstruct.utils.memory import require_memory
+
+__all__ = [
+    "Complaint",
+    "Model",
+    "Patience",
+    "Solution",
+    "Stopping",
+    "Watcher",
+    "not_converged",
+    "settings_of",
+    "token_accuracy",
+]
+
+
+if TYPE_CHECKING:
+    from skstruct.input.constraints import Constraint
+
+
+class Model(NamedTuple):
+    """Size of a model, and the labellings that it allows.
+
+    Attributes
+    ----------
+    n_features, n_labels : int
+        Number of features and of labels.
+    n_transition_features : int or None
+        Number of transition features; None where transitions have none.
+    possible : Constraint or None
+        Labels that may follow each other, come first and last; None allows all.
+    order : int
+        2 if triples of labels have weights, too, else 1.
+    """
+
+    n_features: int
+    n_labels: int
+    n_transition_features: int | None = None
+    possible: Constraint | None = None
+    order: int = 1
+
+    @property
+    def has_transition_features(self):
+        """True if transitions have features."""
+        return self.n_transition_features is not None
+
+    def without_features(self):
+        """The same kind of model without any feature."""
+        none = 0 if self.has_transition_features else None
+        return self._replace(n_features=0, n_transition_features=none)
+
+    def zero_chain(self):
+        """Weights of zero, minus infinity for labellings that are impossible."""
+        k = self.n_labels
+        chain = kernels.Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        if self.has_transition_features:
+            weights = zero_transition_weights(self.n_transition_features, k)
+            chain = kernels.TransitionChain(*chain, weights)
+        elif self.order == 2:
+            chain = kernels.SecondOrderChain(*chain, np.zeros((k * k, k)))
+        return chain if self.possible is None else forbid(chain, self.possible)
+
+    def require_memory(self, copies, tables, advice=""):
+        """Raise an error unless there is memory for the weights.
+
+        Parameters
+        ----------
+        copies : int
+            Number of times that the weights are stored, with averages and gradients.
+        tables : int
+            Number of further matrices of transitions.
+        advice : str, default=""
+            Sentence on parameters that need less.
+
+        Raises
+        ------
+        MemoryError
+            If there is not; it says how many bytes are needed, and what needs less.
+        """
+        k = self.n_labels
+        n_transition_features = self.n_transition_features or 0
+        features = f"{self.n_features:,} features"
+        if n_transition_features:
+            features += f", {n_transition_features:,} transition features"
+        n_weights = self.n_features * k + k * k * (1 + n_transition_features)
+        if self.order == 2:
+            features += ", triples"
+            n_weights += k**3
+            advice = f"order=1 needs less. {advice}"
+        require_memory(
+            8 * (copies * n_weights + tables * k * k),
+            f"The weights of {features} and {k:,} labels, stored {copies} "
+            f"{'time' if copies == 1 else 'times'},",
+            "Use fewer features (min_freq of a vectorizer, or a hashing vectorizer) or fewer "
+            f"labels. {advice}".strip(),
+        )
+
+
+class Complaint(NamedTuple):
+    """What a solver is not content with.
+
+    Attributes
+    ----------
+    fact : str
+        Sentence on what has happened.
+    remedy : str
+        Sentence on what the user can do; empty where nothing can be said.
+    """
+
+    fact: str
+    remedy: str = ""
+
+
+class Solution(NamedTuple):
+    """Weights that a solver has found, and how it found them.
+
+    Attributes
+    ----------
+    chain : Chain
+        The weights.
+    history : dict of ndarray
+        Columns of ``history_``, one entry an epoch.
+    n_iter : int
+        Number of epochs or iterations.
+    bound : float or None
+        The objective is at most this far above its minimum; None where that is unknown.
+    n_weights : int or None
+        Number of weights of the model; None where the solver does not count them.
+    complaint : Complaint or None
+        Text of a `ConvergenceWarning`; None where there is nothing to complain about.
+    scale : str or None
+        Advice to scale the features, which a tagger adds. It then replaces the remedy.
+    """
+
+    chain: kernels.Chain
+    history: dict
+    n_iter: int
+    bound: float | None = None
+    n_weights: int | None = None
+    complaint: Complaint | None = None
+    scale: str | None = None
+
+
+def settings_of(kind, estimator):
+    """Collect the parameters of an estimator that a record of settings has fields for.
+
+    Parameters
+    ----------
+    kind : type
+        A NamedTuple. Its defaults stand for parameters that the estimator does not have.
+    estimator : estimator
+        Source of the values.
+
+    Returns
+    -------
+    settings : kind
+    """
+    params = estimator.get_params(deep=False)
+    return kind(**{name: params[name] for name in kind._fields if name in params})
+
+
+def not_converged(n_iter, max_iter, unit, bound, value, tol):
+    """Complaint of a solver that ended before it had converged.
+
+    Parameters
+    ----------
+    n_iter, max_iter : int
+        Number of epochs or iterations made, and allowed.
+    unit : str
+        Name of them.
+    bound, value : float
+        Bound on the distance from the minimum, and the objective.
+    tol : float
+        Share of the objective that the bound was to reach.
+
+    Returns
+    -------
+    complaint : Complaint
+    """
+    after = f"Did not converge after {n_iter} {unit} (max_iter={max_iter})"
+    remedy = "Increase max_iter, tol or l2."
+    if n_iter < max_iter:
+        # More iterations would not help.
+        after += ", as no step decreases the objective any more"
+        remedy = "Increase tol or l2."
+    distance = ", and the distance from the minimum is unknown"
+    # Rounding may put an objective of zero below it.
+    if np.isfinite(bound) and value > 0:
+        distance = f": bound {bound / value:.2g} > tol {tol:.2g}"
+    return Complaint(f"{after}{distance}.", remedy)
+
+
+# Code of tokens without a label.
+_UNKNOWN = -1
+
+
+class Stopping(NamedTuple):
+    """Parameters of early stopping, with values for estimators that do not have it."""
+
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    tol: float | None = 1e-3
+    n_iter_no_change: int = 5
+    n_jobs: int | None = None
+
+
+class Watcher:
+    """Score a held-out set at every epoch, keep the best weights, and say when to stop.
+
+    Without a held-out set, and without a figure of merit from the solver, it never says so.
+
+    Parameters
+    ----------
+    stopping : Stopping, default=Stopping()
+        Parameters of the estimator.
+    validation_set : TrainingSet, default=None
+        The held-out set. With early stopping and without one, `hold_out` makes it.
+    on_prediction : callable, default=None
+        Called at every epoch with the labels predicted for the held-out set, an ndarray of codes
+        of shape (n_rows,).
+    on_epoch : callable, default=None
+        ``on_epoch(history, chain)`` is called after every epoch, where ``chain()`` returns the
+        weights, and returns True to stop.
+
+    Attributes
+    ----------
+    best : Chain or None
+        Weights of the epoch with the best score; None without early stopping.
+    best_entry : int
+        Entry of the history that belongs to them.
+    """
+
+    def __init__(self, stopping=None, validation_set=None, on_prediction=None, on_epoch=None):
+        self._stopping = Stopping() if stopping is None else stopping
+        self._patience = Patience(self._stopping.tol, self._stopping.n_iter_no_change)
+        self._on_prediction, self._on_epoch = on_prediction, on_epoch
+        self._rank = None
+        self.validation_set = validation_set
+        self.best, self.best_entry = None, -1
+
+    def hold_out(self, training_set, random_state):
+        """Take part of a training set for validation where early stopping needs it.
+
+        Parameters
+        ----------
+        training_set : TrainingSet
+            All sequences.
+        random_state : RandomState instance
+            Source of the choice; not touched where nothing is held out.
+
+        Returns
+        -------
+        training_set : TrainingSet
+            The sequences to learn from.
+
+        Raises
+        ------
+        ValueError
+            If no sequence would be left to learn from.
+        """
+        if not self._stopping.early_stopping or self.validation_set is not None:
+            return training_set
+        counting = training_set.counting()
+        fraction = self._stopping.validation_fraction
+        n_held = max(1, round(fraction * len(counting)))
+        if n_held >= len(counting):
+            raise ValueError(
+                f"early_stopping with validation_fraction={fraction} leaves no sequence to learn "
+                f"from: {len(counting)} in all. Use more sequences or a smaller fraction."
+            )
+        order = counting[random_state.permutation(len(counting))]
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        self.validation_set = training_set.take(held)
+        return training_set.take(kept)
+
+    def renumber_features(self, rank):
+        """Take note that the solver gives feature ``f`` the number ``rank[f]``."""
+        self._rank = rank
+        data = self.validation_set
+        if data is not None:
+            rows = read_only(data.rows._replace(indices=rank[data.rows.indices]))
+            self.validation_set = data._replace(rows=rows)
+
+    def visit(self, chain, history, merit=None):
+        """Score the weights after an epoch, and decide whether to stop.
+
+        Parameters
+        ----------
+        chain : callable
+            Returns the weights; called if there is a held-out set.
+        history : History
+            Gets the score as ``"validation_score"``.
+        merit : float, default=None
+            Figure that is to grow, for solvers that stop without a held-out set. Early stopping
+            takes the score in its place.
+
+        Returns
+        -------
+        stop : bool
+            True if learning is to stop after this epoch.
+        """
+        stop = self._judge(chain, history, merit)
+        if self._on_epoch is None:
+            return stop
+        return self._on_epoch(history, lambda: self._in_order(chain())) or stop
+
+    def _in_order(self, chain):
+        """Weights in the order of the features of the estimator."""
+        if self._rank is None:
+            return chain
+        return chain._replace(weights=chain.weights[self._rank])
+
+    def _judge(self, chain, history, merit):
+        weights = None
+        if self.validation_set is not None:
+            weights = chain()
+            score = token_accuracy(
+                weights, self.validation_set, self._stopping.n_jobs, self._on_prediction
+            )
+            history.amend(validation_score=score)
+            merit = score if self._stopping.early_stopping else merit
+        if merit is None:
+            return False
+        if self._patience.is_best(merit) and self._stopping.early_stopping:
+            self.best, self.best_entry = weights, len(history["epoch"]) - 1
+        return self._patience.is_over
+
+
+class Patience:
+    """Count the epochs since a figure improved by more than a tolerance.
+
+    Parameters
+    ----------
+    tol : float or None
+        Least improvement that counts. With None, patience never ends.
+    n_iter_no_change : int
+        Epochs to wait for an improvement.
+    """
+
+    def __init__(self, tol, n_iter_no_change):
+        self._tol = tol
+        self._n_iter_no_change = n_iter_no_change
+        self._best = -np.inf
+        self._since = 0
+
+    def is_best(self, merit):
+        """Take note of an epoch; return True if it is the best one so far."""
+        best = merit > self._best
+        self._since = 0 if merit > self._best + (self._tol or 0.0) else self._since + 1
+        self._best = max(self._best, merit)
+        return best
+
+    @property
+    def is_over(self):
+        """True when it is time to stop."""
+        return self._tol is not None and self._since >= self._n_iter_no_change
+
+
+def token_accuracy(chain, data, n_jobs, on_prediction=None):
+    """Weighted share of the labelled tokens that a chain labels correctly.
+
+    Parameters
+    ----------
+    chain : Chain
+        Weights.
+    data : TrainingSet
+        Sequences and their gold labels.
+    n_jobs : int or None
+        Number of threads.
+    on_prediction : callable, default=None
+        Called with the predicted labels, ndarray of shape (n_rows,).
+
+    Returns
+    -------
+    accuracy : float
+    """
+    predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
+    if on_prediction is not None:
+        on_prediction(predicted)
+    weight = np.repeat(data.sample_weight, np.diff(data.offsets)) * (data.labels != _UNKNOWN)
+    return float(np.average(predicted == data.labels, weights=weight))

@@ -1,1 +1,0 @@
-"""The likelihood of a CRF: its parameter vector, sums over sequences, and ascent in the dual."""
