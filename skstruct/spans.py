@@ -25,7 +25,13 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["SpanTaggerCV", "predict_nbest", "predict_spans"]
+__all__ = [
+    "SpanTaggerCV",
+    "labels_of_spans",
+    "predict_nbest",
+    "predict_spans",
+    "scheme_of_classes",
+]
 
 _F_SCORE = re.compile(r"f(\d+(?:\.\d+)?)")
 _PRECISION = re.compile(r"precision at recall (\d+(?:\.\d+)?)")
@@ -341,6 +347,43 @@ class SpanTaggerCV(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
+def labels_of_spans(spans, length, scheme):
+    """Labels of a sequence in which spans are the chunks.
+
+    Parameters
+    ----------
+    spans : list of tuple (start, end, type, ...)
+        In order, not overlapping.
+    length : int
+        Number of tokens.
+    scheme : {"IOB1", "IOB2", "IOBES", "BILOU", None}
+        None stands for labels without prefixes.
+
+    Returns
+    -------
+    labels : list of str
+    """
+    labels = ["O"] * length
+    for start, end, kind, *_ in spans:
+        _write_chunk(labels, start, end, kind, scheme)
+    return labels
+
+
+def scheme_of_classes(classes):
+    """Scheme of labels, by the letters that occur; None if they have no prefixes.
+
+    IOB1 is known by its labels only where none begins with B.
+    """
+    if not are_labels_of_schemes(classes):
+        return None
+    letters = {label[0] for label in classes}
+    if letters & set("ES"):
+        return "IOBES"
+    if letters & set("LU"):
+        return "BILOU"
+    return "IOB2" if "B" in letters else "IOB1"
+
+
 def _write_chunk(labels, start, end, kind, scheme):
     """Write the labels of a chunk; those of chunks before it are there."""
     if scheme is None:
@@ -397,13 +440,9 @@ def _scheme_of(y):
     wrong = next((label for label in labels if not isinstance(label, str)), None)
     if wrong is not None:
         raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
-    if not are_labels_of_schemes(labels):
-        return None
-    letters = {label[0] for label in labels}
-    if letters & set("ES"):
-        return "IOBES"
-    if letters & set("LU"):
-        return "BILOU"
+    scheme = scheme_of_classes(labels)
+    if scheme != "IOB2":
+        return scheme
     begins = (labels[a][0] for labels in y for a, _, _ in chunks_of(labels, "conlleval"))
     return "IOB1" if "I" in begins else "IOB2"
 

@@ -27,11 +27,12 @@ from skstruct import (
     TemplateVectorizer,
     VRDAReranker,
     WordVectorizer,
+    predict_spans,
 )
 from skstruct.cli import main as cli
 from skstruct.crfsuite import CRF, read_model
 from skstruct.datasets import load_addresses
-from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report
+from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report, extract_chunks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -113,6 +114,8 @@ def test_every_estimator_has_its_name_in_the_command():
     from skstruct.cli.estimators import estimator_names
 
     public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
+    # ``tag --spans`` stands for it.
+    public.remove("SpanTaggerCV")
     assert set(estimator_names()) == public
 
 
@@ -266,6 +269,37 @@ def test_n_best(folder, pipeline):
     assert [int(rank) for _, rank, _ in headers] == [0, 1, 2] * len(TEST[0])
     probabilities = [float(p) for *_, p in headers]
     assert probabilities == pytest.approx([one.probability for one in found], abs=1e-6)
+
+
+def test_spans(folder, pipeline):
+    arguments = "tag", "-m", folder / "model.skops", "--spans", "--threshold", "0.3"
+    lines = run(*arguments, folder / "plain.txt").output.strip().split("\n\n")
+    found = predict_spans(pipeline, TEST[0], threshold=0.3)
+    assert any(found)
+    for block, spans in zip(lines, found, strict=True):
+        rows = [line.split() for line in block.splitlines()]
+        assert [tuple(c) for c in extract_chunks([row[-2] for row in rows])] == [
+            span[:3] for span in spans
+        ]
+        for t, row in enumerate(rows):
+            inside = [p for start, end, _, p in spans if start <= t < end]
+            assert row[-1] == (f"{inside[0]:.6f}" if inside else "_")
+    objects = "\n".join(json.dumps({"tokens": tokens}) for tokens in TEST[0])
+    (folder / "spans.jsonl").write_text(objects)
+    output = run(*arguments, folder / "spans.jsonl").output
+    for line, spans in zip(output.splitlines(), found, strict=True):
+        assert json.loads(line)["spans"] == [span._asdict() for span in spans]
+    result = run(*arguments, "--marginals", folder / "plain.txt", code=2)
+    assert "--spans has probabilities of its own" in str(result.exception or result.stderr)
+
+
+def test_kinds_of_errors(folder):
+    model = "evaluate", "-m", folder / "model.skops", folder / "test.txt"
+    text = run(*model, "--errors").output
+    assert "wrong boundary" in text
+    assert "wrong boundary" not in run(*model).output
+    scores = json.loads(run(*model, "--json").output)
+    assert scores["errors"]["strict"]["f1-score"] == pytest.approx(scores["chunk_f1"])
 
 
 def test_marginals(folder, pipeline):

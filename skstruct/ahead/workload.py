@@ -150,7 +150,7 @@ def _steps_of_predict(name):
     kinds = [{}] if name == "SDCACRF" else [{}, {"transition_features": True}]
     methods = [("predict_nbest", {}), ("predict", {}), ("predict_nbest", {"search": "beam"})]
     if hasattr(getattr(skstruct, name), "predict_proba"):
-        methods.append(("predict_proba", {}))
+        methods += [("predict_proba", {}), ("predict_spans", {})]
     for kind in kinds:
         for known in ({}, {"known": True}):
             for method, options in methods:
@@ -250,7 +250,7 @@ def use_second_order(name, options):
     if hasattr(tagger, "partial_fit"):
         learnt.append(tagger.partial_fit(batch, labels))
     if hasattr(tagger, "predict_proba"):
-        learnt.append(tagger.predict_proba(batch))
+        learnt += [tagger.predict_proba(batch), tagger.predict_spans(batch)]
     known = _first_labels(labels)
     nbest = [tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")]
     return *learnt, tagger.predict(batch), tagger.predict(batch, known=known), *nbest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from skstruct.cli.text import errors_name_lines
+from skstruct.spans import labels_of_spans, scheme_of_classes
 
 __all__ = [
     "Answer",
@@ -24,6 +25,8 @@ class Details(NamedTuple):
     n_best: int | None = None
     marginals: bool = False  # the probability of each label that is predicted
     all_marginals: bool = False  # the probabilities of all labels
+    spans: bool = False  # chunks and their probabilities, in place of the best labels
+    threshold: float = 0.5  # probability that chunks are to exceed
 
     @property
     def any_marginals(self):
@@ -39,9 +42,13 @@ class Answer(NamedTuple):
     probabilities: list | None = None  # of the n best
     marginals: list | None = None  # for each token, the probability of each label's text
     all_marginals: bool = False
+    spans: list | None = None  # chunks with their probabilities
 
     def fields_of(self, t, label):
         """Further fields of a token: probabilities as text."""
+        if self.spans is not None:
+            inside = (p for start, end, _, p in self.spans if start <= t < end)
+            return [f"{p:.6f}" for p in inside] or ["_"]
         if self.marginals is None:
             return []
         if self.all_marginals:
@@ -51,6 +58,8 @@ class Answer(NamedTuple):
     def as_dict(self):
         """Return it in the names of JSON lines."""
         found = {"labels": self.labels[0]}
+        if self.spans is not None:
+            found["spans"] = [span._asdict() for span in self.spans]
         if self.probabilities is not None:
             columns = zip(self.labels, self.scores, self.probabilities, strict=True)
             found["n_best"] = [
@@ -138,6 +147,12 @@ def _check_details(model, details):
         hasattr(model.estimator, name) for name in ("rank", "predict_nbest")
     ):
         raise ValueError(f"{kind} chooses one labelling: leave out --n-best.")
+    if details.spans and (details.any_marginals or details.n_best is not None):
+        raise ValueError(
+            "--spans has probabilities of its own: leave out --n-best and --marginals."
+        )
+    if details.spans and not hasattr(model.estimator, "predict_spans"):
+        raise ValueError(f"{kind} has no probabilities of chunks: leave out --spans.")
     if details.any_marginals and not hasattr(model.estimator, "predict_proba"):
         raise ValueError(f"{kind} has no probabilities of labels: leave out --marginals.")
 
@@ -151,6 +166,13 @@ def _label(model, sequences, details):
     marginals = None
     if model.vectorizer is not None:
         X = model.vectorizer.transform(X)
+    if details.spans:
+        scheme = scheme_of_classes(model.estimator.classes_.tolist())
+        found = model.estimator.predict_spans(X, threshold=details.threshold)
+        for i, spans in zip(filled, found, strict=True):
+            labels = labels_of_spans(spans, len(sequences[i].X), scheme)
+            answers[i] = Answer([labels], spans=spans)
+        return answers
     if details.any_marginals:
         names = [str(name) for name in model.estimator.classes_]
         proba = model.estimator.predict_proba(X)

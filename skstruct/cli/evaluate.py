@@ -12,6 +12,7 @@ from skstruct.cli.models import load_model
 from skstruct.cli.options import model_option
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
+from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
 
@@ -28,9 +29,10 @@ __all__ = ["brief_scores", "evaluate"]
     show_default=True,
     help="Scheme of the labels of chunks.",
 )
+@click.option("--errors", "show_errors", is_flag=True, help="Also the kinds of errors in chunks.")
 @click.option("--json", "as_json", is_flag=True, help="The scores as JSON, in full precision.")
 @layout_options
-def evaluate(files, model, scheme, as_json, layout):
+def evaluate(files, model, scheme, show_errors, as_json, layout):
     """Score a model on the labelled FILES, by default standard input.
 
     Without a model, score predictions: the label is the column before the last, and the prediction
@@ -43,10 +45,10 @@ def evaluate(files, model, scheme, as_json, layout):
       skstruct tag -m chunker.skops test.txt | skstruct evaluate
       skstruct evaluate -m chunker.skops --json test.txt
     """
-    write_line(_report(list(files) or ["-"], model, layout, scheme, as_json))
+    write_line(_report(list(files) or ["-"], model, layout, scheme, show_errors, as_json))
 
 
-def _report(files, path, layout, scheme, as_json):
+def _report(files, path, layout, scheme, show_errors, as_json):
     """Text with the scores of a model, or of the predictions in files if there is none."""
     if path is None:
         sequences, y_pred = _read_predictions(files, layout)
@@ -70,10 +72,13 @@ def _report(files, path, layout, scheme, as_json):
     if as_json:
         if chunks:
             scores["chunks"] = chunk_report(y_true, y_pred, scheme=scheme, output_dict=True)
+            scores["errors"] = chunk_error_report(y_true, y_pred, scheme=scheme, output_dict=True)
         return json.dumps(scores)
     lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
     if chunks:
         lines += ["", chunk_report(y_true, y_pred, scheme=scheme, digits=4).rstrip()]
+        errors = chunk_error_report(y_true, y_pred, scheme=scheme, digits=4)
+        lines += ["", errors.rstrip()] if show_errors else []
     return "\n".join(lines)
 
 

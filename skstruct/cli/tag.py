@@ -55,6 +55,14 @@ __all__ = ["tag"]
 )
 @click.option("--marginals", is_flag=True, help="Also the probability of each label.")
 @click.option("--all-marginals", is_flag=True, help="Also the probabilities of all labels.")
+@click.option("--spans", is_flag=True, help="Chunks with their probabilities, chosen for F1.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="With --spans: the probability that chunks are to exceed.",
+)
 @click.option(
     "--batch-size",
     type=click.IntRange(1),
@@ -77,13 +85,16 @@ def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
     add the number of the "chosen" candidate to JSON lines.
 
     With --n-best, a line "# rank probability" precedes each labelling. With --marginals, the
-    probability of each label follows it in a column of its own, and in MISC in CoNLL-U.
+    probability of each label follows it in a column of its own, and in MISC in CoNLL-U. With
+    --spans, labels are those of the chunks that are more probable than --threshold, and the
+    probability of its chunk follows each label; JSON lines get "spans".
 
     \b
     Examples:
       skstruct tag -m chunker.skops new.txt > tagged.txt
       printf 'The DT\\ncat NN\\n' | skstruct tag -m chunker.skops
       skstruct tag -m chunker.skops --n-best 3 --marginals new.txt
+      skstruct tag -m names.skops --spans --threshold 0.3 new.txt
       skstruct tag -m chunker.skops --output-dir tagged -j 4 part-*.txt
       skstruct tag -m crf.crfsuite --format jsonl features.jsonl
     """
