@@ -21,7 +21,9 @@ from skstruct.input.copies import copied_lists
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import are_labels_of_schemes, chunks_of
 from skstruct.metrics.scores import chunk_f1_score
+from skstruct.utils.declared import Choice, Labels, Part, Share
 from skstruct.utils.messages import short_repr
+from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
@@ -116,7 +118,7 @@ def predict_nbest(estimator, X, n_best=5, **options):
 
 
 @set_module("skstruct")
-class SpanTaggerCV(MetaEstimatorMixin, BaseEstimator):
+class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     """Tagger that predicts the chunks which are probable enough, above a threshold tuned for F1.
 
     A tagger predicts the best label sequence. Where names are rare or training data few, that is
@@ -191,6 +193,14 @@ class SpanTaggerCV(MetaEstimatorMixin, BaseEstimator):
         "n_jobs": [Integral, None],
         "store_cv_results": ["boolean"],
     }
+
+    _stored = {
+        "classes_": Labels(),
+        "estimator_": Part("predict"),
+        "best_threshold_": Share(),
+        "scheme_": Choice("IOB1", "IOB2", "IOBES", "BILOU", None),
+    }
+    _complete = ("classes_", "estimator_", "best_threshold_", "scheme_")
 
     def __init__(
         self,

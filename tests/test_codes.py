@@ -150,7 +150,7 @@ def test_a_few_sequences_are_predicted_as_batches_are(X):
     for found, expected in zip(tagger.predict_nbest(X), tagger.predict_nbest(batch), strict=True):
         assert found == expected
     tag = crfsuite.Tagger()
-    tag._use(tagger, tagger.classes_.tolist())
+    tag._set_model(tagger, tagger.classes_.tolist())
     assert [tag.tag(tokens) for tokens in X] == tagger.predict(batch).tolist()
 
 

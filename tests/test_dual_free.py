@@ -191,7 +191,7 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
         plain.fit(X, y)
     starts = []
 
-    def start(objective):
+    def start(objective, given=None, run=None):
         starts.append(np.full(objective.size, bad))
         return starts[-1]
 
@@ -206,8 +206,8 @@ def with_distances(objective, shares):
     """Ascent of `objective` that estimates these shares of the objective as its distances."""
     ascent = objective.dual_free_epochs
 
-    def epochs(memory, l1=0.0):
-        for (theta, value, _), share in zip(ascent(memory, l1), shares, strict=False):
+    def epochs(memory, l1=0.0, vector=None):
+        for (theta, value, _), share in zip(ascent(memory, l1, vector), shares, strict=False):
             yield theta, value, share * value
 
     objective.dual_free_epochs = epochs

@@ -21,6 +21,7 @@ ESTIMATORS = {
 # Parameters that share a name, and no more: type lines differ.
 DIFFERENT_TYPES = {
     "cost",  # of a labelling, or between two
+    "cv",  # None in SpanTaggerCV, as in scikit-learn's searches
     "min_freq",  # weights of tokens in a tagger, numbers of tokens in a vectoriser
     "tol",  # SDCACRF needs one
     "verbose",  # of SequenceUnion, as in scikit-learn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 
 from skstruct.input.formats import NO_LABEL
 from skstruct.metrics.chunks import chunks_of
@@ -224,7 +224,7 @@ def checked_spans(spans, where="spans"):
 def _checked_span(span, where):
     try:
         start, end, kind, *probability = span
-        if len(probability) > 1:
+        if len(probability) > 1 or not all(isinstance(p, Real) for p in probability):
             raise ValueError
         start, end = as_whole(start), as_whole(end)
     except (TypeError, ValueError):

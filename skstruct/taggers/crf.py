@@ -246,7 +246,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     _learns_transition_features = True
     _learnt = (*LEARNT, *_OF_SOLVERS)
     _derived_state = (*PartialFitMixin._derived_state, "_penalties")
-    # L1 and L2 penalty of the last fit, where they are known.
+    # L1 and L2 penalty of the last fit, where there was an L1 penalty.
     _penalties = None
 
     def __init__(
@@ -327,7 +327,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         return model
 
     def _initial_chain(self):
-        if self.l1 > 0 and self._penalties not in (None, (self.l1, self.l2)):
+        if self.l1 > 0 and self._penalties != (self.l1, self.l2):
             # From the minimum for other penalties, the way is longer than from zero.
             return None
         return super()._initial_chain()
@@ -338,9 +338,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         return super()._watcher(validation, *others)
 
     def _keep(self, solution):
-        self._forget(*_OF_SOLVERS)
+        self._forget(*_OF_SOLVERS, "_penalties")
         super()._keep(solution)
-        self._penalties = self.l1, self.l2
+        if self.l1 > 0:
+            self._penalties = self.l1, self.l2
         for name, value in zip(_OF_SOLVERS, (solution.n_weights, solution.bound), strict=True):
             if value is not None:
                 setattr(self, name, value)

@@ -36,6 +36,7 @@ __all__ = [
     "MAX_LABELS",
     "REAL",
     "Array",
+    "Choice",
     "Columns",
     "Count",
     "Counts",
@@ -47,6 +48,7 @@ __all__ = [
     "Objects",
     "Part",
     "Record",
+    "Share",
     "Strings",
     "check_matrix",
     "sizes_of",
@@ -132,6 +134,34 @@ class Flag(Declaration):
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{what} is neither True nor False.")
         return bool(value)
+
+
+class Share(Declaration):
+    """Number from 0 to 1."""
+
+    def read(self, value, what, size):
+        """Number in the range."""
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
+            raise ValueError(f"{what} is {short_repr(value)}, and not a number from 0 to 1.")
+        return float(value)
+
+
+class Choice(Declaration):
+    """One of some values.
+
+    Parameters
+    ----------
+    *values : object
+    """
+
+    def __init__(self, *values):
+        self._values = values
+
+    def read(self, value, what, size):
+        """One of them."""
+        if not any(value is one or (value == one) is True for one in self._values):
+            raise ValueError(f"{what} is {short_repr(value)}, and not one of {self._values}.")
+        return value
 
 
 class Strings(Declaration):
