@@ -154,6 +154,13 @@ def test_a_few_sequences_are_predicted_as_batches_are(X):
     assert [tag.tag(tokens) for tokens in X] == tagger.predict(batch).tolist()
 
 
+@pytest.mark.parametrize("X", [[[[]]], [[{}]], [[[], ["unknown"]]], [[{}, {"unknown": 1}]]])
+def test_tokens_without_known_attributes_have_labels(X):
+    tagger = fitted()
+    assert [len(labels) for labels in tagger.predict(X)] == [len(X[0])]
+    assert tagger.predict(X).tolist() == tagger.predict(tagger.vectorizer_.transform(X)).tolist()
+
+
 def test_a_sentence_makes_no_matrix(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a matrix was made")
@@ -162,6 +169,7 @@ def test_a_sentence_makes_no_matrix(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("scipy.sparse.csr_matrix.__init__", refuse)
         assert len(tagger.predict([[{"a": "a"}, {"b": True}]])[0]) == 2
+        assert len(tagger.predict([[["a:a"], ["b"]]])[0]) == 2
         repeated = [[{"a": "b:a", "a:b": "a"}]]
         with pytest.raises(AssertionError, match="a matrix was made"):
             tagger.predict(repeated)

@@ -583,16 +583,16 @@ def test_a_checkpoint_survives_the_driver(client, tmp_path, monkeypatch, tagger,
     client.wait_for_workers(2, timeout=PATIENCE)
     path = tmp_path / "model.skops"
     tagger = clone(tagger).set_params(warm_start=True)
-    calls, tell = [], Progress.tell
+    calls, report = [], Progress.report
 
-    def tell_and_end(progress, history, attributes):
+    def report_and_end(progress, history, attributes):
         calls.append(history["epoch"][-1])
         if calls[-1] == epoch + 1:
             raise KeyboardInterrupt
-        return tell(progress, history, attributes)
+        return report(progress, history, attributes)
 
     model = DaskTagger(tagger, client=client, checkpoint=path, checkpoint_period=period)
-    monkeypatch.setattr(Progress, "tell", tell_and_end)
+    monkeypatch.setattr(Progress, "report", report_and_end)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*delayed_parts(X, Y))
     monkeypatch.undo()

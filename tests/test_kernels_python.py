@@ -46,6 +46,7 @@ from skstruct.kernels.vector import rows
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
+from skstruct.metrics.chunks import pairs_of_labels
 from skstruct.rerankers.perceptron import PerceptronReranker
 from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
@@ -340,7 +341,7 @@ def dynamic_programmes():
         found[name + "log-partition"] = forward_backward.forward_backward(
             scores.copy(), 4, factors, node, np.empty(4), 2.0, pairs
         )
-    return {**found, **dead_ends(), **hard_sums(), **second_order()}
+    return {**found, **dead_ends(), **hard_sums(), **second_order(), **spans()}
 
 
 def hard_sums():
@@ -368,6 +369,23 @@ def hard_sums():
             found[title + "node"], found[title + "counts"] = node, counts
     with pytest.raises(TypeError, match="no chain_factors"):
         kernels.chain_factors(None)
+    return found
+
+
+def spans():
+    """Chunks of two types, with sums that are safe or not, and a choice among them."""
+    found, rng = {}, np.random.default_rng(6)
+    _, *pairs = pairs_of_labels(["B-a", "B-b", "I-a", "O"])
+    reading, offsets = kernels.Reading(*pairs), np.array([0, 0, 12, 17])
+    for name, scale in (("plain", 1), ("far", 800)):
+        transition = rng.normal(scale=scale, size=(4, 4))
+        chain = Chain(rng.normal(size=(2, 4)), transition, *rng.normal(size=(3, 4)))
+        given = as_rows(rng.normal(size=(17, 2))), offsets, 0, 3, chain
+        factors, log_z = kernels.chain_factors(chain), np.empty(3)
+        places, p = kernels.find_spans(*given, factors, reading, 0.0, log_z)
+        found[f"spans-{name}-places"], found[f"spans-{name}-probabilities"] = places, p
+        found[f"spans-{name}-log-partition"] = log_z
+        found[f"spans-{name}-chosen"] = kernels.choose_spans(places, p, offsets, 0.2)
     return found
 
 

@@ -125,9 +125,9 @@ class CountingObjective(CRFObjective):
 
     n_start_epochs = 0
 
-    def dual_free_epochs(self, memory, l1=0.0):
+    def dual_free_epochs(self, memory, **options):
         """Weights after each epoch."""
-        for found in super().dual_free_epochs(memory, l1):
+        for found in super().dual_free_epochs(memory, **options):
             self.n_start_epochs += 1
             yield found
 

@@ -12,6 +12,7 @@ from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.online import PartialFitMixin
 from skstruct.taggers.prediction import LEARNT
+from skstruct.utils.declared import Numbers
 from skstruct.utils.public_paths import set_module
 
 __all__ = ["CRFTagger"]
@@ -245,9 +246,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     _learns_transition_features = True
     _learnt = (*LEARNT, *_OF_SOLVERS)
-    _derived_state = (*PartialFitMixin._derived_state, "_penalties")
-    # L1 and L2 penalty of the last fit, where there was an L1 penalty.
+    # L1 and L2 penalty of the last fit.
     _penalties = None
+    _stored = {"_penalties": Numbers(2)}
 
     def __init__(
         self,
@@ -327,7 +328,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         return model
 
     def _initial_chain(self):
-        if self.l1 > 0 and self._penalties != (self.l1, self.l2):
+        if self.l1 > 0 and self._penalties not in (None, (self.l1, self.l2)):
             # From the minimum for other penalties, the way is longer than from zero.
             return None
         return super()._initial_chain()
@@ -338,10 +339,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         return super()._watcher(validation, *others)
 
     def _keep(self, solution):
-        self._forget(*_OF_SOLVERS, "_penalties")
+        self._forget(*_OF_SOLVERS)
         super()._keep(solution)
-        if self.l1 > 0:
-            self._penalties = self.l1, self.l2
+        self._penalties = float(self.l1), float(self.l2)
         for name, value in zip(_OF_SOLVERS, (solution.n_weights, solution.bound), strict=True):
             if value is not None:
                 setattr(self, name, value)

@@ -415,14 +415,13 @@ class LinearChainMixin:
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
     def _read_for_decoding(self, X):
-        """Format of X and a batch; for a few sequences of dicts no more than decoders need of it.
+        """Format of X and a batch; for a few sequences of tokens no more than decoders need of it.
 
         For a single sentence, making matrices would take most of the time.
         """
         if isinstance(X, list) and 0 < len(X) <= _FEW and "vectorizer_" in vars(self):
             X = copied_lists(X)
-            dicts = all(isinstance(s, list) and s and type(s[0]) is dict for s in X)
-            packed = self.vectorizer_.pack(X) if dicts else None
+            packed = self.vectorizer_.pack(X) if all(map(_are_tokens, X)) else None
             if packed is not None:
                 return Format.TOKENS, packed
         return self._read_X(X)
@@ -498,6 +497,12 @@ class LinearChainMixin:
         """Remove attributes of an earlier fit."""
         for name in names:
             vars(self).pop(name, None)
+
+
+def _are_tokens(sequence):
+    """Return True if the first token of a list is a feature dict or a list of strings."""
+    first = sequence[0] if isinstance(sequence, list) and sequence else None
+    return type(first) is dict or (type(first) is list and (not first or type(first[0]) is str))
 
 
 def _check_shapes(tagger, names, parts, shapes):

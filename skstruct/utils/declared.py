@@ -45,6 +45,7 @@ __all__ = [
     "Flag",
     "Labels",
     "Maybe",
+    "Numbers",
     "Objects",
     "Part",
     "Record",
@@ -144,6 +145,28 @@ class Share(Declaration):
         if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
             raise ValueError(f"{what} is {short_repr(value)}, and not a number from 0 to 1.")
         return float(value)
+
+
+class Numbers(Declaration):
+    """Tuple of numbers that are finite and not negative.
+
+    Parameters
+    ----------
+    length : int
+        How many.
+    """
+
+    def __init__(self, length):
+        self._length = length
+
+    def read(self, value, what, size):
+        """The numbers."""
+        if not isinstance(value, (list, tuple)) or len(value) != self._length:
+            raise ValueError(f"{what} is {short_repr(value)}, and not {self._length} numbers.")
+        for number in value:
+            if not isinstance(number, Real) or not 0 <= number < np.inf:
+                raise ValueError(f"{what} has {short_repr(number)}, which is no number from 0 on.")
+        return tuple(map(float, value))
 
 
 class Choice(Declaration):
