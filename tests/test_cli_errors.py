@@ -463,13 +463,16 @@ def test_what_is_read_is_not_overwritten(folder, tmp_path, monkeypatch):
     commands = [
         *(["train", "a.txt", *read, *lists, "-m", name] for name in names if name != "t.tpl"),
         ["train", "a.txt", "-t", "t.tpl", "-m", "t.tpl"],
-        *([*tag, "-o", name] for name in ("a.txt", "./a.txt", "a.txt.skops")),
-        [*tag, "--output-dir", "."],
+        [*tag, "-o", "a.txt.skops"],
         ["convert", "a.txt.skops", "a.txt.skops", "--to", "crfsuite"],
     ]
     for words in commands:
         assert "would be overwritten; name another file." in fails(*words), words
     assert before == {name: Path(name).read_bytes() for name in before}
+    # Text is tagged in place.
+    assert run(*tag, "-o", "tagged").code == 0
+    assert run(*tag, "-o", "a.txt").code == 0
+    assert Path("a.txt").read_bytes() == Path("tagged").read_bytes()
 
 
 @posix

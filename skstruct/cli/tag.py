@@ -102,7 +102,8 @@ def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
         raise click.UsageError("-o and --output-dir exclude each other.")
     files = list(files) or ["-"]
     outputs = [output] * len(files) if output_dir is None else _outputs_in(output_dir, files)
-    require_other_files(outputs, [*files, model], "-o" if output_dir is None else "--output-dir")
+    # Text may be tagged in place: the whole of it is in the output.
+    require_other_files(outputs, [model], "-o" if output_dir is None else "--output-dir")
     given = model, files, layout, Details(**details), batch_size
     # Other processes do not have the standard input of this one.
     in_turn = len(files) == 1 or jobs == 1 or "-" in files
