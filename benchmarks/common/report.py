@@ -19,6 +19,13 @@ class Report:
         (self.folder / f"{name}.md").write_text(text, encoding="utf-8")
         print(self.folder / f"{name}.md", flush=True)
 
+    def write_into(self, page, name, text):
+        """Replace what stands between two comments of a page that cannot include files."""
+        begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
+        before, rest = page.read_text(encoding="utf-8").split(begin)
+        after = rest.split(end)[1]
+        page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+
     def save_figure(self, name, figure):
         """Save a figure as ``name.svg``, without what differs from one run to the next."""
         import matplotlib

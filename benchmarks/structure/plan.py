@@ -27,9 +27,14 @@ DECAY = 0.8
 LEARNERS = {
     "Perceptron": lambda corpus: PerceptronTagger(average=True),
     "CRF": lambda corpus: CRFTagger(solver="sgd", decay=DECAY, **corpus.crf),
+    "CRF, averaged": lambda corpus: CRFTagger(
+        solver="sgd", decay=DECAY, average=True, **corpus.crf
+    ),
     "SAPO": lambda corpus: SAPOTagger(n_best=5, decay=DECAY, **corpus.sapo),
     "MIRA": lambda corpus: MIRATagger(average=True),
 }
+# Without runs on some corpora.
+OPTIONAL = ("CRF, averaged",)
 # What is compared: edges and cut of one system, then of the other.
 COMPARISONS = {
     "pieces": ((False, True), (False, False)),

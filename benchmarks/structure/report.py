@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.common.report import table
-from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS
+from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS, OPTIONAL
 
 EDGES = {False: "tokens", True: "tokens and edges"}
 # Share of a score that a learner may be below the last one of whole sequences, in per cent.
@@ -51,21 +51,28 @@ class Results:
 
     @property
     def systems(self):
-        return [(learner, edges) for learner in LEARNERS for edges in EDGES]
+        return [(learner, edges) for learner in self.learners for edges in EDGES]
+
+    @property
+    def learners(self):
+        """Learners with all their runs, and those that must have them."""
+        return [name for name in LEARNERS if name not in OPTIONAL or self.has(name)]
 
     @property
     def complete(self):
-        """True if all runs and tests of all learners are at hand."""
-        for learner, edges in self.systems:
+        """True if all runs and tests of all learners are at hand, but for optional ones."""
+        return all(map(self.has, self.learners))
+
+    def has(self, learner):
+        """True if all runs and tests of a learner are at hand."""
+        for edges in EDGES:
             if not self.find("choice", learner=learner, edges=edges):
                 return False
             for length in {None, self.length(learner, edges)}:
                 if None in self.runs(learner, edges, length):
                     return False
         return all(
-            self.test(learner, what) or not self.differ(learner, what)
-            for learner in LEARNERS
-            for what in COMPARISONS
+            self.test(learner, what) or not self.differ(learner, what) for what in COMPARISONS
         )
 
     def differ(self, learner, what):
@@ -133,7 +140,7 @@ def edge_table(results):
     """Gain of edge features, and of edge features and pieces together."""
     rows = []
     for r in results:
-        for learner in LEARNERS:
+        for learner in r.learners:
             row = [r.short, learner, show(r.runs(learner, False, None))]
             rows.append([*row, *difference(r.test(learner, "edges"))])
             cut = r.length(learner, True) is not None
@@ -177,7 +184,7 @@ def convergence_table(results):
             target = np.mean([run["score"][-1] for run in sides[0]]) - NEAR
             row = [r.short, learner, EDGES[edges], length]
             row += (cost(runs, lambda run, target=target: reaches(run, target)) for runs in sides)
-            if learner in ("CRF", "SAPO"):
+            if learner in ("CRF", "CRF, averaged", "SAPO"):
                 row += (cost(runs, settles) for runs in sides)
             else:
                 row += ["", ""]
@@ -280,7 +287,8 @@ def draw_lengths(results):
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(results) :]:
         axis.set_axis_off()
-    colors = dict(zip(LEARNERS, ("#0072b2", "#000000", "#d55e00", "#009e73"), strict=True))
+    palette = ("#0072b2", "#000000", "#888888", "#d55e00", "#009e73")
+    colors = dict(zip(LEARNERS, palette, strict=True))
     for axis, r in zip(axes, results, strict=False):
         lengths = lengths_of(r)
         for learner, edges in r.systems:
