@@ -24,7 +24,7 @@ from benchmarks.common.commandline import (
 )
 from benchmarks.common.runs import read_runs
 from benchmarks.structure.corpora import CORPORA, QUICK_CORPORA
-from benchmarks.structure.plan import LEARNERS, SEEDS, Runs, StructureRecords
+from benchmarks.structure.plan import LEARNERS, SEEDS, WHOLE, Runs, StructureRecords
 from benchmarks.structure.report import write_report
 
 NAME = "structure"
@@ -34,7 +34,8 @@ def main():
     """Make runs, or write the report."""
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="*", choices=CORPORA, help="by default all")
-    parser.add_argument("--learners", nargs="*", choices=LEARNERS, default=list(LEARNERS))
+    learners = [*LEARNERS, *WHOLE]
+    parser.add_argument("--learners", nargs="*", choices=learners, default=learners)
     parser.add_argument("--data", type=Path, default=os.environ.get("SKSTRUCT_DATA"))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
@@ -45,7 +46,7 @@ def main():
         if arguments.quick:
             for name, corpus in QUICK_CORPORA.items():
                 runs = Runs(name, corpus, records, folder, None, epochs=2, seeds=2)
-                runs.make_all(LEARNERS, (None, 2.5))
+                runs.make_all(learners, (None, 2.5))
         elif not arguments.write:
             for name in arguments.only or CORPORA:
                 runs = Runs(name, CORPORA[name], records, folder, arguments.data)

@@ -33,6 +33,8 @@ LEARNERS = {
     "SAPO": lambda corpus: SAPOTagger(n_best=5, decay=DECAY, **corpus.sapo),
     "MIRA": lambda corpus: MIRATagger(average=True),
 }
+# Learns from whole sequences only, and without epochs.
+WHOLE = {"CRF, L-BFGS": lambda corpus: CRFTagger(l2=corpus.crf["l2"])}
 # Without runs on some corpora.
 OPTIONAL = ("CRF, averaged",)
 # What is compared: edges and cut of one system, then of the other.
@@ -66,12 +68,15 @@ class Runs:
         self.describe()
         for learner in learners:
             for edges in (True, False):
+                if learner in WHOLE:
+                    self.run(learner, edges, None, "test", 0, None)
+                    continue
                 chosen = self.choose(learner, edges, lengths)
                 cuts = lengths if learner in FIGURES else {None, chosen}
                 for seed in range(self.seeds):
                     for cut in cuts:
                         self.run(learner, edges, cut, "test", seed, self.epochs)
-            for what in COMPARISONS:
+            for what in COMPARISONS if learner in LEARNERS else ():
                 self.compare(learner, what)
 
     def describe(self):
@@ -109,7 +114,8 @@ class Runs:
         head |= {"length": length, "part": part, "seed": seed}
         known = self.records.find(**head)
         if known is None:
-            known = self.records.add({**head, **self._learn(head, epochs)})
+            learn = self._learn if epochs else self._learn_at_once
+            known = self.records.add({**head, **learn(head, epochs)})
             print(time.strftime("%H:%M:%S"), *head.values(), known["score"][-1], flush=True)
         return known
 
@@ -136,6 +142,16 @@ class Runs:
             codes = np.searchsorted(tagger.classes_, np.concatenate(predicted)).astype(np.int16)
             np.save(self._path(head), codes)
         return found
+
+    def _learn_at_once(self, head, _):
+        """Score and seconds of a fit."""
+        learnt, held = self.splits["train"], self.splits[head["part"]]
+        views = [(b if head["edges"] else without_edges(b)) for b in (learnt.X, held.X)]
+        tagger, begin = WHOLE[head["learner"]](self.corpus), time.process_time()
+        tagger.fit(views[0], learnt.y)
+        seconds = time.process_time() - begin
+        found = score(self.corpus.task, held.y, tagger.predict(views[1]))
+        return {"score": [round(found, 3)], "time": [round(seconds, 4)]}
 
     def _path(self, head):
         name = sha256(

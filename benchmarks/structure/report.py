@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.common.report import table
-from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS, OPTIONAL
+from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS, OPTIONAL, WHOLE
 
 EDGES = {False: "tokens", True: "tokens and edges"}
 # Share of a score that a learner may be below the last one of whole sequences, in per cent.
@@ -132,6 +132,12 @@ def score_table(results):
                 continue
             test = r.test(learner, "pieces with edges" if edges else "pieces")
             rows.append([*row, length, show(r.runs(learner, edges, length)), *difference(test)])
+        for learner in WHOLE:
+            for edges in EDGES:
+                run = r.find("run", learner=learner, edges=edges, length=None, part="test", seed=0)
+                if run:
+                    rows.append([r.short, learner, EDGES[edges], f"{run['score'][0]:.2f}"])
+                    rows[-1] += 4 * [""]
     head = ["", "", "features of", "whole", "n'", "pieces", "difference", "p"]
     return table(head, rows, left=(0, 1, 2))
 
