@@ -18,15 +18,17 @@ from setuptools.command.build_py import build_py
 
 BASELINES = os.environ.get("SKSTRUCT_BASELINES", "")
 ROOT = Path(__file__).parent
-# Inline links to files of the repository.
+# Inline links to files of the repository, and pictures.
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
+PICTURE = re.compile(r"(src(?:set)?=\")(?![a-z]+:)([^\"]+)")
 
 
 def description():
     """Text of the README, with links that a package index can follow."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return LINK.sub(rf"]({project['urls']['Source']}/blob/main/\1)", text)
+    text = LINK.sub(rf"]({project['urls']['Source']}/blob/main/\1)", text)
+    return PICTURE.sub(rf"\1{project['urls']['Source']}/raw/main/\2", text)
 
 
 class BuildPy(build_py):
