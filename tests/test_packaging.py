@@ -78,7 +78,8 @@ def test_description_has_links_that_a_package_index_can_follow(built):
     assert {"Documentation", "Source", "Issues", "Changelog"} <= set(urls)
     assert f"]({urls['Source']}/blob/main/docs/guide/quickstart.rst)" in text
     assert f'src="{urls["Source"]}/raw/main/docs/_static/address-light.svg"' in text
-    assert 'src="docs' not in text and 'srcset="docs' not in text
+    assert 'src="docs' not in text
+    assert 'srcset="docs' not in text
 
 
 def test_version_is_told_once():
