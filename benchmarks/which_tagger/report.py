@@ -36,7 +36,7 @@ ADVICE = [
         "features under development, or little time",
         "PerceptronTagger",
         "text",
-        "no probabilities; {} from SAPOTagger's scores",
+        "probabilities are not calibrated; {} from SAPOTagger's scores",
     ),
     (
         "dense numbers, long sequences",
