@@ -107,9 +107,7 @@ class TrainingLog:
     # Stored logs may be without.
     stop_reason = ""
 
-    def __init__(
-        self, iterations=(), featgen_num_features=0, training_seconds=0.0, stop_reason=""
-    ):
+    def __init__(self, iterations=(), featgen_num_features=0, training_seconds=0.0, stop_reason=""):
         self.iterations = list(iterations)
         self.featgen_num_features = featgen_num_features
         self.training_seconds = training_seconds

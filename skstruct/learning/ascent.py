@@ -57,7 +57,9 @@ class DualFreeAscent:
         Estimated distance of the objective from its minimum, usually several times too large.
     """
 
-    def __init__(self, likelihood, free, l2, l1, memory, random_state=None, visited=False, run=None):
+    def __init__(
+        self, likelihood, free, l2, l1, memory, random_state=None, visited=False, run=None
+    ):
         self._likelihood = likelihood
         self._free = likelihood.shape.split(free)
         self._l2, self._l1 = l2, l1

@@ -362,9 +362,7 @@ def without_zeros(features):
     data = data[kept]
     if np.all(data == 1):
         data = np.empty(0)
-    return features._replace(
-        indptr=ends[features.indptr], places=features.places[kept], data=data
-    )
+    return features._replace(indptr=ends[features.indptr], places=features.places[kept], data=data)
 
 
 def sum_observed(observed, n_labels):

@@ -85,10 +85,10 @@ _MAX_SWEEPS = 20
 # steps gain more in the same time.
 _EPOCHS = 4
 _LEAST_GAIN = 1e-3
-# An ascent has settled when an epoch, not one of the first, has changed both the weights and its own
-# estimate of the objective by no more than these shares of it, and the objective is hardly above
-# the estimate: epochs of two threads now and then end in a spike. The change of the weights is
-# squared and times half of the ascent's penalty.
+# An ascent has settled when an epoch, not one of the first, has changed both the weights and its
+# own estimate of the objective by no more than these shares of it, and the objective is hardly
+# above the estimate: epochs of two threads now and then end in a spike. The change of the weights
+# is squared and times half of the ascent's penalty.
 _FIRST_EPOCHS = 5
 _MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 3e-4, 2e-3, 1.002
 

@@ -226,9 +226,7 @@ else:
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
-            weights, places, target = (
-                code.array(signature.args[i], args[i]) for i in (0, 1, 7)
-            )
+            weights, places, target = (code.array(signature.args[i], args[i]) for i in (0, 1, 7))
             factors = None if values == types.none else code.array(values, args[2])
             high, low = code.spread(args[6]), code.spread(builder.fneg(args[6]))
 
