@@ -24,7 +24,7 @@ _FIRST_CAUTION = 0.2
 # that maximise the dual (Ma et al., 2015), and needs more epochs.
 _BLOCKS, _SHORTER = 16, 1.4
 # Least number of occurrences of features for each weight, and least work of an epoch (see
-# `chain_work`), that are worth a second thread: adding up takes time for each weight, and each block.
+# `chain_work`), that are worth a second thread: adding up takes time for each weight and block.
 _OCCURRENCES, _LEAST_WORK = 4, 3e8
 
 
