@@ -121,7 +121,7 @@ def run_one(system, folder):
     from joblib import parallel_config
 
     clock.lap("import")
-    (X, y), (X_test, y_test) = (read_sentences(folder / part) for part in ("train", "test"))
+    (X, y), (X_test, _) = (read_sentences(folder / part) for part in ("train", "test"))
     clock.lap("read")
     dicts = [feature_dicts(tutorial_features, sentence) for sentence in X]
     clock.lap("features")
@@ -220,7 +220,7 @@ def write_report(records, corpora, report):
                 if name not in SMALL:
                     faster[key, i].append(np.median(found))
         seconds.append(row)
-        best, ours = (of_corpus[i][0] for i in (0, 1))
+        best = theirs[0]
         for system, found in zip(OURS, of_corpus[1:], strict=True):
             share = found[0]["objective"] / best["objective"] - 1
             row = [title, system, f"{best['objective']:,.1f}", f"{found[0]['objective']:,.1f}"]
