@@ -90,7 +90,13 @@ _LEAST_GAIN = 1e-3
 # above the estimate: epochs of two threads now and then end in a spike. The change of the weights
 # is squared and times half of the ascent's penalty.
 _FIRST_EPOCHS = 5
-_MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 3e-4, 2e-3, 1.002
+_MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 1e-4, 7e-4, 1.002
+# With more tokens for each unit of the L2 penalty CRFsuite is further from the minimum after 100
+# iterations, and the first two shares may be larger: in proportion to such tokens, between two
+# bounds. With fewer it is too near to be met; likewise with hardly any L1 penalty. With hardly any
+# L2 penalty, the ascent is slow, and small changes do not mean that it is near.
+_TOKENS_OF_SHARES, _LARGEST_FACTOR = 2e5, 3.0
+_LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2e4, 0.1, 10.0
 
 
 class ProximalIterate(NamedTuple):
@@ -171,7 +177,8 @@ def proximal_points(objective, l1, run, settle=False):
     run : callable
         See `skstruct.utils.parallel.range_runner`.
     settle : bool, default=False
-        End with the first iterate that has settled, and compute the objective half as often before.
+        End with the first iterate that has settled, and compute the objective half as often before,
+        where that is known to end below CRFsuite.
 
     Yields
     ------
@@ -181,7 +188,8 @@ def proximal_points(objective, l1, run, settle=False):
     memory = objective._memory()
     if memory is None:
         return
-    value, changes = objective.most_at_zero, _Changes(objective._penalty_of_ascent(l1))
+    value, changes = objective.most_at_zero, _Changes(objective, l1)
+    settle = settle and changes.tell
     every = 2 * _EPOCHS if settle else _EPOCHS
     epochs = objective.dual_free_epochs(memory, l1, run=run)
     for epoch, (theta, estimate, _) in enumerate(epochs, 1):
@@ -202,20 +210,37 @@ def proximal_points(objective, l1, run, settle=False):
 
 
 class _Changes:
-    """How much the last epoch of an ascent has changed."""
+    """How much the last epoch of an ascent has changed.
 
-    def __init__(self, l2):
-        self._l2 = l2
+    Attributes
+    ----------
+    tell : bool
+        True if small changes mean that the objective is below CRFsuite's: values of features are
+        ones, and the penalties are as those for which that was tried.
+    """
+
+    def __init__(self, objective, l1):
+        likelihood, l2 = objective.likelihood, objective.l2
+        self._penalty = objective._penalty_of_ascent(l1)
         self._theta, self._estimate = None, np.inf
+        tokens = likelihood.weighted_tokens
+        self.tell = (
+            likelihood.sum_of_squares == likelihood.n_occurrences
+            and tokens >= _LEAST_TOKENS * l2
+            and l1 >= _LEAST_L1 * l2
+            and self._penalty <= _MOST_OF_START * l2
+        )
+        if self.tell:
+            self._factor = min(max(tokens / (_TOKENS_OF_SHARES * l2), 1.0), _LARGEST_FACTOR)
 
     def are_small(self, theta, estimate):
         """Take in the weights after an epoch; return True if it has changed little."""
         small = False
         if self._theta is not None:
             step = theta - self._theta
-            moved = self._l2 / 2 * kernels.dot(step, step)
-            gained = abs(self._estimate - estimate)
-            small = moved <= _MOST_MOVED * estimate and gained <= _MOST_GAINED * estimate
+            moved = self._penalty / 2 * kernels.dot(step, step)
+            gained, share = abs(self._estimate - estimate), self._factor * estimate
+            small = moved <= _MOST_MOVED * share and gained <= _MOST_GAINED * share
         self._theta, self._estimate = theta.copy(), estimate
         return small
 

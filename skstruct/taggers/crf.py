@@ -41,7 +41,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     ----------
     solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
         Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
-        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
+        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more, with `l1` of 1,000, start from
         up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`,
         these epochs go on for as long as they gain, four to an iteration; with little `l2` they are
         steps of the proximal point method (Rockafellar, 1976). Then, and on small training sets,
@@ -102,7 +102,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         With `l1`, stop "lbfgs" near the minimum, when the epochs of dual-free coordinate ascent
         have settled: the last one has changed the weights and the objective little. Takes a third
         of the time, and ends .05 to .4 % above the minimum. CRFsuite is usually further away after
-        100 iterations. Without `l1`, or where the ascent does not settle, without effect.
+        100 iterations. Without effect where that is not so: without `l1`, with ``l1 < 0.1 * l2``,
+        with ``l2 < 0.3 * sqrt(l1)``, with fewer than 20,000 tokens times `l2`, or with values other
+        than 0 and 1.
     learning_rate : float, default=0.1
         Step size of "sgd" at the first sequence.
     decay : float, default=0.9
