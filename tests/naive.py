@@ -194,7 +194,10 @@ def dual_free_share(found, kept, gold, squares, pair_squares, strength, past):
 
 
 class DualFree:
-    """Dual-free ascent; what it keeps is rounded to single precision."""
+    """Dual-free ascent; what it keeps is rounded to single precision.
+
+    Scores of transitions are those of the weights when an epoch begins, and then after 20 tokens.
+    """
 
     def __init__(self, X, y, strength, vector, threshold=0.0):
         self.X, self.y, self.strength, self.vector = X, y, strength, vector
@@ -202,7 +205,7 @@ class DualFree:
         k = len(vector.transition)
         self.node = [np.zeros((len(x), k), np.float32) for x in X]
         self.pairs = [np.zeros((k, k), np.float32) for _ in X]
-        self.past = [{"divergence": 0.0, "share": 1.0} for _ in X]
+        self.past = [{"divergence": 0.0, "share": 0.8} for _ in X]
         self.loss = np.zeros(len(X))
 
     @property
@@ -210,8 +213,17 @@ class DualFree:
         parts = (np.sign(v) * np.maximum(np.abs(v) - self.threshold, 0) for v in self.vector)
         return type(self.vector)(*parts)
 
+    def epoch(self, order, fit_intercept=True):
+        self.transition, n_tokens = self.weights.transition, 0
+        for i in order:
+            if n_tokens >= 20:
+                self.transition, n_tokens = self.weights.transition, 0
+            self.visit(i, fit_intercept)
+            n_tokens += len(self.X[i])
+
     def visit(self, i, fit_intercept=True):
-        x, gold, weights = self.X[i], self.y[i], self.weights
+        x, gold = self.X[i], self.y[i]
+        weights = self.weights._replace(transition=self.transition)
         if len(x) == 0:
             return
         scores = emission_scores(x, weights)

@@ -30,6 +30,10 @@ BENCHMARKS = {
     "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
+    "tutorial_line": (
+        {"seconds", "objectives", "scores", "memory"},
+        ("pycrfsuite", "sklearn_crfsuite"),
+    ),
     "which_tagger": (
         {"sizes", "scores", "seconds", "tuned", "systems"},
         ("matplotlib", "pycrfsuite"),

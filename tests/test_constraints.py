@@ -366,8 +366,7 @@ def test_dual_free_epochs_are_those_of_the_plain_twin():
     order = random_state.permutation(len(X))
     for theta, *_ in islice(objective.dual_free_epochs(memory), 4):
         assert np.isfinite(theta).all()
-        for i in order:
-            twin.visit(i)
+        twin.epoch(order)
         order = draw_order(memory.divergence, random_state)
     chain = objective.unpack(theta)
     for found, wanted in zip((chain.weights.T, *chain[1:]), twin.weights, strict=True):

@@ -16,18 +16,22 @@ from helpers.objectives import (
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
-from skstruct import CRFTagger, SequenceBatch
-from skstruct.learning.ascent import draw_order
+from skstruct import CRFTagger, SequenceBatch, kernels
+from skstruct.kernels.likelihood.parameters import shrunk_state_scores
+from skstruct.learning.ascent import draw_order, halve
 from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.objective import CRFObjective
+from skstruct.learning.parameters import lay_out, observe
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
 from skstruct.utils.parallel import range_runner
 
 
 @pytest.fixture(autouse=True)
 def _start_small_sets(monkeypatch):
-    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1000)
+    for name in ("MANY_TOKENS", "MANY_TOKENS_L1"):
+        monkeypatch.setattr(f"skstruct.learning.lbfgs.{name}", 1000)
 
 
 def related_data(lengths, n_labels=4, n_features=6, seed=0):
@@ -62,7 +66,7 @@ def epochs(objective, n_epochs):
 @pytest.mark.parametrize("l1", [0.0, 0.1])
 @pytest.mark.parametrize("values", ["ones", "real"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2], [3, 0, 2, 0, 1]])
+@pytest.mark.parametrize("lengths", [[3, 1, 14, 2, 11, 3, 9], [3, 0, 2, 0, 1]])
 def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values, l1):
     X, y = related_data(lengths, 3, 4)
     if values == "ones":
@@ -75,8 +79,7 @@ def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values, l1):
     memory, random_state = objective._memory(), np.random.RandomState(0)
     order = random_state.permutation(len(X))
     for theta, value, distance in islice(objective.dual_free_epochs(memory, l1), 6):
-        for i in order:
-            twin.visit(i, fit_intercept)
+        twin.epoch(order, fit_intercept)
         for found, part in zip(as_weights(objective.unpack(theta)), twin.weights, strict=True):
             assert_allclose(found, part, rtol=1e-5, atol=1e-6)
         divergence = np.array([past["divergence"] for past in twin.past])
@@ -241,12 +244,13 @@ def test_a_start_ends_where_it_is_near_or_slow(shares, n_epochs):
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30))
 def test_drawn_as_often_as_wanted(seed, n):
-    """But for rounding, and an eleventh of the visits or so whatever the priority is."""
+    """But for rounding, and a tenth of the visits, by the square root of the priority."""
     rng = np.random.default_rng(seed)
     priority = rng.exponential(size=n) * (rng.random(n) < 0.7)
     order = draw_order(priority, np.random.RandomState(seed))
     assert len(order) == n
-    share = priority / priority.sum() if priority.any() else np.full(n, 1 / n)
+    root = np.sqrt(priority)
+    share = root / root.sum() if priority.any() else np.full(n, 1 / n)
     wanted = 0.1 + 0.9 * n * share
     counts = np.bincount(order, minlength=n)
     assert np.all(np.abs(counts - wanted) < 1 + 1e-9)
@@ -270,7 +274,8 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l1, 
     batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
     params = {"l1": l1, "l2": l2, "fit_intercept": fit_intercept, "tol": 1e-7}
     started = CRFTagger(**params).fit(batch, y)
-    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10**9)
+    for name in ("MANY_TOKENS", "MANY_TOKENS_L1"):
+        monkeypatch.setattr(f"skstruct.learning.lbfgs.{name}", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     if l2 >= 1:
         assert started.history_["objective"][0] < 0.85 * plain.history_["objective"][0]
@@ -306,3 +311,112 @@ def test_a_fit_from_the_start_has_the_same_bits_again(l1):
         first, second = (CRFTagger(l1=l1, n_jobs=n_jobs).fit(X, y) for _ in range(2))
         assert_array_equal(first.coef_, second.coef_)
         assert_array_equal(first.history_["objective"], second.history_["objective"])
+
+
+# ---------------------------------------------------------------------------------- two threads
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Small sets are visited in two threads, too."""
+    monkeypatch.setattr("skstruct.learning.ascent._LEAST_WORK", 0)
+    monkeypatch.setattr("skstruct.learning.ascent._OCCURRENCES", 0)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.1])
+@pytest.mark.parametrize("options", [(0, True, True, True), (0, False, False, False)])
+def test_weights_of_two_threads_are_conjugate_to_what_is_remembered(in_blocks, options, l1):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 12)
+    objective = make_objective(training_set(X, y), 6, 4, options, l2=2.0)
+    memory = objective._memory()
+    with range_runner(objective.offsets, 2) as run:
+        epochs = objective.dual_free_epochs(memory, l1, run=run)
+        theta = [theta.copy() for theta, *_ in islice(epochs, 5)][-1]
+    total = naive.zero_weights(4, 6)
+    node = np.split(memory.node.astype(float), objective.offsets[1:-1])
+    pairs = memory.transition.astype(float).reshape(-1, 1, 4, 4)
+    for x, *kept in zip(X, node, pairs, strict=True):
+        for part, addend in zip(total, naive.expected_features(x, *kept), strict=True):
+            part -= addend / 2.0
+    chain = objective.unpack(theta)._replace(weights=total.coef.T, transition=total.transition)
+    chain = chain._replace(intercept=total.intercept, start=total.start, end=total.end)
+    vector = objective.pack(chain)
+    shrunk = np.sign(vector) * np.maximum(np.abs(vector) - l1 / 2.0, 0)
+    assert_allclose(theta, shrunk, atol=1e-9)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.2])
+def test_two_threads_come_to_the_minimum_with_the_same_bits(in_blocks, l1):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 20)
+    found = []
+    for n_jobs in (1, 2, 2, 3):
+        objective = make_objective(training_set(X, y), 6, 4, l2=2.0)
+        with range_runner(objective.offsets, n_jobs) as run:
+            epochs = objective.dual_free_epochs(objective._memory(), l1, run=run)
+            theta = [theta.copy() for theta, *_ in islice(epochs, 60)][-1]
+        found.append(theta)
+    one, *two = found
+    for theta in two:
+        assert_array_equal(theta, two[0])
+    assert np.any(one != two[0])
+    values = [evaluate(objective, theta)[0] + l1 * np.abs(theta).sum() for theta in (one, two[0])]
+    assert_allclose(*values, rtol=1e-3)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 2**32 - 1))
+def test_halves_have_no_sequence_in_common_and_about_the_same_work(order, seed):
+    order, lengths = np.array(order, int), np.random.default_rng(seed).integers(0, 9, 10)
+    first, second = halve(order, lengths)
+    assert not set(first) & set(second)
+    assert_array_equal(np.sort(np.concatenate([first, second])), np.sort(order))
+    heaviest = max((lengths[i] * np.sum(order == i) for i in set(order)), default=0)
+    assert abs(lengths[first].sum() - lengths[second].sum()) <= heaviest
+
+
+@pytest.mark.parametrize("values", ["ones", "real"])
+@pytest.mark.parametrize("n_labels", [3, 11])
+@pytest.mark.parametrize("all_states", [False, True])
+def test_scores_of_shrunk_weights(values, n_labels, all_states):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 5, n_labels)
+    if values == "ones":
+        X = [(x > 0).astype(float) for x in X]
+    objective = make_objective(training_set(X, y), 6, n_labels, (0, all_states, True, True))
+    features = objective.likelihood.features
+    vector = np.random.default_rng(0).normal(size=objective.size)
+    found, wanted = np.empty((2, len(objective.labels), n_labels))
+    n_rows = len(objective.labels)
+    shrunk_state_scores(features, vector, 0.7, n_labels, 0, n_rows, found)
+    weights = objective.unpack(np.sign(vector) * np.maximum(np.abs(vector) - 0.7, 0)).weights
+    wanted[:] = np.concatenate(X) @ weights
+    assert_allclose(found, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_values_of_zero_change_nothing(scale):
+    X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 5)
+    X = [scale * (x > 0) for x in X]
+    tokens = sparse.csr_array(np.concatenate(X))
+    # The same with zeros that are stored, some of them of features without any other value.
+    full = sparse.csr_array(np.ones((tokens.shape[0], 7)))
+    full.data[:] = np.pad(np.concatenate(X), ((0, 0), (0, 1))).ravel()
+    data = training_set(SequenceBatch.from_lengths(full, [len(x) for x in X]), y)
+    objective = make_objective(data, 7, 4)
+    features = objective.likelihood.features
+    assert len(features.places) == tokens.nnz
+    assert features.data.shape == ((0,) if scale == 1 else (tokens.nnz,))
+    theta = np.random.default_rng(0).normal(size=objective.size)
+    found = evaluate(objective, theta)
+    pointers = kernels.point_to_rows(data.rows, *objective_layout(data, 7, 4)[:2])
+    objective.likelihood.features = features._replace(
+        indptr=pointers[0], places=pointers[1], data=pointers[2]
+    )
+    assert len(pointers[1]) > tokens.nnz
+    wanted = evaluate(objective, theta)
+    assert found[0] == wanted[0]
+    assert_array_equal(found[1], wanted[1])
+
+
+def objective_layout(data, n_features, n_labels):
+    """Layout of the weights of features."""
+    seen = observe(data.rows, data.labels, None, n_features, n_labels)
+    return lay_out(seen, n_labels, 0, False)

@@ -656,7 +656,7 @@ def test_dual_free_epochs_go_step_by_step(problem):
     objective, model = make_objective((batch, y, weight, None), l2=0.7, every_pair=True)
     w, memory, random_state = np.zeros(model.size), objective._memory(), np.random.RandomState(0)
     kept = [(np.zeros((len(g), k), "f4"), np.zeros((len(g) - 1, k, k), "f4")) for g in y]
-    past = [{"divergence": 0.0, "share": 1.0} for _ in y]
+    past = [{"divergence": 0.0, "share": 0.8} for _ in y]
     order = random_state.permutation(len(y))
     for theta, *_ in islice(objective.dual_free_epochs(memory), 3):
         for i in order:

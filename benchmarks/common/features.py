@@ -108,6 +108,31 @@ def entity_features(sentence, t):
                 yield f"U{row:+}{name}", edge or "True"
 
 
+def tutorial_features(sentence, t):
+    """Features of sklearn-crfsuite's tutorial as it writes them; of the tag, where there is one."""
+    word, *tags = sentence[t]
+    yield "bias", 1.0
+    yield "word.lower()", word.lower()
+    yield "word[-3:]", word[-3:]
+    yield "word[-2:]", word[-2:]
+    for name, test in SPELLING_TESTS.items():
+        yield f"word.{name}()", test(word)
+    for tag in tags:
+        yield "postag", tag
+        yield "postag[:2]", tag[:2]
+    for row, edge in ((-1, "BOS"), (1, "EOS")):
+        if outside(t + row, len(sentence)):
+            yield edge, True
+            continue
+        word, *tags = sentence[t + row]
+        yield f"{row:+}:word.lower()", word.lower()
+        for name in ("istitle", "isupper"):
+            yield f"{row:+}:word.{name}()", SPELLING_TESTS[name](word)
+        for tag in tags:
+            yield f"{row:+}:postag", tag
+            yield f"{row:+}:postag[:2]", tag[:2]
+
+
 def word_features(sentence, t):
     """Features of biomedical entities: words and spelling, no tags."""
     near = [outside(t + row, len(sentence)) or sentence[t + row][0].lower() for row in range(-2, 3)]

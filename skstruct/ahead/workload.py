@@ -178,6 +178,7 @@ def _steps_of_others():
     for name in _online():
         yield _step(use_second_order, name, {})
     yield _step(label_like_crfsuite, "CRFTagger", {})
+    yield _step(merge_changes, "CRFTagger", {})
 
 
 def _sequences(n_sequences=12, *, transition_features=False, partly=False):
@@ -295,6 +296,13 @@ def vectorize_dicts(name, options):
     """Make features of dicts and of lists of strings."""
     X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]]]
     return getattr(skstruct, name)(**options).fit(X).transform(X)
+
+
+def merge_changes(name, options):
+    """Add up what two threads have changed, which only large training sets need."""
+    vector, *copies = np.ones((3, 2))
+    kernels.merge_changes(vector, *copies, 0.5)
+    return vector
 
 
 def label_like_crfsuite(name, options):

@@ -108,6 +108,9 @@ _DELTAS_ABOVE_MINIMUM = 3
 # Threads of L-BFGS, and parts of its sums. So many whatever the machine has: the sums are the same.
 _THREADS = 2
 _NO_LIMIT = 2**31 - 1
+# Up to so many iterations CRFsuite is further from the minimum than an ascent that has settled. The
+# later it stops, the closer it is: .02 to .12 % above after 200.
+_MOST_TO_SETTLE = 100
 
 
 def algorithm_named(name):
@@ -176,7 +179,10 @@ def make_estimator(params):
     if values["max_iterations"] < 0:
         raise ValueError(f"max_iterations={values['max_iterations']} is negative.")
     if algorithm == "lbfgs":
-        return _make_lbfgs(values)
+        # Who sets CRFsuite's rule wants it to be followed.
+        own_rule = any(params.get(name) is not None for name in ("delta", "period"))
+        limited = 0 < values["max_iterations"] <= _MOST_TO_SETTLE
+        return _make_lbfgs(values, limited and not own_rule)
     if algorithm == "l2sgd" and values["max_iterations"] > 0:
         return _make_sgd(values)
     # No iterations leave all weights at zero, whatever the algorithm.
@@ -220,12 +226,18 @@ def _read(params):
     return algorithm, values
 
 
-def _make_lbfgs(given):
+def _make_lbfgs(given, stop_when_settled):
     # CRFsuite has no limit where it is 0.
     max_iter = given["max_iterations"] or _NO_LIMIT
     _, configured = get_active_backend()
     n_jobs = _THREADS if configured is None else None
-    return CRFTagger(l1=given["c1"], max_iter=max_iter, n_jobs=n_jobs, **_crf_settings(given))
+    return CRFTagger(
+        l1=given["c1"],
+        max_iter=max_iter,
+        stop_when_settled=stop_when_settled,
+        n_jobs=n_jobs,
+        **_crf_settings(given),
+    )
 
 
 def _make_sgd(given):

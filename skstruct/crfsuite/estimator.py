@@ -51,6 +51,9 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     max_iterations : int, default=None
         Maximum number of iterations. None means no limit for "lbfgs", 1000 for "l2sgd", and 100
         for the others. 0 means no limit for "lbfgs", and a model without weights for the others.
+        With up to 100 iterations, `c1`, and neither `delta` nor `period`, "lbfgs" does not go on to
+        the minimum: it stops as soon as the objective has settled, usually below CRFsuite's after
+        100 iterations. ``delta=1e-5`` turns this off.
     num_memories : object, default=None
         No effect.
     epsilon : float, default=None

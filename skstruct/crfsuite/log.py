@@ -11,6 +11,7 @@ from skstruct.crfsuite.file import describe_header
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
+    "STOP_REASONS",
     "HeldOut",
     "LabelScore",
     "TrainLogParser",
@@ -33,6 +34,17 @@ _TITLES = {
     "ap": "Averaged perceptron",
     "pa": "Passive Aggressive",
     "arow": "Adaptive Regularization of Weights (AROW)",
+}
+
+
+# CRFsuite's messages about the end of L-BFGS by what ended it, and one of ours.
+_CRITERIA = "L-BFGS terminated with the stopping criteria"
+STOP_REASONS = {
+    "bound": "L-BFGS resulted in convergence",
+    "gain": _CRITERIA,
+    "watcher": _CRITERIA,
+    "settled": "L-BFGS terminated as the objective has settled",
+    "max_iter": "L-BFGS terminated with the maximum number of iterations",
 }
 
 
@@ -68,6 +80,8 @@ class TrainingLog:
         Number of weights.
     training_seconds : float, default=0.0
         Training time.
+    stop_reason : str, default=""
+        Message about the end of the training.
 
     Attributes
     ----------
@@ -82,12 +96,22 @@ class TrainingLog:
         Number of weights.
     training_seconds : float
         Training time.
+    stop_reason : str
+        Why L-BFGS has stopped, in CRFsuite's words: "L-BFGS resulted in convergence" (the objective
+        is provably near its minimum), "... terminated with the stopping criteria" (of `epsilon`, or
+        `delta` and `period`) or "... with the maximum number of iterations"; or, in ours, "L-BFGS
+        terminated as the objective has settled" (see `max_iterations` of `CRF`). Empty if no step
+        decreased the objective, and with other algorithms.
     """
 
-    def __init__(self, iterations=(), featgen_num_features=0, training_seconds=0.0):
+    # Stored logs may be without.
+    stop_reason = ""
+
+    def __init__(self, iterations=(), featgen_num_features=0, training_seconds=0.0, stop_reason=""):
         self.iterations = list(iterations)
         self.featgen_num_features = featgen_num_features
         self.training_seconds = training_seconds
+        self.stop_reason = stop_reason
 
     @property
     def last_iteration(self):
@@ -247,8 +271,9 @@ def training_events(algorithm, params, log, holdout=-1):
     what = "Epoch" if algorithm == "l2sgd" else "Iteration"
     for entry in log.iterations:
         yield "iteration", [f"***** {what} #{entry['num']} *****\n", *_lines_of(entry), "\n"], entry
+    reason = [f"{log.stop_reason}\n"] if log.stop_reason else []
     seconds = f"Total seconds required for training: {log.training_seconds:.3f}\n"
-    yield "optimization_end", [seconds, "\n"]
+    yield "optimization_end", [*reason, seconds, "\n"]
 
 
 def storing_messages(data, seconds):

@@ -19,6 +19,7 @@ from skstruct.crfsuite.algorithms import (
 )
 from skstruct.crfsuite.items import as_label_lists, refuse_other_labels, snapshot
 from skstruct.crfsuite.log import (
+    STOP_REASONS,
     HeldOut,
     TrainingLog,
     log_entries,
@@ -74,7 +75,10 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
     scores = [] if held_out is None else held_out.scores
     entries = log_entries(estimator.history_, n_weights, scores)
-    return estimator, labels, TrainingLog(entries, n_weights, perf_counter() - start)
+    reason = STOP_REASONS.get(getattr(estimator, "_reason", None), "")
+    if params.get("verbose") and reason:
+        print(reason)
+    return estimator, labels, TrainingLog(entries, n_weights, perf_counter() - start, reason)
 
 
 def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):

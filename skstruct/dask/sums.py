@@ -73,9 +73,8 @@ class ShardedLikelihood:
         if sum(map(len, self.positions)) <= _MANY * vector.size:
             self.positions = list(map(np.asarray, self.positions))
         totals = self.map(measure, [(part,) for part in self.parts])
-        self.n_tokens, self.weighted_tokens, self.sum_of_squares = map(
-            sum, zip(*totals, strict=True)
-        )
+        totals = map(sum, zip(*totals, strict=True))
+        self.n_tokens, self.weighted_tokens, self.sum_of_squares, self.n_occurrences = totals
 
     def value_and_gradient(self, theta, out, run=None):
         """Terms of the likelihood at `theta`; its gradient is written into `out`."""
@@ -130,7 +129,7 @@ class ShardedObjective(Objective):
         known = likelihood.map(has_memory, [(state,) for state in states])
         return states if all(known) else None
 
-    def _ascent(self, free, l2, l1, memory):
+    def _ascent(self, free, l2, l1, memory, run=None):
         return _ShardedAscent(self.likelihood, free, l2, l1, memory)
 
 
@@ -303,8 +302,9 @@ def place(training_set, layout, settings):
 
 
 def measure(likelihood, _):
-    """Numbers of tokens, weighted tokens, and the sum of the squares of features."""
-    return likelihood.n_tokens, likelihood.weighted_tokens, likelihood.sum_of_squares
+    """Numbers of tokens, weighted tokens, the sum of the squares of features, their occurrences."""
+    sizes = likelihood.n_tokens, likelihood.weighted_tokens
+    return *sizes, likelihood.sum_of_squares, likelihood.n_occurrences
 
 
 def likelihood_and_gradient(likelihood, theta, _):

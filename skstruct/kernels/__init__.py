@@ -26,7 +26,7 @@ from skstruct.kernels.dual.problem import Problem, build_tree, renumber_features
 from skstruct.kernels.dual.sag import N_SAG_PROGRESS, SAG_SCALE, AverageGradient, sag_steps, settle
 from skstruct.kernels.dual.sdca import Dual, Sampling, sdca_updates
 from skstruct.kernels.dual.start import mix_with_gold, set_marginals, squared_radii, start_slope
-from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch
+from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch, merge_changes
 from skstruct.kernels.likelihood.lbfgs import add_scaled, descent_direction, remember
 from skstruct.kernels.likelihood.objective import nll_gradient
 from skstruct.kernels.likelihood.parameters import (
@@ -214,6 +214,7 @@ __all__ = [
     "longest",
     "mark_used",
     "mean_weights",
+    "merge_changes",
     "mira_epoch",
     "mix",
     "mix_with_gold",

@@ -147,8 +147,9 @@ def _interpolate(low, step, value, start_value, slope):
     return min(max(best, low + 0.1 * (step - low)), low + 0.5 * (step - low))
 
 
-# Below this many tokens a fit takes less time than compiling the stochastic start once.
-MANY_TOKENS = 10_000
+# Below this many tokens a fit takes less time than compiling the stochastic start once. With an L1
+# penalty a step takes several times as long, and more of them are needed.
+MANY_TOKENS, MANY_TOKENS_L1 = 10_000, 1_000
 # A fit ends when ten iterations gained less than this share of the tolerance.
 _GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
@@ -172,6 +173,7 @@ class Settings(NamedTuple):
     tol: float
     random_state: object
     n_jobs: int | None
+    stop_when_settled: bool = False
 
 
 def solve(training_set, model, settings, start, watcher):
@@ -249,7 +251,8 @@ def minimize(objective, settings, start, watcher, run=None):
         "Use a larger min_freq, all_possible_states=False, or an online tagger.",
     )
     history = History()
-    iterates = _iterates(objective, settings.l1, start, run)
+    iterates = _iterates(objective, settings.l1, start, run, settings.stop_when_settled)
+    reason = None
     for iteration, point in enumerate(iterates):
         bound = _bound(objective, settings.l1, point)
         history.add(
@@ -261,12 +264,21 @@ def minimize(objective, settings, start, watcher, run=None):
         )
         # With an L1 penalty the bound closes late, and only the gain says that the end is near.
         least_gain = settings.tol * (_L1_GAIN if settings.l1 else _GAIN)
-        converged = bound <= settings.tol * point.value or has_stalled(history, least_gain)
         stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
-        if converged or stopped or iteration == settings.max_iter:
+        if bound <= settings.tol * point.value:
+            reason = "bound"
+        elif has_stalled(history, least_gain):
+            reason = "gain"
+        elif stopped:
+            reason = "watcher"
+        elif settings.l1 and point.settled:
+            reason = "settled"
+        elif iteration == settings.max_iter:
+            reason = "max_iter"
+        if reason is not None:
             break
     complaint = None
-    if not (converged or stopped):
+    if reason in (None, "max_iter"):
         limits = settings.max_iter, "iterations"
         complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
     # What L-BFGS keeps, and the tokens, go before the weights of all features and labels come.
@@ -280,6 +292,7 @@ def minimize(objective, settings, start, watcher, run=None):
         bound=history["bound"][watcher.best_entry],
         n_weights=objective.n_weights,
         complaint=complaint,
+        reason=reason,
     )
 
 
@@ -292,7 +305,7 @@ def _bound(objective, l1, point):
 def _starts(objective, l1, start, run):
     """Yield points to start from, and the step at which to ask for the curvature; best first."""
     # With an L1 penalty the ascent has been tried.
-    if not l1 and _has_many_tokens(objective):
+    if not l1 and _has_many_tokens(objective, MANY_TOKENS):
         theta = objective.stochastic_start(start, run)
         if theta is not None:
             yield theta, 1
@@ -301,11 +314,11 @@ def _starts(objective, l1, start, run):
     yield np.zeros(objective.size), _BLIND_STEPS
 
 
-def _has_many_tokens(objective):
-    return objective.n_tokens >= MANY_TOKENS and not objective.partial
+def _has_many_tokens(objective, many):
+    return objective.n_tokens >= many and not objective.partial
 
 
-def _iterates(objective, l1, start, run):
+def _iterates(objective, l1, start, run, settle):
     """Yield points on the way to the minimum, from the first start that is no worse than zero."""
 
     def value_and_gradient(x, out):
@@ -315,8 +328,8 @@ def _iterates(objective, l1, start, run):
         objective.curvature(x, out, run)
 
     point, start = None, None if start is None else objective.pack(start)
-    if l1 and start is None and _has_many_tokens(objective):
-        for point in proximal_points(objective, l1, run):
+    if l1 and start is None and _has_many_tokens(objective, MANY_TOKENS_L1):
+        for point in proximal_points(objective, l1, run, settle):
             yield point
     for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):
         if l1:

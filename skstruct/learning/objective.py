@@ -62,9 +62,17 @@ class Likelihood:
         """The same without triples, for a vector of first order."""
         return Likelihood(self.features, self, vector.shape, vector.transition, self.partial)
 
-    def with_list(self, chain):
-        """Weights of a chain with listed transitions if that pays, else the same."""
-        return chain if self.listed is None else kernels.list_chain(chain, self.listed)
+    def with_list(self, chain, own=False):
+        """Weights of a chain with listed transitions if that pays, else the same.
+
+        Those that change have a list of their own, so that threads may have different ones.
+        """
+        if self.listed is None:
+            return chain
+        listed = self.listed
+        if own:
+            listed = listed._replace(score=np.empty_like(listed.score))
+        return kernels.list_chain(chain, listed)
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.
@@ -151,6 +159,14 @@ class Likelihood:
         return self.sample_weight @ np.diff(self.offsets)
 
     @property
+    def n_occurrences(self):
+        """Number of occurrences of features, without those that are zero."""
+        total = len(self.features.places)
+        if isinstance(self.features, kernels.TransitionStateFeatures):
+            total += len(self.features.transitions.places)
+        return total
+
+    @property
     def sum_of_squares(self):
         """Sum over the tokens of the squared norm of their features."""
         total = sum_of_squares(self.features)
@@ -167,8 +183,9 @@ _NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW = 0.03, 12
 _SLOW = 0.6
 # Least penalty in the start, relative to the mean square of the features of a token.
 _LEAST_PENALTY = 1e-3
-# Least ratio of both penalties in the start: its weights are zero until the slope is above ``l1``.
-_LEAST_RATIO = 3.0
+# Least penalty in the start with an L1 penalty, whose weights are zero until the slope is above
+# ``l1``: the square root of so many times ``l1``, for features with values of about one.
+_L1_FACTOR = 10.0
 # Norm of the weights conjugate to the marginals of given ones, relative to theirs. Beyond the
 # largest, they do not belong to the data; below the smallest, they were learnt with a much smaller
 # penalty, and zero is nearer. The ascent then begins at zero.
@@ -244,7 +261,8 @@ class Objective:
         given : ndarray of shape (size,), default=None
             Weights of an earlier fit, from which the ascent begins if they are of any use.
         run : callable, default=None
-            From `skstruct.utils.parallel.range_runner`. For given weights only.
+            From `skstruct.utils.parallel.range_runner`. With more than one range, two threads visit
+            sequences.
 
         Returns
         -------
@@ -262,10 +280,11 @@ class Objective:
                 return None
             if given is not None:
                 return given
-            found = self._first_order().stochastic_start()
+            found = self._first_order().stochastic_start(run=run)
             return None if found is None else np.pad(found, (0, self.size - len(found)))
         theta, before = None, np.inf
-        for epoch, found in enumerate(self.dual_free_epochs(memory, vector=vector), 1):
+        epochs = self.dual_free_epochs(memory, vector=vector, run=run)
+        for epoch, found in enumerate(epochs, 1):
             theta, objective, distance = found
             slow = not distance <= _SLOW * before
             near, most = (_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW) if slow else (_NEAR, _MOST_EPOCHS)
@@ -298,6 +317,7 @@ class Objective:
             return np.zeros(self.size)
         # With an infinite penalty, an epoch takes whole steps and moves no weight.
         kept = theta.copy()
+        memory.caution[...] = 0.0
         if not self._ascent(np.ones(self.size), np.inf, 0.0, memory).epoch(kept, kept):
             memory.node[...] = memory.transition[...] = memory.divergence[...] = 0.0
             return np.zeros(self.size)
@@ -310,7 +330,10 @@ class Objective:
 
     def _penalty_of_ascent(self, l1=0.0):
         """L2 penalty of the ascent, which needs more than hardly any."""
-        return max(self.l2, _LEAST_PENALTY * self.mean_square, _LEAST_RATIO * l1)
+        square = self.likelihood.sum_of_squares / max(self.likelihood.n_occurrences, 1)
+        weight = self.likelihood.weighted_tokens / max(self.n_tokens, 1)
+        of_l1 = np.sqrt(_L1_FACTOR * l1 * weight * square**1.5)
+        return max(self.l2, _LEAST_PENALTY * self.mean_square, of_l1)
 
     def _first_order(self):
         """Objective of the same model without triples."""
@@ -322,7 +345,7 @@ class Objective:
         """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.likelihood.weighted_tokens * np.log(self.n_labels)
 
-    def dual_free_epochs(self, memory, l1=0.0, vector=None):
+    def dual_free_epochs(self, memory, l1=0.0, vector=None, run=None):
         """Yield the weights after each epoch of dual-free coordinate ascent.
 
         See `skstruct.kernels.likelihood.dual_free`. The ascent needs more than hardly any L2
@@ -339,6 +362,8 @@ class Objective:
             Strength of an L1 penalty.
         vector : ndarray of shape (size,), default=None
             Weights conjugate to the memory; changed. Zero by default.
+        run : callable, default=None
+            As in `stochastic_start`.
 
         Yields
         ------
@@ -353,7 +378,7 @@ class Objective:
         free[self.vector.pinned] = 0.0
         theta = vector if l1 == 0 else np.zeros(self.size)
         l2 = self._penalty_of_ascent(l1)
-        ascent = self._ascent(free, l2, l1, memory)
+        ascent = self._ascent(free, l2, l1, memory, run)
         # Share of the penalty that is one on the distance from a centre.
         pull = 1 - self.l2 / l2 if l1 else 0.0
         centre = np.zeros(self.size if pull else 0)
@@ -366,14 +391,13 @@ class Objective:
             if pull:
                 vector += pull * (theta - centre)
                 centre[:] = theta
-                theta[:] = np.copysign(np.maximum(np.abs(vector) - l1 / l2, 0.0), vector)
 
     def _memory(self):
         """Memory of the sequences before the first epoch; None if it would be too large."""
         return new_memory(self.likelihood)
 
-    def _ascent(self, free, l2, l1, memory):
-        return DualFreeAscent(self.likelihood, free, l2, l1, memory)
+    def _ascent(self, free, l2, l1, memory, run=None):
+        return DualFreeAscent(self.likelihood, free, l2, l1, memory, run=run)
 
     @property
     def mean_square(self):

@@ -82,6 +82,20 @@ class VectorShape(NamedTuple):
             return kernels.SecondOrderChain(*chain, more[0].reshape(k * k, k))
         return kernels.TransitionChain(*chain, *more) if more else chain
 
+    def shrunk(self, vector, threshold):
+        """Chain of the weights that are a vector's entries, shrunk; its state weights are not.
+
+        All parts but the state weights are copies, or without a threshold features of transitions.
+        """
+        n_state = self.cuts[0]
+        rest = vector[n_state:]
+        rest = rest - np.clip(rest, -threshold, threshold)
+        chain = self.with_states(0).split(rest)
+        whole = self.split(vector)
+        if self.has_transition_features and threshold == 0:
+            chain = chain._replace(transition_weights=whole.transition_weights)
+        return chain._replace(weights=whole.weights)
+
     def constrained(self, theta):
         """Split as `split` does, with minus infinity for impossible labellings, in copies."""
         chain = self.split(theta)
@@ -329,7 +343,26 @@ def lay_out(observed, n_labels, min_freq, every_label):
 def point_to_rows(rows, layout):
     """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
     pointers = kernels.point_to_rows(rows, layout.place, layout.width)
-    return kernels.StateFeatures(*pointers, layout.labels, len(layout.labels))
+    return without_zeros(kernels.StateFeatures(*pointers, layout.labels, len(layout.labels)))
+
+
+def without_zeros(features):
+    """Drop occurrences with the value 0, which change no score and no gradient.
+
+    A feature that is False, such as those of sklearn-crfsuite's tutorial, has this value. If all
+    that is left is one, no values are kept.
+    """
+    data = features.data
+    if np.all(data == 1):
+        return features._replace(data=np.empty(0))
+    kept = data != 0
+    if kept.all():
+        return features
+    ends = np.concatenate([[0], np.cumsum(kept)])
+    data = data[kept]
+    if np.all(data == 1):
+        data = np.empty(0)
+    return features._replace(indptr=ends[features.indptr], places=features.places[kept], data=data)
 
 
 def sum_observed(observed, n_labels):

@@ -67,6 +67,7 @@ ABILITIES = {
     "transition_features": Ability("transition features"),
     "validation_set": Ability("validation set (``X_val``, ``y_val``)"),
     "early_stopping": Ability("early stopping", "early_stopping", False),
+    "settling": Ability("stop near the minimum", "stop_when_settled", False),
     "warm_start": Ability("warm start", "warm_start", False),
     "average": Ability("averaged weights", "average", False),
     "structure_alpha": Ability("structure regularisation", "structure_alpha", 1),
@@ -104,7 +105,8 @@ SOLVERS = {
         "learning.lbfgs",
         "limited-memory BFGS",
         *("l1", "no_l2", "min_freq", "constraint", "order", "partial_labels"),
-        *("transition_features", "validation_set", "early_stopping", "warm_start", "bound"),
+        *("transition_features", "validation_set", "early_stopping", "settling", "warm_start"),
+        "bound",
     ),
     "sag": _solver(
         "learning.sag",

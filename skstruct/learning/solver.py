@@ -142,6 +142,10 @@ class Solution(NamedTuple):
         Text of a `ConvergenceWarning`; None where there is nothing to complain about.
     scale : str or None
         Advice to scale the features, which a tagger adds. It then replaces the remedy.
+    reason : {"bound", "gain", "watcher", "settled", "max_iter"} or None
+        What ended the fit of "lbfgs": the bound or the gain of ten iterations was small, the
+        watcher said so, the stochastic start had settled, or there were no more iterations. None
+        where no step decreased the objective, and of other solvers.
     """
 
     chain: kernels.Chain
@@ -151,6 +155,7 @@ class Solution(NamedTuple):
     n_weights: int | None = None
     complaint: Complaint | None = None
     scale: str | None = None
+    reason: str | None = None
 
 
 def settings_of(kind, estimator):

@@ -41,7 +41,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     ----------
     solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
         Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
-        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
+        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more, with `l1` of 1,000, start from
         up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`,
         these epochs go on for as long as they gain, four to an iteration; with little `l2` they are
         steps of the proximal point method (Rockafellar, 1976). Then, and on small training sets,
@@ -98,6 +98,13 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         epochs; None runs for `max_iter` epochs. With `early_stopping`, "lbfgs" and "sgd" stop when
         the accuracy on the validation set has not grown by more than this for `n_iter_no_change`
         iterations or epochs.
+    stop_when_settled : bool, default=False
+        With `l1`, stop "lbfgs" near the minimum, when the epochs of dual-free coordinate ascent
+        have settled: the last one has changed the weights and the objective little. Takes a third
+        of the time, and ends .05 to .4 % above the minimum. CRFsuite is usually further away after
+        100 iterations. Without effect where that is not so: without `l1`, with ``l1 < 0.1 * l2``,
+        with ``l2 < 0.3 * sqrt(l1)``, with fewer than 20,000 tokens times `l2`, or with values other
+        than 0 and 1.
     learning_rate : float, default=0.1
         Step size of "sgd" at the first sequence.
     decay : float, default=0.9
@@ -237,6 +244,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         "solver": [StrOptions(set(SOLVERS))],
         "l2": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],
+        "stop_when_settled": ["boolean"],
         "min_freq": [Interval(Real, 0, None, closed="left")],
         "all_possible_states": ["boolean"],
         "all_possible_transitions": ["boolean"],
@@ -248,6 +256,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     _learnt = (*LEARNT, *_OF_SOLVERS)
     # L1 and L2 penalty of the last fit.
     _penalties = None
+    # What ended the last fit, for the drop-in.
+    _reason = None
+    _derived_state = ("_reason",)
     _stored = {"_penalties": Numbers(2)}
 
     def __init__(
@@ -264,6 +275,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         constraint=None,
         max_iter=1000,
         tol=1e-4,
+        stop_when_settled=False,
         learning_rate=0.1,
         decay=0.9,
         average=False,
@@ -290,6 +302,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         self.constraint = constraint
         self.max_iter = max_iter
         self.tol = tol
+        self.stop_when_settled = stop_when_settled
         self.learning_rate = learning_rate
         self.decay = decay
         self.average = average
@@ -342,6 +355,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         self._forget(*_OF_SOLVERS)
         super()._keep(solution)
         self._penalties = float(self.l1), float(self.l2)
+        self._reason = solution.reason
         for name, value in zip(_OF_SOLVERS, (solution.n_weights, solution.bound), strict=True):
             if value is not None:
                 setattr(self, name, value)

@@ -186,6 +186,10 @@ class _Runner:
         self._map = map_
         self.n_ranges = len(ranges)
 
+    def each(self, function, items):
+        """Call ``function(item)`` for as many items as there are ranges or fewer, in threads."""
+        return list(self._map(function, items))
+
     def __call__(self, function):
         def on_range(number):
             results = []

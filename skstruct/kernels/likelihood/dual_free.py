@@ -12,7 +12,10 @@ depend on each other. Therefore the steps of a sequence become shorter when its 
 further from those of the weights than at its last visit.
 
 With an L1 penalty the conjugate vector is shrunk: each weight is its entry moved towards zero by
-``l1 / l2``, and zero where it is smaller (proximal SDCA; Shalev-Shwartz and Zhang, 2014).
+``l1 / l2``, and zero where it is smaller (proximal SDCA; Shalev-Shwartz and Zhang, 2014). State
+weights are shrunk while they are gathered, so there is no second vector of them. Transitions that
+all tokens share are shrunk and tabulated anew after some tokens only: on short sequences that would
+take longer than all else, and a step is an estimate anyway.
 
 Marginals are stored in single precision, as differences from the gold labels. The vector is
 updated by the rounded differences, so it stays conjugate to the last bit.
@@ -34,25 +37,27 @@ from skstruct.chain.protocol import (
 from skstruct.chain.scores import longest, path_score
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.likelihood.objective import (
+    add_bias_scores,
     add_free_transitions,
     add_to_features,
-    chain_scores,
     count_rows,
     current_factors,
     gives_up,
     remembered,
     shrink_transitions,
+    shrink_visited,
     transition_norm,
     write_edges,
 )
 from skstruct.kernels.likelihood.parameters import (
     add_state_gradient,
     shrink,
-    shrink_states,
+    shrunk_state_scores,
     squared_feature_norm,
+    state_scores,
 )
 from skstruct.kernels.vector.lanes import LINE, prefetch
-from skstruct.kernels.vector.rows import squared_distance
+from skstruct.kernels.vector.rows import squared_distance, sum_in_lanes
 
 # Factors of the share of the estimated step after a step that was too long, and after others.
 CAUTION = 0.8
@@ -62,6 +67,8 @@ LEAST_SHARE = 0.05
 MOST_PREFETCHED = 2048
 # Lower bound of sums of probabilities in denominators.
 SMALLEST = 1e-12
+# Tokens after which shared transitions are tabulated anew.
+FRESH = 20
 
 
 class Memory(NamedTuple):
@@ -92,7 +99,8 @@ def dual_free_epoch(
     chain : Chain, TransitionChain or SecondOrderChain
         The conjugate vector, changed; ``chain.weights`` is the part of the state weights.
     shrunk : Chain, TransitionChain, ListedChain or SecondOrderChain
-        The weights, changed: `chain` itself if `threshold` is zero, otherwise its entries shrunk.
+        The weights, which are the entries of `chain` shrunk, changed. Its state weights are not
+        used. Without a threshold, features of transitions may have the same array as in `chain`.
     threshold : float
         ``l1 / l2``.
     free : Chain, TransitionChain or SecondOrderChain
@@ -113,6 +121,8 @@ def dual_free_epoch(
     scale = np.empty(length)
     factors = factors_of(edges_of(shrunk, length), length)
     counts = zero_counts(factors.edges, length)
+    kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
+    terms, age = np.empty((2, length * n_labels)), FRESH
     for visit in range(order.shape[0]):
         i = order[visit]
         a, b = offsets[i], offsets[i + 1]
@@ -121,10 +131,17 @@ def dual_free_epoch(
         if a == b:
             continue
         gold = labels[a:b]
-        chain_scores(features, shrunk, a, b, scores)
-        factors = current_factors(shrunk, factors)
-        if gives_up(factors):
-            return False
+        if threshold > 0.0:
+            shrunk_state_scores(features, chain.weights, threshold, n_labels, a, b, scores)
+        else:
+            state_scores(features, chain.weights, n_labels, a, b, scores)
+        add_bias_scores(shrunk, b - a, scores)
+        if age >= FRESH:
+            shrink_transitions(shrunk, chain, threshold)
+            factors, age = current_factors(shrunk, factors), 0
+            if gives_up(factors):
+                return False
+        age += b - a
         write_edges(shrunk, features, a, b, factors.edges)
         gold_score = path_score(scores, b - a, factors.edges, gold)
         log_z = forward_backward(scores, b - a, factors, marginals, scale, 1.0, counts)
@@ -134,20 +151,21 @@ def dual_free_epoch(
         found = count_rows(factors.edges, counts, b - a)
         row, end = remembered(factors.edges, i, a, b)
         kept = memory.transition[row:end]
-        share = step_share(
-            features, a, b, i, gold, marginals, factors.edges, found, kept, strength[i], memory
-        )
-        move_towards(marginals[: b - a], memory.node[a:b], share, -strength[i])
-        move_towards(found, kept, share, -strength[i])
+        nodes = marginals.reshape(-1)[: (b - a) * n_labels]
+        past = kept_nodes[a * n_labels : b * n_labels]
+        curvature, square = change_of_nodes(features, a, gold, nodes, past, terms)
+        square += change_of_edges(features, a, factors.edges, found, kept)
+        share = step_share(i, curvature, strength[i] * square, memory)
+        move_towards(nodes, past, share, -strength[i])
+        change, width = found.reshape(-1), memory.transition.shape[1]
+        move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
         add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
         add_to_features(chain, features, found, a, b)
         add_free(marginals[: b - a], chain, free)
         add_free_transitions(factors.edges, found, free, chain)
-        if threshold > 0.0:
-            shrink_states(features, n_labels, a, b, chain.weights, threshold, shrunk.weights)
-            shrink_biases(chain, threshold, shrunk)
-            shrink_transitions(shrunk, chain, features, a, b, threshold)
-        clear(found)
+        shrink_biases(chain, threshold, shrunk)
+        shrink_visited(shrunk, chain, features, a, b, threshold)
+        clear(change)
     return True
 
 
@@ -189,25 +207,59 @@ def shrink_biases(chain, threshold, out):
 
 
 @lean_jit
-def clear(rows):
-    """Set rows to zero."""
-    for t in range(rows.shape[0]):
-        for p in range(rows.shape[1]):
-            rows[t, p] = 0.0
+def clear(x):
+    """Set a vector to zero."""
+    for p in range(x.shape[0]):
+        x[p] = 0.0
 
 
 @lean_jit
-def step_share(features, a, b, i, gold, node, edges, transition, kept, strength, memory):
+def change_of_nodes(features, first, gold, found, kept, terms):
+    """Divergence and squared distance of node marginals, given as differences from gold.
+
+    The divergence is a quadratic approximation of the sum of both relative entropies. The distance
+    is that of the expected features. Terms are stored before they are summed, so that the compiler
+    works on several at a time.
+
+    Parameters
+    ----------
+    found, kept : ndarray of shape (length * n_labels,)
+        Marginals of the tokens from ``first`` on.
+    terms : ndarray of shape (2, >= length * n_labels)
+        Workspace.
+    """
+    size, n_labels = found.shape[0], found.shape[0] // gold.shape[0]
+    bent, moved = terms[0, :size], terms[1, :size]
+    for p in range(size):
+        old = np.float64(kept[p])
+        both = abs(found[p]) + abs(old)
+        both = both if both > SMALLEST else SMALLEST
+        x = found[p] - old
+        moved[p] = x * x
+        bent[p] = 2.0 * x * x / both
+    for t in range(gold.shape[0]):
+        p = t * n_labels + gold[t]
+        both = 2.0 - (abs(found[p]) + abs(np.float64(kept[p])))
+        bent[p] = 2.0 * moved[p] / max(both, SMALLEST)
+        norm = 1.0 + squared_feature_norm(features, first + t)
+        for q in range(t * n_labels, (t + 1) * n_labels):
+            moved[q] *= norm
+    return sum_in_lanes(bent), sum_in_lanes(moved)
+
+
+@lean_jit
+def change_of_edges(features, first, edges, found, kept):
+    """Squared distance of the expected features of transitions."""
+    square = 0.0
+    for t in range(found.shape[0]):
+        norm = transition_norm(edges, features, first + 1 + t)
+        square += norm * squared_distance(found[t], kept[t])
+    return square
+
+
+@lean_jit
+def step_share(i, curvature, fall, memory):
     """Step size from the stored marginals of sequence ``i`` to the new ones."""
-    curvature, square = 0.0, 0.0
-    for t in range(b - a):
-        token = 1.0 + squared_feature_norm(features, a + t)
-        bent, moved = divergence_and_distance(node[t], memory.node[a + t], gold[t])
-        curvature += bent
-        square += token * moved
-    for t in range(transition.shape[0]):
-        token = transition_norm(edges, features, a + 1 + t)
-        square += token * squared_distance(transition[t], kept[t])
     if curvature > memory.divergence[i] > 0.0:
         memory.caution[i] = min(1.0 - CAUTION * (1.0 - memory.caution[i]), 1.0 - LEAST_SHARE)
     else:
@@ -215,33 +267,16 @@ def step_share(features, a, b, i, gold, node, edges, transition, kept, strength,
     memory.divergence[i] = curvature
     if not curvature > 0.0:
         return 0.0
-    return (1.0 - memory.caution[i]) * curvature / (curvature + strength * square)
-
-
-@lean_jit
-def divergence_and_distance(found, kept, gold):
-    """Divergence and squared distance of two distributions, given as differences from gold.
-
-    The divergence is a quadratic approximation of the sum of both relative entropies.
-    """
-    divergence, square = 0.0, 0.0
-    for j in range(found.shape[0]):
-        both = abs(found[j]) + abs(np.float64(kept[j]))
-        both = 2.0 - both if j == gold else both
-        x = found[j] - kept[j]
-        divergence += 2.0 * x * x / max(both, SMALLEST)
-        square += x * x
-    return divergence, square
+    return (1.0 - memory.caution[i]) * curvature / (curvature + fall)
 
 
 @lean_jit
 def move_towards(found, kept, share, factor):
     """Move ``kept`` towards ``found``, which becomes the change times a factor."""
-    for t in range(found.shape[0]):
-        for j in range(found.shape[1]):
-            old = np.float64(kept[t, j])
-            kept[t, j] = np.float32(old + share * (found[t, j] - old))
-            found[t, j] = factor * (kept[t, j] - old)
+    for p in range(found.shape[0]):
+        old = np.float64(kept[p])
+        kept[p] = np.float32(old + share * (found[p] - old))
+        found[p] = factor * (kept[p] - old)
 
 
 @lean_jit
@@ -254,3 +289,13 @@ def add_free(node, chain, free):
     for j in range(n_labels):
         chain.start[j] += free.start[j] * node[0, j]
         chain.end[j] += free.end[j] * node[node.shape[0] - 1, j]
+
+
+@lean_jit
+def merge_changes(vector, first, second, share):
+    """Add a share of the changes that two copies of a vector have had; all become the sum."""
+    for p in range(vector.shape[0]):
+        old = vector[p]
+        if old > -np.inf:
+            old += share * ((first[p] - old) + (second[p] - old))
+        vector[p] = first[p] = second[p] = old

@@ -272,33 +272,39 @@ def shrink_matrix(transition, threshold, out):
 
 
 @needed
-def shrink_transitions(shrunk, chain, features, first, last, threshold):
-    """Shrink the weights of transitions that a visit of the rows ``first:last`` has changed."""
+def shrink_transitions(shrunk, chain, threshold):
+    """Shrink the weights of transitions that all tokens share."""
 
 
-@shrink_transitions.of(Chain)
-def shrink_dense(shrunk, chain, features, first, last, threshold):
-    """Shrink all."""
+@shrink_transitions.of(Chain, TransitionChain)
+def shrink_dense(shrunk, chain, threshold):
+    """Shrink the matrix."""
     shrink_matrix(chain.transition, threshold, shrunk.transition)
 
 
-@shrink_transitions.of(TransitionChain)
+@family
+def shrink_visited(shrunk, chain, features, first, last, threshold):
+    """Shrink the weights of features of transitions that a visit of some rows has changed."""
+
+
+@shrink_visited.of(TransitionChain)
 def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
-    """Shrink all, and the weights of the features."""
-    vectors = chain.transition_weights, threshold, shrunk.transition_weights
-    shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
+    """Shrink them, and the matrix, as nothing is tabulated."""
+    if threshold > 0.0:
+        vectors = chain.transition_weights, threshold, shrunk.transition_weights
+        shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
     shrink_matrix(chain.transition, threshold, shrunk.transition)
 
 
 @shrink_transitions.of(SecondOrderChain)
-def shrink_pairs(shrunk, chain, features, first, last, threshold):
+def shrink_pairs(shrunk, chain, threshold):
     """Shrink all, and the weights of triples."""
     shrink_matrix(chain.transition, threshold, shrunk.transition)
     shrink_matrix(chain.triple, threshold, shrunk.triple)
 
 
 @shrink_transitions.of(ListedChain)
-def shrink_listed(shrunk, chain, features, first, last, threshold):
+def shrink_listed(shrunk, chain, threshold):
     """Shrink what is listed."""
     leaving = shrunk.listed.leaving
     for i in range(shrunk.transition.shape[0]):
@@ -312,10 +318,16 @@ def chain_scores(features, chain, first, last, out):
     """Write the scores of the rows ``first:last``, one sequence."""
     n_labels = chain.transition.shape[0]
     state_scores(features, chain.weights, n_labels, first, last, out)
-    for t in range(last - first):
-        for j in range(n_labels):
+    add_bias_scores(chain, last - first, out)
+
+
+@lean_jit
+def add_bias_scores(chain, length, out):
+    """Add the biases to the scores of one sequence."""
+    for t in range(length):
+        for j in range(out.shape[1]):
             out[t, j] += chain.intercept[j]
-    add_boundary(chain.start, chain.end, out, last - first)
+    add_boundary(chain.start, chain.end, out, length)
 
 
 @jit

@@ -13,7 +13,14 @@ import numpy as np
 
 from skstruct.chain.scores import longest, value_of
 from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import AHEAD, LANES, prefetch, scatter_block, scatter_unit_block
+from skstruct.kernels.vector.lanes import (
+    AHEAD,
+    LANES,
+    prefetch,
+    scatter_block,
+    scatter_unit_block,
+    sum_shrunk_block,
+)
 from skstruct.kernels.vector.rows import sum_rows
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more
@@ -278,6 +285,43 @@ def state_scores(features, theta, n_labels, first, last, out):
 
 
 @lean_jit
+def shrunk_state_scores(features, vector, threshold, n_labels, first, last, out):
+    """Do the same with the weights that are the entries of a vector, shrunk."""
+    unit = features.data.shape[0] == 0
+    places, data = features.places, features.data
+    final, end = last_bit(features.labels), features.indptr[last]
+    for t in range(first, last):
+        score = out[t - first]
+        a, b = features.indptr[t], features.indptr[t + 1]
+        for k in range(a + AHEAD, min(b + AHEAD, end)):
+            prefetch(vector, places[k])
+        if n_labels < LANES:
+            for j in range(n_labels):
+                score[j] = 0.0
+        else:
+            c = end_of_full_rows(features, a, b)
+            for j in range(0, n_labels, LANES):
+                at = min(j, n_labels - LANES)
+                if unit:
+                    sum_shrunk_block(vector, places, None, a, c, at, threshold, score)
+                else:
+                    sum_shrunk_block(vector, places, data, a, c, at, threshold, score)
+            a = c
+        for k in range(a, b):
+            x = value_of(data, k)
+            p = places[k]
+            if p >= features.full_from:
+                for j in range(n_labels):
+                    score[j] += x * shrink(vector[p + j], threshold)
+            else:
+                code = 0
+                while code < final:
+                    code = np.int64(features.labels[p])
+                    score[code & (final - 1)] += x * shrink(vector[p], threshold)
+                    p += 1
+
+
+@lean_jit
 def add_state_gradient(features, difference, n_labels, first, last, gradient):
     """Add the ``difference`` of each token to the rows of its features."""
     unit, final = features.data.shape[0] == 0, last_bit(features.labels)
@@ -323,7 +367,7 @@ def squared_feature_norm(features, t):
 @lean_jit
 def shrink(value, threshold):
     """Move a number towards zero; minus infinity stays."""
-    return np.copysign(max(abs(value) - threshold, 0.0), value)
+    return value - min(max(value, -threshold), threshold)
 
 
 @lean_jit

@@ -42,6 +42,17 @@ if numba.config.DISABLE_JIT:
             x = 1.0 if values is None else values[k]
             out[j : j + LANES] += x * matrix.ravel()[place : place + LANES]
 
+    def sum_shrunk_block(vector, rows, values, first, last, j, threshold, out):
+        """Do the same, starting at zero, with the rows of a vector that are shrunk by a threshold.
+
+        A number ``v`` becomes ``v - min(max(v, -threshold), threshold)``.
+        """
+        out[j : j + LANES] = 0.0
+        for k in range(first, last):
+            block = vector[rows[k] + j : rows[k] + j + LANES]
+            x = 1.0 if values is None else values[k]
+            out[j : j + LANES] += x * (block - np.minimum(np.maximum(block, -threshold), threshold))
+
     def sum_groups(vector, n_groups):
         """Sum of the first groups of four blocks, lane by lane and then over the lanes."""
         blocks = vector[: n_groups * GROUP].reshape(n_groups, GROUP // LANES, LANES)
@@ -204,6 +215,38 @@ else:
 
         return types.void(
             initial, matrix, rows, values, types.intp, types.intp, types.intp, out
+        ), codegen
+
+    @intrinsic
+    def sum_shrunk_block(typing, vector, rows, values, first, last, j, threshold, out):
+        """Do the same, starting at zero, with the rows of a vector that are shrunk by a threshold.
+
+        A number ``v`` becomes ``v - min(max(v, -threshold), threshold)``.
+        """
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder)
+            weights, places, target = (code.array(signature.args[i], args[i]) for i in (0, 1, 7))
+            factors = None if values == types.none else code.array(values, args[2])
+            high, low = code.spread(args[6]), code.spread(builder.fneg(args[6]))
+
+            def step(totals, k):
+                row = builder.sext(code.item(places, k), _INT)
+                _, block = code.block(weights, builder.add(row, args[5]))
+                within = code.larger(block, low)
+                within = builder.select(builder.fcmp_ordered("<", within, high), within, high)
+                block = builder.fsub(block, within)
+                if factors is None:
+                    return [builder.fadd(totals[0], block)]
+                return [code.add_product(totals[0], code.spread(code.item(factors, k)), block)]
+
+            zero = ir.Constant(_BLOCK, [0.0] * LANES)
+            (total,) = code.over_rows([zero], args[3], args[4], step)
+            code.store(total, code.block(target, args[5])[0])
+            return context.get_dummy_value()
+
+        return types.void(
+            vector, rows, values, types.intp, types.intp, types.intp, types.float64, out
         ), codegen
 
     @intrinsic

@@ -1,0 +1,168 @@
+"""Where a fit of the drop-in ends with few iterations, beside CRFsuite, and what it says of it."""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from skstruct import CRFTagger
+from skstruct.crfsuite import CRF, BaseTrainer, Trainer, TrainingLog
+from skstruct.datasets import fetch_conll2002, load_addresses
+
+SETTLED = "L-BFGS terminated as the objective has settled"
+LIMIT = "L-BFGS terminated with the maximum number of iterations"
+CRITERIA = "L-BFGS terminated with the stopping criteria"
+LINE = {"c1": 0.1, "c2": 0.1, "max_iterations": 100, "all_possible_transitions": True}
+needs_data = pytest.mark.skipif("SKSTRUCT_DATA" not in os.environ, reason="needs the corpora")
+
+
+def features(words):
+    """Features as in sklearn-crfsuite's tutorial, of words alone: many of them are False."""
+    padded = ["", *words, ""]
+    return [
+        {
+            "bias": 1.0,
+            "lower": word.lower(),
+            "suffix3": word[-3:],
+            "suffix2": word[-2:],
+            "upper": word.isupper(),
+            "title": word.istitle(),
+            "digit": word.isdigit(),
+            "-1:lower": before.lower(),
+            "-1:title": before.istitle(),
+            "+1:lower": after.lower(),
+            "+1:title": after.istitle(),
+        }
+        for before, word, after in zip(padded, words, padded[2:], strict=False)
+    ]
+
+
+@pytest.fixture(scope="module")
+def addresses():
+    X, y = load_addresses(return_X_y=True)
+    return [features(words) for words in X], [list(labels) for labels in y]
+
+
+@pytest.fixture(scope="module")
+def dutch():
+    X, y = fetch_conll2002(language="ned", subset="train", return_X_y=True)
+    return [features([token[0] for token in x]) for x in X[:700]], [list(y) for y in y[:700]]
+
+
+def objective_of_crfsuite(X, y, params):
+    peer = pytest.importorskip("sklearn_crfsuite")
+    return peer.CRF(algorithm="lbfgs", **params).fit(X, y).training_log_.last_iteration["loss"]
+
+
+@pytest.mark.parametrize("max_iterations", [20, 50, 100])
+@pytest.mark.parametrize(("c1", "c2"), [(0.1, 0.1), (0.01, 0.1), (1.0, 0.01)])
+def test_the_objective_is_no_higher_than_crfsuites(addresses, c1, c2, max_iterations):
+    params = {**LINE, "c1": c1, "c2": c2, "max_iterations": max_iterations}
+    log = CRF(**params).fit(*addresses).training_log_
+    assert log.stop_reason == SETTLED
+    # Its own objective, in full.
+    assert log.last_iteration["loss"] <= objective_of_crfsuite(*addresses, params)
+
+
+@needs_data
+def test_the_objective_is_no_higher_on_a_corpus(dutch):
+    log = CRF(**LINE).fit(*dutch).training_log_
+    assert log.stop_reason == SETTLED
+    assert log.last_iteration["loss"] <= objective_of_crfsuite(*dutch, LINE)
+
+
+def test_with_few_labels(addresses):
+    X, y = addresses
+    y = [[label[:1] for label in labels] for labels in y]
+    assert len({label for labels in y for label in labels}) < 8
+    log = CRF(**LINE).fit(X, y).training_log_
+    assert log.last_iteration["loss"] <= objective_of_crfsuite(X, y, LINE)
+
+
+def test_the_logged_objective_is_that_of_the_weights(addresses):
+    crf = CRF(**LINE).fit(*addresses)
+    weights = [*crf.state_features_.values(), *crf.transition_features_.values()]
+    penalty = 0.1 * np.abs(weights).sum() + 0.1 * np.square(weights).sum()
+    likelihood = 0
+    tagger = crf.tagger_
+    for x, labels in zip(*addresses, strict=True):
+        tagger.set(x)
+        likelihood -= np.log(tagger.probability(labels))
+    assert crf.training_log_.last_iteration["loss"] == pytest.approx(likelihood + penalty, rel=1e-6)
+
+
+@pytest.mark.parametrize("own_rule", [{"delta": 1e-5}, {"period": 10}])
+def test_the_switch_leaves_a_fit_to_crfsuites_rule(addresses, own_rule):
+    crf = CRF(**LINE, **own_rule).fit(*addresses)
+    assert crf.training_log_.stop_reason in (CRITERIA, LIMIT)
+    settled = CRF(**LINE).fit(*addresses)
+    loss, early = (log.last_iteration["loss"] for log in (crf.training_log_, settled.training_log_))
+    assert loss < early < 1.01 * loss
+    assert len(settled.training_log_.iterations) < len(crf.training_log_.iterations)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"max_iterations": None}, {"max_iterations": 0}, {"max_iterations": 101}, {"c1": 0.0}],
+)
+def test_other_lines_go_on(addresses, changed):
+    line = {**LINE, **changed}
+    crf = CRF(**line).fit(*addresses)
+    assert crf.training_log_.stop_reason != SETTLED
+    switched = CRF(**line, delta=1e-5).fit(*addresses)
+    assert_array_equal(crf.estimator_.coef_, switched.estimator_.coef_)
+
+
+def test_reasons_of_the_end(addresses):
+    X, y = addresses[0][:60], addresses[1][:60]
+    # Under 1,000 tokens there is no ascent.
+    assert sum(map(len, X)) < 1000
+
+    def reason(**params):
+        return CRF(**params).fit(X, y).training_log_.stop_reason
+
+    assert reason(**{**LINE, "max_iterations": 3}) == LIMIT
+    assert reason(**LINE, epsilon=1e9) == CRITERIA
+    assert reason(c2=1.0, delta=1e-2) == "L-BFGS resulted in convergence"
+    assert reason(algorithm="ap", max_iterations=2) == ""
+
+
+def test_messages_tell_the_reason(addresses, capsys):
+    X, y = addresses
+    CRF(**LINE, verbose=True).fit(X, y)
+    assert SETTLED in capsys.readouterr().out.splitlines()
+    names = {"all_possible_transitions": "feature.possible_transitions"}
+    params = {names.get(name, name): value for name, value in LINE.items()}
+    found = []
+
+    class Listener(BaseTrainer):
+        def message(self, message):
+            found.append(message)
+
+    for kind in (Trainer, Listener):
+        trainer = kind("lbfgs", params)
+        for x, labels in zip(X, y, strict=True):
+            trainer.append(x, labels)
+        trainer.train("")
+    assert SETTLED in capsys.readouterr().out.splitlines()
+    assert found[found.index(f"{SETTLED}\n") + 1].startswith("Total seconds required for training")
+
+
+def test_a_log_that_was_stored_without_a_reason():
+    log = TrainingLog()
+    state = {name: v for name, v in log.__getstate__().items() if name != "stop_reason"}
+    stored = TrainingLog.__new__(TrainingLog)
+    stored.__setstate__(state)
+    assert stored.stop_reason == ""
+
+
+def test_option_of_the_tagger(addresses):
+    params = {"l1": 0.1, "l2": 0.2, "fit_intercept": False, "all_possible_transitions": True}
+    early = CRFTagger(stop_when_settled=True, n_jobs=2, **params).fit(*addresses)
+    dropped_in = CRF(**LINE).fit(*addresses)
+    assert_array_equal(early.coef_, dropped_in.estimator_.coef_)
+    plain = CRFTagger(n_jobs=2, **params).fit(*addresses)
+    assert plain.history_["objective"][-1] < early.history_["objective"][-1]
+    with pytest.raises(ValueError, match="stop_when_settled"):
+        CRFTagger(solver="sgd", stop_when_settled=True).fit(*addresses)
