@@ -82,7 +82,8 @@ class DualFreeAscent:
         strength = likelihood.sample_weight * n_parts / self._l2
         work = chain_work(likelihood.shape.n_labels, likelihood.shape.order)
         for part in portions(np.diff(likelihood.offsets)[order], work):
-            where = likelihood.features, likelihood.offsets, order[part], likelihood.labels
+            where = likelihood.features, likelihood.offsets, order[part]
+            where += likelihood.labels, likelihood.cost
             changed = strength, chain, shrunk, self._l1 / self._l2, self._free, memory
             if not kernels.dual_free_epoch(*where, *changed):
                 return False

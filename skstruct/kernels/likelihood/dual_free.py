@@ -31,7 +31,7 @@ from skstruct.chain.protocol import (
     state_of,
     zero_counts,
 )
-from skstruct.chain.scores import longest, path_score
+from skstruct.chain.scores import add_cost, longest, path_score
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.likelihood.objective import (
     add_free_transitions,
@@ -79,7 +79,7 @@ class Memory(NamedTuple):
 
 @jit
 def dual_free_epoch(
-    features, offsets, order, labels, strength, chain, shrunk, threshold, free, memory
+    features, offsets, order, labels, cost, strength, chain, shrunk, threshold, free, memory
 ):
     """Visit all sequences in the given order.
 
@@ -87,6 +87,8 @@ def dual_free_epoch(
     ----------
     features : StateFeatures
         The tokens.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0)
+        As `add_cost` takes it.
     strength : ndarray of shape (n_sequences,)
         Weights of the sequences, divided by ``l2``.
     chain : Chain, TransitionChain or SecondOrderChain
@@ -122,6 +124,7 @@ def dual_free_epoch(
             continue
         gold = labels[a:b]
         chain_scores(features, shrunk, a, b, scores)
+        add_cost(cost, gold, scores)
         factors = current_factors(shrunk, factors)
         if gives_up(factors):
             return False
