@@ -9,13 +9,32 @@ import numpy as np
 
 from skstruct.input.scale import LARGEST
 from skstruct.matrices import read_only
+from skstruct.utils.declared import Declaration
 from skstruct.utils.messages import short_repr
 
-__all__ = ["NO_COST", "read_label_cost"]
+__all__ = ["NO_COST", "LabelCost", "read_label_cost"]
 
 # Kernels read it as no cost.
 NO_COST = read_only(np.zeros((0, 0)))
 _MISSED, _OUTSIDE = "missed", "O"
+_ITEMS = "_items"
+
+
+class LabelCost(Declaration):
+    """The parameter `label_cost`; skops stores no dict whose keys are pairs."""
+
+    def write(self, value):
+        """Keys and numbers of a dict, anything else as it is."""
+        return {_ITEMS: list(value.items())} if isinstance(value, dict) else value
+
+    def read(self, value, what, size):
+        """Return the parameter, which `read_label_cost` checks when it is used."""
+        if not (isinstance(value, dict) and _ITEMS in value):
+            return value
+        try:
+            return dict(value[_ITEMS])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} does not consist of keys and numbers: {error}") from error
 
 
 def read_label_cost(label_cost, classes):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
 from skstruct.input.constraints import BIASES, SCHEMES, check_chain, read_constraint
-from skstruct.input.costs import read_label_cost
+from skstruct.input.costs import LabelCost, read_label_cost
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.labels import check_completable, check_number, check_partial, without_unlabelled
 from skstruct.input.scale import advise_scaling, check_sample_weight
@@ -102,6 +102,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     }
 
     _stored = {
+        "label_cost": LabelCost(),
         "classes_": Labels(),
         "n_transition_features_in_": Count(),
         "coef_": Array(REAL, ("classes_", "n_features_in_"), sparse=True),

@@ -114,8 +114,8 @@ class MIRATagger(SearchTagger):
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (fraction of tokens
         labelled wrongly during the epoch, with `label_cost` added), ``"loss"`` (violations of the
         margins during the epoch), ``"weight_norm"`` (of the weights of features), and with a
-        validation set ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the fraction of
-        the sequences (or pieces) whose best labelling the beam missed.
+        validation set ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the
+        fraction of the sequences (or pieces) whose best labelling the beam missed.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
