@@ -58,7 +58,7 @@ def addresses():
 @pytest.fixture
 def values_without_limit(monkeypatch):
     """Let values of features be as large as it takes for weights to overflow."""
-    monkeypatch.setattr("skstruct.input.scale._LARGEST", float("inf"))
+    monkeypatch.setattr("skstruct.input.scale.LARGEST", float("inf"))
 
 
 def _attributes(tokens, t):

@@ -27,6 +27,7 @@ BENCHMARKS = {
     "dicts": ({"addresses"}, ("pycrfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
+    "rare_names": ({"scores", "gains", "chosen"}, ("pycrfsuite",)),
     "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),

@@ -99,6 +99,39 @@ def add_boundary(start, end, out, length):
 
 
 @lean_jit
+def add_cost(cost, gold, out):
+    """Add what each label costs in place of the gold label to the scores of one sequence.
+
+    Parameters
+    ----------
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0)
+        From gold label to predicted one; empty if there is none.
+    gold : ndarray of shape (length,)
+        Gold labels; where they are negative, nobody knows what is wrong, and nothing is added.
+    out : ndarray of shape (>= length, n_labels)
+        Scores, changed.
+    """
+    if cost.shape[0] == 0:
+        return
+    for t in range(gold.shape[0]):
+        if gold[t] >= 0:
+            for j in range(cost.shape[1]):
+                out[t, j] += cost[gold[t], j]
+
+
+@lean_jit
+def mean_cost(cost, gold, node):
+    """Expected cost of one sequence under node marginals."""
+    total = 0.0
+    if cost.shape[0] == 0:
+        return total
+    for t in range(gold.shape[0]):
+        for j in range(cost.shape[1]):
+            total += cost[gold[t], j] * node[t, j]
+    return total
+
+
+@lean_jit
 def path_score(scores, length, edges, labels):
     """Score of one label sequence."""
     total = 0.0

@@ -134,7 +134,7 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
         triple_frequency=counts.transitions[1] if model.order == 2 else None,
     )
     likelihood = ShardedLikelihood(
-        workers, training_sets, numbers, layout, vector, counts.partial, dtype
+        workers, training_sets, numbers, layout, vector, counts.partial, dtype, model.cost
     )
     return ShardedObjective(likelihood, vector, settings.l2)
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.dask.shard import own_arrays
+from skstruct.input.costs import NO_COST
 from skstruct.learning.ascent import DualFreeAscent, new_memory, shrink
 from skstruct.learning.objective import Likelihood, Objective
 from skstruct.learning.parameters import point_to_rows, restrict
-from skstruct.matrices import pieces, writable
+from skstruct.matrices import pieces, read_only, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
 __all__ = ["RowTable", "ShardedLikelihood", "ShardedObjective"]
@@ -46,6 +47,8 @@ class ShardedLikelihood:
         True if some labels are unknown.
     dtype : {"float64", "float32"}
         Type of the numbers that travel.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
+        Added to the scores of labels, as of `Likelihood`.
 
     Attributes
     ----------
@@ -59,13 +62,15 @@ class ShardedLikelihood:
         Those of `workers`.
     """
 
-    def __init__(self, workers, training_sets, numbers, layout, vector, partial, dtype):
+    def __init__(
+        self, workers, training_sets, numbers, layout, vector, partial, dtype, cost=NO_COST
+    ):
         self.partial, self.map, self.iterate = partial, workers.map, workers.iterate
         self._dtype = np.dtype(dtype)
         self.n_state = layout.n_places
         # A few at a time: layouts take more than the weights.
         layouts = (restrict(layout, of_shard) for of_shard in numbers)
-        settings = vector.shape, vector.transition, partial
+        settings = vector.shape, vector.transition, partial, cost
         shards = zip(training_sets, layouts, strict=True)
         self.parts = self.map(place, shards, settings, keep=True)
         table = RowTable(layout, vector.size)
@@ -74,7 +79,8 @@ class ShardedLikelihood:
             self.positions = list(map(np.asarray, self.positions))
         totals = self.map(measure, [(part,) for part in self.parts])
         totals = map(sum, zip(*totals, strict=True))
-        self.n_tokens, self.weighted_tokens, self.sum_of_squares, self.n_occurrences = totals
+        self.n_tokens, self.weighted_tokens, self.at_zero, *of_features = totals
+        self.sum_of_squares, self.n_occurrences = of_features
 
     def value_and_gradient(self, theta, out, run=None):
         """Terms of the likelihood at `theta`; its gradient is written into `out`."""
@@ -294,17 +300,18 @@ class _Change(NamedTuple):
 
 def place(training_set, layout, settings):
     """Make the likelihood of a shard, whose weights have places of their own."""
-    shape, transition, partial = settings
+    shape, transition, partial, cost = settings
     training_set = own_arrays(training_set)
     features = point_to_rows(training_set.rows, writable(layout))
     shape = shape.with_states(layout.n_places)
-    return Likelihood(features, training_set, shape, writable(transition), partial)
+    of_model = shape, writable(transition), partial, read_only(cost)
+    return Likelihood(features, training_set, *of_model)
 
 
 def measure(likelihood, _):
-    """Numbers of tokens, weighted tokens, the sum of the squares of features, their occurrences."""
-    sizes = likelihood.n_tokens, likelihood.weighted_tokens
-    return *sizes, likelihood.sum_of_squares, likelihood.n_occurrences
+    """Sums over the tokens, the likelihood at zero, and sums over the features of the tokens."""
+    of_tokens = likelihood.n_tokens, likelihood.weighted_tokens, likelihood.at_zero
+    return *of_tokens, likelihood.sum_of_squares, likelihood.n_occurrences
 
 
 def likelihood_and_gradient(likelihood, theta, _):

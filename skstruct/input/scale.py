@@ -13,6 +13,7 @@ from skstruct import kernels
 from skstruct.utils.messages import HOW_TO_SCALE, overflowed, place, short_repr
 
 __all__ = [
+    "LARGEST",
     "advise_scaling",
     "check_log_partition",
     "check_sample_weight",
@@ -24,7 +25,7 @@ __all__ = [
 
 # The largest number in single precision, in which some solvers keep a part of their state. Products
 # of such numbers, and sums of their squares, are far below the limit of double precision.
-_LARGEST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max)
 # Beside larger values, most learners never come to weigh features of value one.
 _LARGE = 1e4
 # The product of such a weight with any value is far below that limit, and so are sums of these.
@@ -49,23 +50,23 @@ def check_values(rows, offsets, kind="feature", names=None):
     names : ndarray of shape (n_features,), default=None
         Names of the features.
     """
-    if rows.data.size == 0 or _largest(rows.data) <= _LARGEST:
+    if rows.data.size == 0 or _largest(rows.data) <= LARGEST:
         return
-    entry = np.flatnonzero(np.abs(rows.data) > _LARGEST)[0]
+    entry = np.flatnonzero(np.abs(rows.data) > LARGEST)[0]
     row = np.searchsorted(rows.indptr, entry, side="right") - 1
     raise ValueError(
         f"{place(offsets, row)}: {kind} {_name(rows, entry, names)} is {rows.data[entry]:g}, too "
-        f"large to compute with, as values may be up to {_LARGEST:.2g}: {HOW_TO_SCALE}."
+        f"large to compute with, as values may be up to {LARGEST:.2g}: {HOW_TO_SCALE}."
     )
 
 
 def check_sample_weight(sample_weight):
     """Raise a ValueError that names the first weight of a sequence that is too large."""
-    if _largest(sample_weight) > _LARGEST:
-        sequence = np.flatnonzero(sample_weight > _LARGEST)[0]
+    if _largest(sample_weight) > LARGEST:
+        sequence = np.flatnonzero(sample_weight > LARGEST)[0]
         raise ValueError(
             f"Sequence {sequence} has the weight {sample_weight[sequence]:g}, too large to compute "
-            f"with: sample weights, times class weights, may be up to {_LARGEST:.2g}. Scale them: "
+            f"with: sample weights, times class weights, may be up to {LARGEST:.2g}. Scale them: "
             "divide all by the largest one."
         )
 

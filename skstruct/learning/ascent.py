@@ -118,7 +118,8 @@ class DualFreeAscent:
         shrunk = likelihood.with_list(likelihood.shape.shrunk(vector, threshold), own=True)
         work = chain_work(likelihood.shape.n_labels, likelihood.shape.order)
         for part in portions(np.diff(likelihood.offsets)[order], work):
-            where = likelihood.features, likelihood.offsets, order[part], likelihood.labels
+            where = likelihood.features, likelihood.offsets, order[part]
+            where += likelihood.labels, likelihood.cost
             changed = strength, chain, shrunk, threshold, self._free, self._memory
             if not kernels.dual_free_epoch(*where, *changed):
                 return False

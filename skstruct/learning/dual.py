@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from skstruct import kernels
 from skstruct.input.constraints import forbid
+from skstruct.input.costs import NO_COST
 from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
 
@@ -54,6 +55,9 @@ class CRFDual:
         1e-11 of the objective.
     possible : Constraint, default=None
         Allowed transitions, first and last labels. The distributions are over allowed labellings.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
+        Added to the scores of labels, by the gold label of the token. The dual objective gains the
+        costs expected under each distribution: below, they are part of its entropy.
 
     Attributes
     ----------
@@ -75,12 +79,14 @@ class CRFDual:
         fit_intercept,
         dtype=np.float32,
         possible=None,
+        cost=NO_COST,
     ):
         self._possible = possible
         _, offsets, labels, weight = training_set
         found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
-        self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        options = float(l2), fit_intercept, cost
+        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
         self.n_sequences = n_sequences = len(weight)
         n_rows = len(labels)
         self._shape = n_features, n_labels
@@ -159,6 +165,9 @@ class CRFDual:
         for count, size in ((n_transitions, self._shape[1] ** 2), (n_nodes, self._shape[1])):
             other = eta / size
             total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
+        if len(self._problem.cost):
+            mean = self._problem.cost.mean(axis=1)
+            total += np.repeat(weight, lengths) @ mean[self._problem.labels]
         return total
 
     def sampling(self, scheme, nonuniformity):

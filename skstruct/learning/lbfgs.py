@@ -193,6 +193,7 @@ def solve(training_set, model, settings, start, watcher):
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
         order=model.order,
+        cost=model.cost,
     )
     # The objective has packed it.
     del training_set

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import logsumexp
 
 from skstruct import kernels
 from skstruct.decoding import list_transitions
+from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import DualFreeAscent, new_memory
 from skstruct.learning.parameters import (
@@ -39,18 +41,21 @@ class Likelihood:
     partial : bool
         True if some labels may be unknown. The likelihood is then that of all labellings that agree
         with the known ones.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
+        Added to the scores of the labels, by the gold label of the token; nothing is where that is
+        unknown.
 
     Attributes
     ----------
-    shape, partial : object
+    shape, partial, cost : object
         As given.
     """
 
-    def __init__(self, features, training_set, shape, transition, partial):
+    def __init__(self, features, training_set, shape, transition, partial, cost=NO_COST):
         self.features = features
         self.offsets, self.labels = training_set.offsets, training_set.labels
         self.sample_weight = training_set.sample_weight
-        self.shape, self.partial = shape, partial
+        self.shape, self.partial, self.cost = shape, partial, cost
         self._vectors = []
         self.listed = None
         if shape.may_list and not partial:
@@ -60,7 +65,8 @@ class Likelihood:
 
     def first_order(self, vector):
         """The same without triples, for a vector of first order."""
-        return Likelihood(self.features, self, vector.shape, vector.transition, self.partial)
+        model = vector.shape, vector.transition, self.partial, self.cost
+        return Likelihood(self.features, self, *model)
 
     def with_list(self, chain, own=False):
         """Weights of a chain with listed transitions if that pays, else the same.
@@ -101,11 +107,11 @@ class Likelihood:
         """Function that adds the gradient, or the curvature, of a range of sequences."""
         chain, features = self.with_list(self.shape.constrained(theta)), self.features
         labels, weight = self.labels, self.sample_weight
-        # The curvature does not depend on labels.
+        # The curvature depends on labels only by their costs.
         partial = True if self.partial and not curved else None
 
         def nll(first, last, out):
-            tokens = features, counted, self.offsets, first, last, labels
+            tokens = features, counted, self.offsets, first, last, labels, self.cost
             return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
 
         return nll
@@ -141,7 +147,7 @@ class Likelihood:
         self.features, self.listed = writable(self.features), writable(self.listed)
         self.labels = writable(self.labels)
         self.offsets = read_only(self.offsets)
-        self.sample_weight = read_only(self.sample_weight)
+        self.sample_weight, self.cost = read_only(self.sample_weight), read_only(self.cost)
 
     def __sizeof__(self):
         # Schedulers weigh whether to move it to another machine.
@@ -157,6 +163,20 @@ class Likelihood:
     def weighted_tokens(self):
         """Sum over the tokens of the weights of their sequences."""
         return self.sample_weight @ np.diff(self.offsets)
+
+    @property
+    def at_zero(self):
+        """Logarithm of the sum over all labellings where the weights are zero.
+
+        It is what the negative log-likelihood is there, or above it where some labels are unknown
+        or some labellings impossible.
+        """
+        lengths = np.diff(self.offsets)
+        if not len(self.cost):
+            return self.sample_weight @ lengths * np.log(self.shape.n_labels)
+        # The last one is for tokens without a label, whose code is -1.
+        of_token = np.append(logsumexp(self.cost, axis=1), np.log(self.shape.n_labels))
+        return np.repeat(self.sample_weight, lengths) @ of_token[self.labels]
 
     @property
     def n_occurrences(self):
@@ -343,7 +363,7 @@ class Objective:
     @property
     def most_at_zero(self):
         """Objective at zero; an upper bound on it where some labellings are impossible."""
-        return self.likelihood.weighted_tokens * np.log(self.n_labels)
+        return self.likelihood.at_zero
 
     def dual_free_epochs(self, memory, l1=0.0, vector=None, run=None):
         """Yield the weights after each epoch of dual-free coordinate ascent.
@@ -461,6 +481,8 @@ class CRFObjective(Objective):
         that would be minus infinity are pinned.
     order : int, default=1
         2 for weights of label triples, besides those of pairs.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
+        Added to the scores of labels, as of `Likelihood`.
 
     Attributes
     ----------
@@ -482,6 +504,7 @@ class CRFObjective(Objective):
         fit_intercept=True,
         possible=None,
         order=1,
+        cost=NO_COST,
     ):
         self.offsets, self.labels = training_set.offsets, training_set.labels
         self.sample_weight = training_set.sample_weight
@@ -519,7 +542,8 @@ class CRFObjective(Objective):
             else None,
         )
         partial = bool(np.any(self.labels < 0))
-        likelihood = Likelihood(features, training_set, vector.shape, vector.transition, partial)
+        of_model = vector.shape, vector.transition, partial, cost
+        likelihood = Likelihood(features, training_set, *of_model)
         super().__init__(likelihood, vector, l2)
 
     def _transitions(self, n_labels):

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skstruct import kernels
+from skstruct.input.costs import NO_COST
 from skstruct.learning.stochastic import Settings, run_epochs
 from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
@@ -48,7 +49,8 @@ class ExponentiatedGradient:
         _, offsets, labels, weight = training_set
         found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
-        self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        options = float(l2), fit_intercept, NO_COST
+        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
         self.n_sequences, k = len(weight), n_labels
         by_row, by_sequence = (len(labels), k), (self.n_sequences, k, k)
         self._state = kernels.Exponentiated(

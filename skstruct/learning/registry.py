@@ -62,6 +62,7 @@ ABILITIES = {
     "no_l2": _NoPenalty("no L2 penalty (``l2=0``)", "l2"),
     "min_freq": Ability("minimum frequency of features", "min_freq", 0),
     "constraint": Ability("constraint on labellings", "constraint"),
+    "label_cost": Ability("cost of wrong labels", "label_cost"),
     "order": Ability("second order (``order=2``)", "order", 1),
     "partial_labels": Ability("partly labelled sequences"),
     "transition_features": Ability("transition features"),
@@ -104,7 +105,7 @@ SOLVERS = {
     "lbfgs": _solver(
         "learning.lbfgs",
         "limited-memory BFGS",
-        *("l1", "no_l2", "min_freq", "constraint", "order", "partial_labels"),
+        *("l1", "no_l2", "min_freq", "constraint", "label_cost", "order", "partial_labels"),
         *("transition_features", "validation_set", "early_stopping", "settling", "warm_start"),
         "bound",
     ),
@@ -117,7 +118,7 @@ SOLVERS = {
     "sgd": _solver(
         "learning.sgd",
         "stochastic gradient descent",
-        *("no_l2", "constraint", "order", "partial_labels", "transition_features"),
+        *("no_l2", "constraint", "label_cost", "order", "partial_labels", "transition_features"),
         *(
             "validation_set",
             "early_stopping",

@@ -6,6 +6,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.input.constraints import forbid
+from skstruct.input.costs import NO_COST
 from skstruct.learning.stochastic import Settings, run_epochs
 from skstruct.utils.parallel import chain_work, portions
 
@@ -63,7 +64,8 @@ class StochasticAverageGradient:
         _, offsets, labels, weight = training_set
         found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
-        self._problem = kernels.Problem(rows, offsets, labels, weight, float(l2), fit_intercept)
+        options = float(l2), fit_intercept, NO_COST
+        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
         self._nonuniformity, self._skip_searches = float(nonuniformity), skip_searches
         self.n_sequences, k = len(weight), n_labels
         nothing = np.zeros(self.n_sequences)

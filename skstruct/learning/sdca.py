@@ -61,6 +61,7 @@ def solve(training_set, model, settings, start, watcher):
         fit_intercept=settings.fit_intercept,
         dtype=storage_dtype(settings.tol),
         possible=model.possible,
+        cost=model.cost,
     )
     offsets = training_set.offsets
     # The dual has renumbered it.

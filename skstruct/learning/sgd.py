@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skstruct import kernels
 from skstruct.learning.online import OnlineLearner, Settings, UpdateRule
+from skstruct.matrices import read_only
 
 __all__ = ["Settings", "learner", "solve"]
 
@@ -19,7 +20,8 @@ def _epoch_for(training_set):
 
 def learner(model, settings):
     """Online learner of a conditional random field."""
-    return OnlineLearner(UpdateRule(_epoch_for, work=_WORK), settings, model)
+    rule = UpdateRule(_epoch_for, settings=lambda: read_only(model.cost), work=_WORK)
+    return OnlineLearner(rule, settings, model)
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -9,6 +9,7 @@ import numpy as np
 from skstruct import kernels
 from skstruct.decoding import best_labels
 from skstruct.input.constraints import forbid
+from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.matrices import read_only
 from skstruct.utils.memory import require_memory
@@ -43,6 +44,9 @@ class Model(NamedTuple):
         Labels that may follow each other, come first and last; None allows all.
     order : int
         2 if triples of labels have weights, too, else 1.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0)
+        Cost of each label, the column, in place of each gold label while learning; empty if there
+        is none.
     """
 
     n_features: int
@@ -50,6 +54,7 @@ class Model(NamedTuple):
     n_transition_features: int | None = None
     possible: Constraint | None = None
     order: int = 1
+    cost: np.ndarray = NO_COST
 
     @property
     def has_transition_features(self):

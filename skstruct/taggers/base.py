@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
 from skstruct.input.constraints import BIASES, SCHEMES, check_chain, read_constraint
+from skstruct.input.costs import LabelCost, read_label_cost
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.labels import check_completable, check_number, check_partial, without_unlabelled
 from skstruct.input.scale import advise_scaling, check_sample_weight
@@ -95,11 +96,13 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     _parameter_constraints: dict = {
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "label_cost": [dict, "array-like", None],
         "constraint": [StrOptions(set(SCHEMES)), "array-like", None],
         "n_jobs": [Integral, None],
     }
 
     _stored = {
+        "label_cost": LabelCost(),
         "classes_": Labels(),
         "n_transition_features_in_": Count(),
         "coef_": Array(REAL, ("classes_", "n_features_in_"), sparse=True),
@@ -262,7 +265,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 "X with transition features (transition_X) needs order=1, not order=2."
             )
         size = self.n_features_in_, len(self.classes_), n_transition_features
-        return Model(*size, read_constraint(self.constraint, self.classes_), self._order)
+        possible = read_constraint(self.constraint, self.classes_)
+        cost = read_label_cost(getattr(self, "label_cost", None), self.classes_)
+        return Model(*size, possible, self._order, cost)
 
     @property
     def _order(self):

@@ -33,9 +33,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     Minimises ``sum_i s_i nll_i(w) + l1 |w|_1 + l2 / 2 |w|^2`` over the weights ``w`` of features,
     transitions and biases, where ``nll_i`` is the negative log-likelihood of the labels of sequence
-    ``i``. With the defaults of `min_freq`, `all_possible_states`, `all_possible_transitions` and
-    ``fit_intercept=False`` the model is CRFsuite's, with ``c1 = l1`` and ``c2 = l2 / 2``. On
-    sequences of length one it is multinomial logistic regression, with ``C = 1 / l2``.
+    ``i``; `label_cost` adds costs of wrong labels to it. With the defaults of `min_freq`,
+    `all_possible_states`, `all_possible_transitions` and ``fit_intercept=False`` the model is
+    CRFsuite's, with ``c1 = l1`` and ``c2 = l2 / 2``. On sequences of length one it is multinomial
+    logistic regression, with ``C = 1 / l2``.
 
     Parameters
     ----------
@@ -81,6 +82,13 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         allows transitions from row to column where it is True. Other labellings have probability
         zero, in learning and in prediction, and weights of minus infinity. Not
         supported by "oeg" and "crfsuite".
+    label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
+        Costs of wrong labels, which are added to their scores while learning (softmax-margin), so
+        that the right label has to win by as much: an array from right label, the row, to predicted
+        one, in the order of ``classes_``; a dict of numbers by pairs ``(right, predicted)``, zero
+        where not given; or ``{"missed": 2}`` for "O" in place of any other label, which finds more
+        names. Not negative. Tokens without a label have no cost. Only
+        "lbfgs" and "sgd".
     max_iter : int, default=1000
         Largest number of iterations of "lbfgs", or of epochs of the others.
     tol : float or None, default=1e-4
@@ -183,7 +191,8 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (so far). "sgd":
         ``"mistakes"`` (fraction of tokens with another label more probable during the epoch),
         ``"loss"`` (negative log-likelihood during the epoch) and ``"weight_norm"`` (of the weights
-        of features). With a validation set also ``"validation_score"``.
+        of features). With a validation set also ``"validation_score"``. Only this one is without
+        `label_cost`.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
@@ -211,6 +220,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     K. Zhong et al. Proximal quasi-Newton for computationally intensive l1-regularized M-estimators.
     NeurIPS 2014.
+
+    K. Gimpel and N. A. Smith. Softmax-margin CRFs: training log-linear models with cost functions.
+    NAACL 2010.
 
     M. Collins et al. Exponentiated gradient algorithms for conditional random fields and max-margin
     Markov networks. Journal of Machine Learning Research, 2008.
@@ -273,6 +285,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         fit_intercept=True,
         order=1,
         constraint=None,
+        label_cost=None,
         max_iter=1000,
         tol=1e-4,
         stop_when_settled=False,
@@ -300,6 +313,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         self.fit_intercept = fit_intercept
         self.order = order
         self.constraint = constraint
+        self.label_cost = label_cost
         self.max_iter = max_iter
         self.tol = tol
         self.stop_when_settled = stop_when_settled

@@ -93,7 +93,8 @@ def warn_of_missing_chunks(some, chain, classes, stacklevel):
         warnings.warn(
             f"Predictions for {len(y_true)} sequences of the training set hold {n_predicted} "
             f"chunks, where their labels hold {n_true}: hardly anything but O was learnt. A "
-            "smaller penalty (l2) may help, and SpanTaggerCV or predict_spans with a low threshold "
-            "finds chunks that the best labelling leaves out.",
+            "smaller penalty (l2) or a cost of missed names (label_cost={'missed': 2}) may help, "
+            "and SpanTaggerCV or predict_spans with a low threshold finds chunks that the best "
+            "labelling leaves out.",
             stacklevel=stacklevel + 1,
         )

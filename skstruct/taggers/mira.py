@@ -30,6 +30,9 @@ class MIRATagger(SearchTagger):
         weights.
     cost : {"hamming", "zero_one"}, default="hamming"
         Margin: the number of wrong tokens of the labelling, or 1 for any wrong labelling.
+    label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
+        Costs of wrong labels, as `CRFTagger` takes them. Their sum over the tokens of a labelling
+        is added to its margin, and to its score in the search.
     update : {"hildreth", "sequential"}, default="hildreth"
         Update for several constraints: all at once, by Hildreth's algorithm for the quadratic
         programme, or one after the other.
@@ -109,10 +112,10 @@ class MIRATagger(SearchTagger):
         Number of epochs.
     history_ : dict of ndarray
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (fraction of tokens
-        labelled wrongly during the epoch), ``"loss"`` (violations of the margins during the epoch),
-        ``"weight_norm"`` (of the weights of features), and with a validation
-        set ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the fraction of
-        the sequences (or pieces) whose best labelling the beam missed.
+        labelled wrongly during the epoch, with `label_cost` added), ``"loss"`` (violations of the
+        margins during the epoch), ``"weight_norm"`` (of the weights of features), and with a
+        validation set ``"validation_score"``. With ``search="beam"`` also ``"search_misses"``: the
+        fraction of the sequences (or pieces) whose best labelling the beam missed.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
@@ -158,6 +161,7 @@ class MIRATagger(SearchTagger):
         n_best=1,
         C=1.0,
         cost="hamming",
+        label_cost=None,
         update="hildreth",
         search="astar",
         beam_width=50,
@@ -182,6 +186,7 @@ class MIRATagger(SearchTagger):
         self.n_best = n_best
         self.C = C
         self.cost = cost
+        self.label_cost = label_cost
         self.update = update
         self.search = search
         self.beam_width = beam_width
@@ -219,6 +224,7 @@ class MIRATagger(SearchTagger):
         return kernels.Margin(
             self._search(),
             self.cost == "hamming",
+            model.cost,
             float(self.C),
             kernels.MAX_PASSES if self.update == "hildreth" else 1,
             self.fit_intercept,

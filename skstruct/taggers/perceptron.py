@@ -36,6 +36,10 @@ class PerceptronTagger(OnlineTagger):
     mini_length : float, default=None
         Length of the pieces, in place of their number, `structure_alpha`. 5.5 is a mixture of
         lengths 5 and 6. The rest of a sequence is a shorter piece, so that the mean is lower.
+    label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
+        Costs of wrong labels, as `CRFTagger` takes them: the margin by which a labelling has to
+        lose against the gold one. Sequences are labelled with the costs added while learning. None
+        asks for no margin.
     max_iter : int, default=100
         Largest number of epochs, passes over the training set.
     tol : float or None, default=1e-3
@@ -90,9 +94,9 @@ class PerceptronTagger(OnlineTagger):
         Number of epochs.
     history_ : dict of ndarray
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (fraction of tokens
-        labelled wrongly during the epoch), ``"loss"`` (score of the labelling found minus that of
-        the gold one), ``"weight_norm"`` (of the weights of features), and with a validation set
-        ``"validation_score"``.
+        labelled wrongly during the epoch, with `label_cost` added), ``"loss"`` (score of the
+        labelling found minus that of the gold one, likewise), ``"weight_norm"`` (of the weights of
+        features), and with a validation set ``"validation_score"``.
     n_features_in_ : int
         Number of features.
     n_transition_features_in_ : int
@@ -130,6 +134,7 @@ class PerceptronTagger(OnlineTagger):
         constraint=None,
         structure_alpha=1.0,
         mini_length=None,
+        label_cost=None,
         max_iter=100,
         tol=1e-3,
         shuffle=True,
@@ -148,6 +153,7 @@ class PerceptronTagger(OnlineTagger):
         self.constraint = constraint
         self.structure_alpha = structure_alpha
         self.mini_length = mini_length
+        self.label_cost = label_cost
         self.max_iter = max_iter
         self.tol = tol
         self.shuffle = shuffle
@@ -165,6 +171,9 @@ class PerceptronTagger(OnlineTagger):
     @property
     def _epoch(self):
         return kernels.perceptron_epoch
+
+    def _settings(self):
+        return self._model().cost
 
     def _merit(self, history):
         return -history["mistakes"][-1]

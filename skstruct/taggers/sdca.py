@@ -52,6 +52,13 @@ class SDCACRF(BaseTagger):
         allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
         allows transitions from row to column where it is True. Other labellings have probability
         zero, in learning and in prediction, and weights of minus infinity.
+    label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
+        Costs of wrong labels, which are added to their scores while learning (softmax-margin), so
+        that the right label has to win by as much: an array from right label, the row, to predicted
+        one, in the order of ``classes_``; a dict of numbers by pairs ``(right, predicted)``, zero
+        where not given; or ``{"missed": 2}`` for "O" in place of any other label, which finds more
+        names. Not negative. Tokens without a label have no cost. The
+        dual objective gains the expected costs, and its gap certifies the minimum as without.
     max_iter : int, default=1000
         Largest number of epochs, each of as many updates as there are sequences.
     tol : float, default=1e-4
@@ -123,6 +130,9 @@ class SDCACRF(BaseTagger):
     R. Le Priol, A. Piché and S. Lacoste-Julien. Adaptive stochastic dual coordinate ascent for
     conditional random fields. UAI 2018.
 
+    K. Gimpel and N. A. Smith. Softmax-margin CRFs: training log-linear models with cost functions.
+    NAACL 2010.
+
     Examples
     --------
     >>> from skstruct import SDCACRF
@@ -162,6 +172,7 @@ class SDCACRF(BaseTagger):
         fit_intercept=True,
         order=1,
         constraint=None,
+        label_cost=None,
         max_iter=1000,
         tol=1e-4,
         verify_every=None,
@@ -179,6 +190,7 @@ class SDCACRF(BaseTagger):
         self.fit_intercept = fit_intercept
         self.order = order
         self.constraint = constraint
+        self.label_cost = label_cost
         self.max_iter = max_iter
         self.tol = tol
         self.verify_every = verify_every

@@ -13,7 +13,14 @@ import numpy as np
 from skstruct.chain.dense import separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import room_sum
-from skstruct.chain.scores import longest, path_score, sequence_scores, value_of
+from skstruct.chain.scores import (
+    add_cost,
+    longest,
+    mean_cost,
+    path_score,
+    sequence_scores,
+    value_of,
+)
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.dual.divergence import entropy
 from skstruct.kernels.dual.problem import node_sign
@@ -117,6 +124,7 @@ def conjugate_sum(problem, first, last, dual, out):
                 difference[t, j] = -weight * node[t, j]
             difference[t, problem.labels[a + t]] += weight
         add_features(problem, a, b, difference, out)
+        dual.entropy[i] += mean_cost(problem.cost, problem.labels[a:b], node)
         total += weight * dual.entropy[i]
     return total
 
@@ -190,6 +198,8 @@ def true_gaps(problem, first, last, dual, chain, transitions):
                 last = np.int64(t == b - a - 1)
                 read_chain(dual.transition[a - i + t - 1], possible[last], spare, joint)
                 mean_score += inner(joint, finite)
+        # The expected cost is part of the entropy.
+        add_cost(problem.cost, problem.labels[a:b], scores)
         log_z, exact = 0.0, False
         if factors.safe:
             log_z, exact = scaled_forward(

@@ -23,6 +23,7 @@ class Problem(NamedTuple):
     sample_weight: np.ndarray  # (n_sequences,)
     l2: float
     fit_intercept: bool
+    cost: np.ndarray  # (n_labels, n_labels), or (0, 0) if there is none
 
 
 class Distinct(NamedTuple):

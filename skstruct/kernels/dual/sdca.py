@@ -5,6 +5,9 @@ transition marginals ``mu``. The weights are conjugate to all of them,
 
     w = sum_i s_i (F_i(gold) - E_mu F_i) / l2.
 
+A cost of wrong labels is a score that is not learnt: the marginals ``nu`` include it, and the term
+of a sequence in the dual objective is its entropy plus its expected cost.
+
 An update computes the marginals ``nu`` under the current weights and replaces ``mu`` by
 ``mu + gamma (nu - mu)``, where ``gamma`` in [0, 1] maximises the dual objective (equation 15).
 """
@@ -16,7 +19,7 @@ import numpy as np
 from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import room_sum
-from skstruct.chain.scores import longest, sequence_scores
+from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.dual.divergence import FLOOR, compare_clique, entropy_slopes, move
 from skstruct.kernels.dual.problem import (
@@ -37,7 +40,8 @@ MAX_TRIALS = 50
 class Dual(NamedTuple):
     """The dual variables, and the entropy and duality gap of each sequence.
 
-    The transition into token ``t`` of sequence ``i`` is at ``t - 1 - i``.
+    Where there is a cost, the entropy is what the dual objective has in its place: entropy plus
+    expected cost. The transition into token ``t`` of sequence ``i`` is at ``t - 1 - i``.
     """
 
     node: np.ndarray  # (n_rows, n_labels)
@@ -85,6 +89,7 @@ def oracle_marginals(problem, chain, transitions, a, b, oracle):
     length = b - a
     n_labels = chain.transition.shape[0]
     sequence_scores(problem.rows, a, b, chain, oracle.scores)
+    add_cost(problem.cost, problem.labels[a:b], oracle.scores)
     factors, exact = separate(transitions), False
     if transitions.safe:
         room, forbids = room_sum(factors, n_labels), transitions.forbids
@@ -224,7 +229,7 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
         if t > 0:
             nu = step.nu[(t - 1) * size : t * size]
             total += move(transition[t - 1], nu, gamma, step.terms[0])
-    dual.entropy[i] = total
+    dual.entropy[i] = total + mean_cost(problem.cost, problem.labels[a:b], node)
     add_difference(problem, distinct, i, step.difference, -gamma * scale, chain)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from skstruct.chain.dense import separate
 from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.scores import longest, sequence_scores, value_of
+from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
 from skstruct.kernels._jit import jit
 from skstruct.kernels.dual.divergence import FLOOR, entropy, fused_jit, log_positive
 from skstruct.kernels.dual.problem import node_sign
@@ -27,6 +27,7 @@ def set_marginals(problem, first, last, chain, transitions, dual):
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         sequence_scores(problem.rows, a, b, chain, scores)
+        add_cost(problem.cost, problem.labels[a:b], scores)
         used = slabs[: b - a - 1]
         for slab in used:
             for y in range(n_labels):
@@ -60,7 +61,7 @@ def start_slope(problem, first, last, dual, eta):
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
-        slope = 0.0
+        slope = mean_cost(problem.cost, problem.labels[a:b], dual.node[a:b])
         for t in range(a, b):
             gold = problem.labels[t]
             slope += node_sign(t - a, b - a) * entropy_slope(dual.node[t], gold, eta, terms)
@@ -88,7 +89,7 @@ def mix_with_gold(problem, first, last, dual, eta):
             if t > a:
                 gold += n_labels * problem.labels[t - 1]
                 total += mix_clique(dual.transition[t - i - 1], gold, eta, terms)
-        dual.entropy[i] = total
+        dual.entropy[i] = total + mean_cost(problem.cost, problem.labels[a:b], dual.node[a:b])
 
 
 @jit

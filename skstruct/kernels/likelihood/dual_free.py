@@ -34,7 +34,7 @@ from skstruct.chain.protocol import (
     state_of,
     zero_counts,
 )
-from skstruct.chain.scores import longest, path_score
+from skstruct.chain.scores import add_cost, longest, path_score
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.likelihood.objective import (
     add_bias_scores,
@@ -86,7 +86,7 @@ class Memory(NamedTuple):
 
 @jit
 def dual_free_epoch(
-    features, offsets, order, labels, strength, chain, shrunk, threshold, free, memory
+    features, offsets, order, labels, cost, strength, chain, shrunk, threshold, free, memory
 ):
     """Visit all sequences in the given order.
 
@@ -94,6 +94,8 @@ def dual_free_epoch(
     ----------
     features : StateFeatures
         The tokens.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0)
+        As `add_cost` takes it.
     strength : ndarray of shape (n_sequences,)
         Weights of the sequences, divided by ``l2``.
     chain : Chain, TransitionChain or SecondOrderChain
@@ -136,6 +138,7 @@ def dual_free_epoch(
         else:
             state_scores(features, chain.weights, n_labels, a, b, scores)
         add_bias_scores(shrunk, b - a, scores)
+        add_cost(cost, gold, scores)
         if age >= FRESH:
             shrink_transitions(shrunk, chain, threshold)
             factors, age = current_factors(shrunk, factors), 0

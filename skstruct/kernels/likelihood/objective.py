@@ -11,7 +11,7 @@ from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import Listed, ListedChain, ListedFactors, read_scores
 from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import creating, edges_of, factors_of, finish, zero_counts
-from skstruct.chain.scores import add_boundary, longest, path_score
+from skstruct.chain.scores import add_boundary, add_cost, longest, path_score
 from skstruct.chain.second_order import (
     PairFactors,
     SecondOrder,
@@ -332,7 +332,7 @@ def add_bias_scores(chain, length, out):
 
 @jit
 def nll_gradient(
-    features, counted, offsets, first, last, labels, partial, sequence_weight, chain, curved, out
+    features, counted, offsets, first, last, labels, cost, partial, weights, chain, curved, out
 ):
     """Weighted sum of the negative log-likelihoods of the sequences ``first:last``.
 
@@ -347,9 +347,13 @@ def nll_gradient(
         listed get no gradient.
     labels : ndarray of shape (n_rows,)
         Gold labels; where they are unknown, as `subtract_agreeing` takes them.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0)
+        As `add_cost` takes it.
     partial : True or None
         True if some labels may be unknown. None if all are known: numba then leaves the other
         branches out, so each kind of data compiles only what it needs.
+    weights : ndarray of shape (n_sequences,)
+        Those of the sequences.
     curved : bool
         Estimate the diagonal of the Hessian instead of the gradient. For state weights it is exact
         but for the correlation of a feature's tokens; counts of transitions are taken for Poisson.
@@ -368,8 +372,9 @@ def nll_gradient(
         a, b = offsets[i], offsets[i + 1]
         if a == b:
             continue
-        weight, gold = sequence_weight[i], labels[a:b]
+        weight, gold = weights[i], labels[a:b]
         chain_scores(features, chain, a, b, scores)
+        add_cost(cost, gold, scores)
         write_edges(chain, features, a, b, edges)
         gold_score = 0.0
         if partial is not None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.beam import n_possible
-from skstruct.chain.scores import path_score
+from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.kernels._jit import jit
 from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
@@ -21,6 +21,7 @@ class Margin(NamedTuple):
 
     search: AStarSearch  # or BeamSearch
     hamming: bool  # the margin is the number of wrong tokens, else one
+    label_cost: np.ndarray  # added to the margin, see `add_cost`
     cap: float  # largest multiplier of a labelling
     n_passes: int  # largest number of passes over the constraints
     fit_intercept: bool
@@ -34,6 +35,7 @@ def mira_rule(rows, sample, scores, edges, gold, margin, difference, counts):
 
     The loss is the largest violation of a margin.
     """
+    add_cost(margin.label_cost, gold, scores)
     length = gold.shape[0]
     n_best = n_possible(length, scores.shape[1], margin.search.n_best)
     labels = np.empty((n_best, length), np.int32)

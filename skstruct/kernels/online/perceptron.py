@@ -2,15 +2,19 @@
 
 import numpy as np
 
-from skstruct.chain.scores import path_score
+from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.kernels._jit import jit
 from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
 
 
 @jit
-def perceptron_rule(rows, sample, scores, edges, gold, settings, difference, counts):
-    """Gold labelling less the predicted one; the loss is the difference of their scores."""
+def perceptron_rule(rows, sample, scores, edges, gold, cost, difference, counts):
+    """Gold labelling less the predicted one; the loss is the difference of their scores.
+
+    The scores include the `cost`, so that it is the margin.
+    """
+    add_cost(cost, gold, scores)
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
     gold_score = path_score(scores, length, edges, gold)
@@ -26,8 +30,8 @@ def perceptron_rule(rows, sample, scores, edges, gold, settings, difference, cou
 
 
 @jit
-def perceptron_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
+def perceptron_epoch(rows, labels, samples, sample_weight, schedule, cost, state):
     """One pass of the structured perceptron (see `online_epoch`)."""
     return online_epoch(
-        perceptron_rule, rows, labels, samples, sample_weight, schedule, settings, state
+        perceptron_rule, rows, labels, samples, sample_weight, schedule, cost, state
     )

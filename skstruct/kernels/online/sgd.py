@@ -9,19 +9,20 @@ import numpy as np
 
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
-from skstruct.chain.scores import path_score
+from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.ties import first_largest
 from skstruct.kernels._jit import jit
 from skstruct.kernels.online.loop import online_epoch
 
 
 @jit
-def crf_rule(rows, sample, scores, edges, gold, settings, difference, counts):
+def crf_rule(rows, sample, scores, edges, gold, cost, difference, counts):
     """Gold labelling less the expectation over all labellings.
 
     This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
-    another label than the gold label has the largest marginal.
+    another label than the gold label has the largest marginal. The scores include the `cost`.
     """
+    add_cost(cost, gold, scores)
     length, n_labels = gold.shape[0], scores.shape[1]
     gold_score = path_score(scores, length, edges, gold)
     factors, scale = factors_of(edges, length), np.empty(length)
@@ -41,17 +42,18 @@ def crf_rule(rows, sample, scores, edges, gold, settings, difference, counts):
 
 
 @jit
-def crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
+def crf_epoch(rows, labels, samples, sample_weight, schedule, cost, state):
     """One pass of stochastic gradient descent (see `online_epoch`)."""
-    return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, settings, state)
+    return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, cost, state)
 
 
 @jit
-def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, counts):
+def partial_crf_rule(rows, sample, scores, edges, labels, cost, difference, counts):
     """Expectation over the labellings that agree with the known labels, less that over all.
 
-    This is minus the gradient of the loss.
+    This is minus the gradient of the loss. The scores include the `cost`.
     """
+    add_cost(cost, labels, scores)
     length, n_labels = labels.shape[0], scores.shape[1]
     kept, scale = scores[:length].copy(), np.empty(length)
     factors = factors_of(edges, length)
@@ -65,8 +67,8 @@ def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, 
 
 
 @jit
-def partial_crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
+def partial_crf_epoch(rows, labels, samples, sample_weight, schedule, cost, state):
     """One pass of stochastic gradient descent (see `online_epoch`)."""
     return online_epoch(
-        partial_crf_rule, rows, labels, samples, sample_weight, schedule, settings, state
+        partial_crf_rule, rows, labels, samples, sample_weight, schedule, cost, state
     )
