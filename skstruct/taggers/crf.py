@@ -76,11 +76,11 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         `all_possible_transitions`). Time and memory grow with the cube of the number of labels.
         Only "lbfgs" and "sgd", without transition features.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
-        Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
-        allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
-        allows transitions from row to column where it is True. Other labellings have probability
-        zero, in learning and in prediction, and weights of minus infinity. Not
-        supported by "oeg" and "crfsuite".
+        Labellings that are allowed. A scheme, "IOB1", "IOB2" (or "BIO"), "IOE1", "IOE2", "IOBES"
+        (or "BIOES"), "BILOU" or "BMES", allows its valid labellings, and "runs" all. An array, with
+        rows and columns in the order of ``classes_``, allows transitions from row to column where
+        it is True. Other labellings have probability zero, in learning and in prediction, and
+        weights of minus infinity. Not supported by "oeg" and "crfsuite".
     max_iter : int, default=1000
         Largest number of iterations of "lbfgs", or of epochs of the others.
     tol : float or None, default=1e-4
