@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from itertools import groupby
 from numbers import Integral
 
 import numpy as np
@@ -16,10 +15,10 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skstruct import kernels
-from skstruct.datasets.spans import letters_of_chunk
 from skstruct.input.copies import copied_lists
+from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_chunk
 from skstruct.inspection.models import find_tagger
-from skstruct.metrics.chunks import are_labels_of_schemes, chunks_of
+from skstruct.metrics.chunks import chunks_of
 from skstruct.metrics.scores import chunk_f1_score
 from skstruct.utils.declared import Choice, Labels, Part, Share
 from skstruct.utils.messages import short_repr
@@ -32,7 +31,6 @@ __all__ = [
     "labels_of_spans",
     "predict_nbest",
     "predict_spans",
-    "scheme_of_classes",
 ]
 
 _F_SCORE = re.compile(r"f(\d+(?:\.\d+)?)")
@@ -160,9 +158,10 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         ``"recall"``.
     classes_ : ndarray of shape (n_classes,)
         Labels of the tagger.
-    scheme_ : {"IOB1", "IOB2", "IOBES", "BILOU", None}
-        Scheme of the labels of y, which those of `predict` have. None stands for labels without
-        prefixes, where a run of a label is a chunk.
+    scheme_ : str
+        Scheme of the labels of y, which those of `predict` have: that which the fewest labels
+        break, of "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU" and "BMES"; or "runs" for labels
+        without prefixes, where a run of a label is a chunk.
 
     See Also
     --------
@@ -198,7 +197,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         "classes_": Labels(),
         "estimator_": Part("predict"),
         "best_threshold_": Share(),
-        "scheme_": Choice("IOB1", "IOB2", "IOBES", "BILOU", None),
+        "scheme_": Choice(*SCHEMES),
     }
     _complete = ("classes_", "estimator_", "best_threshold_", "scheme_")
 
@@ -250,7 +249,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         score = _scoring(self.scoring)
         thresholds = _thresholds(self.thresholds)
         X, y = copied_lists(X), copied_lists(y)
-        scheme, true = _scheme_of(y), None
+        scheme, true = infer_scheme(y), None
         splits = list(check_cv(5 if self.cv is None else self.cv).split(X, y, groups))
         if not self.refit and len(splits) != 1:
             raise ValueError(f"refit=False needs a cv of one split, but it has {len(splits)}.")
@@ -323,9 +322,9 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         found = fitted.tagger._probable_spans(fitted.transform(X), self.best_threshold_)
         batch, types, places, probabilities = found
         chosen = kernels.choose_spans(places, probabilities, batch.offsets, self.best_threshold_)
-        labels = [["O"] * length for length in np.diff(batch.offsets).tolist()]
+        labels = [[OUTSIDE] * length for length in np.diff(batch.offsets).tolist()]
         for sequence, start, end, kind in places[chosen].tolist():
-            _write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
+            write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
         result = np.empty(len(labels), dtype=object)
         for i, sequence in enumerate(labels):
             result[i] = sequence
@@ -366,43 +365,16 @@ def labels_of_spans(spans, length, scheme):
         In order, not overlapping.
     length : int
         Number of tokens.
-    scheme : {"IOB1", "IOB2", "IOBES", "BILOU", None}
-        None stands for labels without prefixes.
+    scheme : str
 
     Returns
     -------
     labels : list of str
     """
-    labels = ["O"] * length
+    labels = [OUTSIDE] * length
     for start, end, kind, *_ in spans:
-        _write_chunk(labels, start, end, kind, scheme)
+        write_chunk(labels, start, end, kind, scheme)
     return labels
-
-
-def scheme_of_classes(classes):
-    """Scheme of labels, by the letters that occur; None if they have no prefixes.
-
-    IOB1 is known by its labels only where none begins with B.
-    """
-    if not are_labels_of_schemes(classes):
-        return None
-    letters = {label[0] for label in classes}
-    if letters & set("ES"):
-        return "IOBES"
-    if letters & set("LU"):
-        return "BILOU"
-    return "IOB2" if "B" in letters else "IOB1"
-
-
-def _write_chunk(labels, start, end, kind, scheme):
-    """Write the labels of a chunk; those of chunks before it are there."""
-    if scheme is None:
-        labels[start:end] = [kind] * (end - start)
-        return
-    name = "" if kind == "_" else f"-{kind}"
-    follows = start > 0 and labels[start - 1][1:] == name and labels[start - 1] != "O"
-    letters = letters_of_chunk(end - start, scheme, follows)
-    labels[start:end] = [letter + name for letter in letters]
 
 
 def _fit(estimator, X, y, params):
@@ -420,7 +392,8 @@ def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
     X = fitted.transform(_safe_indexing(X, test))
     batch, types, *found = fitted.tagger._probable_spans(X, float(thresholds.min()))
     places, probabilities = found
-    true = {(i, *chunk) for i, labels in enumerate(y) for chunk in _chunks(labels, scheme)}
+    reading = RUNS if scheme == RUNS else "conlleval"
+    true = {(i, *chunk) for i, labels in enumerate(y) for chunk in chunks_of(labels, reading)}
     is_true = np.array(
         [(i, a, b, types[kind]) in true for i, a, b, kind in places.tolist()], dtype=bool
     )
@@ -429,32 +402,6 @@ def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
         chosen = kernels.choose_spans(places, probabilities, batch.offsets, threshold)
         counts[:, number] = (chosen & is_true).sum(), chosen.sum()
     return *counts, len(true), None if keep else estimator
-
-
-def _chunks(labels, scheme):
-    """Chunks of a sequence as `predict_spans` reads labels."""
-    if scheme is not None:
-        return chunks_of(labels, "conlleval")
-    found, start = [], 0
-    for label, run in groupby(labels):
-        end = start + len(list(run))
-        if label != "O":
-            found.append((start, end, label))
-        start = end
-    return found
-
-
-def _scheme_of(y):
-    """Scheme of labels, by the letters that occur; None if they have none."""
-    labels = {label for sequence in y for label in sequence}
-    wrong = next((label for label in labels if not isinstance(label, str)), None)
-    if wrong is not None:
-        raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
-    scheme = scheme_of_classes(labels)
-    if scheme != "IOB2":
-        return scheme
-    begins = (labels[a][0] for labels in y for a, _, _ in chunks_of(labels, "conlleval"))
-    return "IOB1" if "I" in begins else "IOB2"
 
 
 def _thresholds(thresholds):

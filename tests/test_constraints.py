@@ -40,7 +40,7 @@ from skstruct.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.chain.dense import Dense
 from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import spans_to_labels
-from skstruct.input.constraints import SCHEMES, check_labelling, read_constraint
+from skstruct.input.constraints import check_labelling, read_constraint
 from skstruct.input.training_set import as_rows
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.objective import CRFObjective
@@ -81,7 +81,7 @@ def fit(tagger, X, y, **params):
 # -------------------------------------------------------------------------------------- the schemes
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", LETTERS)
 @pytest.mark.parametrize("kinds", ["XY", [""]])
 def test_possible_is_what_the_strict_reading_leaves_nothing_out_of(scheme, kinds):
     """Every token but O belongs to a valid chunk."""
@@ -94,6 +94,10 @@ def test_possible_is_what_the_strict_reading_leaves_nothing_out_of(scheme, kinds
             covered = sum(stop - start for start, stop, _ in chunks)
             valid = covered == sum(classes[j] != "O" for j in labels)
             assert allows(possible, labels) == valid
+
+
+def test_runs_allow_everything():
+    assert read_constraint("runs", np.array(["author", "title"])) is None
 
 
 @pytest.mark.parametrize("bad", ["X-NP", "BI-NP", "NP", "", "O-NP", "E-NP", 3])
@@ -155,6 +159,12 @@ def faults(labels, scheme):
     return found
 
 
+def is_valid(labels, scheme):
+    """Whether every token but O is in a chunk of the strict reading."""
+    chunks = extract_chunks(labels, scheme=scheme)
+    return sum(b - a for a, b, _ in chunks) == sum(label != "O" for label in labels)
+
+
 @pytest.mark.parametrize(("scheme", "letters"), [("IOB1", "BI"), ("IOB2", "BI"), ("IOBES", "BIES")])
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
@@ -180,16 +190,17 @@ def test_all_violations_are_counted(scheme, letters, data):
         check_labelling(codes, offsets, classes, possible)
     message = str(raised.value)
     assert message.startswith("Sequence {}, token {}: ".format(*wrong[0]))
+    found = set("".join(label[0] for label in classes)) - {"O"}
     fitting = [
         other
-        for other in ("IOB1", "IOB2", "IOBES")
-        if set("ES") & set("".join(classes)) <= set(other)
-        and not any(faults(row, other) for row in y)
+        for other in ("IOB1", "IOB2", "IOE1", "IOE2", "IOBES")
+        if found <= set(LETTERS[other]) and all(is_valid(row, other) for row in y)
     ]
     if fitting:
         assert f"All labels fit constraint={fitting[0]!r}: pass it" in message
     else:
-        assert "No scheme fits all labels: convert them" in message
+        assert "No scheme fits all labels: " in message
+        assert "convert_labels" in message
     assert message.endswith("or leave constraint out.")
 
 

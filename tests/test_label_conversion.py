@@ -1,24 +1,28 @@
 """Labels as numbers and as spans of characters, and back."""
 
-from itertools import pairwise
+import re
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
+from helpers.constraints import LETTERS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skstruct import CRFTagger, PerceptronTagger, metrics
 from skstruct.crfsuite import CRF
 from skstruct.datasets import (
+    convert_labels,
     find_tokens,
     labels_from_ids,
     labels_to_ids,
     labels_to_spans,
     spans_to_labels,
 )
+from skstruct.metrics import extract_chunks
 
 NAMES = ["O", "B-PER", "I-PER"]
-SCHEMES = ["IOB1", "IOB2", "IOBES", "BIOES", "BILOU"]
+SCHEMES = ["IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES"]
 
 
 @given(st.lists(st.lists(st.sampled_from([-100, 0, 1, 2]))))
@@ -109,7 +113,7 @@ def test_spans_round_trip(scheme, case):
     for alignment in ("strict", "expand", "contract"):
         labels = spans_to_labels(spans[::-1], offsets, scheme=scheme, alignment=alignment)
         assert labels_to_spans(labels, offsets, scheme=scheme) == spans
-    assert labels_to_spans(labels, offsets) == spans or scheme == "IOB1"
+    assert labels_to_spans(labels, offsets) == spans or scheme in ("IOB1", "IOE1")
     CRFTagger(constraint=scheme).fit([[[str(t)] for t in range(len(labels))]], [labels])
 
 
@@ -189,7 +193,7 @@ def test_whole_numbers_of_other_types():
         (lambda: spans_to_labels([(3, 3, "a")], [(0, 5)]), "is empty"),
         (lambda: spans_to_labels([], [(0, 5), (4, 6)]), "Token 1, .* overlaps the one before"),
         (lambda: spans_to_labels([], [(0, 0)]), "Token 0, .* is empty"),
-        (lambda: spans_to_labels([], [(0, 1)], scheme="BIO"), "scheme must be one of 'IOB1'"),
+        (lambda: spans_to_labels([], [(0, 1)], scheme="IOB"), "scheme must be one of 'IOB1'"),
         (lambda: spans_to_labels([], [(0, 1)], alignment="x"), "alignment must be one of"),
         (lambda: labels_to_spans(["O"], []), "1 labels, but 0 tokens"),
         (lambda: find_tokens("a b", ["b"]), "Token 0, 'b', is not what comes next .* 'a b'"),
@@ -243,3 +247,110 @@ def test_learners_say_what_to_do_with_tokens_without_a_label(method):
         ValueError, match=r"token 1: labels must be strings; got None. Leave tokens"
     ):
         CRF().fit(X, [["O", None]])
+
+
+# ---------------------------------------------------------------------------------------- schemes
+
+
+def chunks_in(y, scheme):
+    return [extract_chunks(labels, scheme=scheme) for labels in y]
+
+
+@st.composite
+def chunked(draw, apart=False):
+    """Sequences as lists of (length, type); type None is outside."""
+    kinds = st.sampled_from([None, "a", "b-c"])
+    y = draw(st.lists(st.lists(st.tuples(st.integers(1, 4), kinds), max_size=5), max_size=4))
+    if apart:
+        y = [[next(group) for _, group in groupby(parts, lambda part: part[1])] for parts in y]
+    return y
+
+
+def in_bilou(y):
+    """Labels of sequences of chunks, written here by hand."""
+    labels = []
+    for parts in y:
+        labels.append([])
+        for length, kind in parts:
+            letters = "U" if length == 1 else "B" + "I" * (length - 2) + "L"
+            labels[-1] += ["O" if kind is None else f"{x}-{kind}" for x in letters]
+    return labels
+
+
+@pytest.mark.parametrize("target", SCHEMES)
+@given(chunked())
+def test_conversion_keeps_chunks_of_all_schemes(target, y):
+    labels = in_bilou(y)
+    converted = convert_labels(labels, source="BILOU", target=target)
+    assert converted[1:] == ("BILOU", 0)
+    assert chunks_in(converted.labels, target) == chunks_in(labels, "BILOU")
+    assert convert_labels(converted.labels, source=target, target="BILOU").labels == labels
+
+
+@given(chunked(apart=True))
+def test_runs_and_back(y):
+    labels = in_bilou(y)
+    runs = convert_labels(labels, source="BILOU", target="runs")
+    assert runs.labels == [[label[2:] or "O" for label in row] for row in labels]
+    assert convert_labels(runs.labels, source="runs", target="BILOU").labels == labels
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES"])
+@pytest.mark.parametrize("repair", ["conlleval", "drop"])
+@given(data=st.data())
+def test_what_breaks_a_scheme_is_repaired_and_counted(scheme, repair, data):
+    letters = LETTERS[scheme]
+    labels = st.sampled_from(["O", *(f"{x}-{kind}" for x in letters for kind in "pq")])
+    y = data.draw(st.lists(st.lists(labels, max_size=6), max_size=4))
+    reading = "conlleval" if repair == "conlleval" else scheme
+    found = convert_labels(y, source=scheme, target="IOB2", repair=repair)
+    assert chunks_in(found.labels, "IOB2") == chunks_in(y, reading)
+    same = convert_labels(y, source=scheme, target=scheme, repair=repair)
+    assert found.n_repaired == same.n_repaired
+    assert same.n_repaired == sum(
+        a != b
+        for row, new in zip(y, same.labels, strict=True)
+        for a, b in zip(row, new, strict=True)
+    )
+    # Labels are valid if every token but O is in a chunk of the strict reading, and only then.
+    covered = sum(b - a for chunks in chunks_in(y, scheme) for a, b, _ in chunks)
+    valid = covered == sum(label != "O" for row in y for label in row)
+    assert valid == (same.n_repaired == 0)
+    if not valid:
+        n = convert_labels(y, source=scheme, target=scheme, repair="conlleval").n_repaired
+        with pytest.raises(ValueError, match=rf"so do {n} of .*repair='conlleval'"):
+            convert_labels(y, source=scheme, target="BMES")
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES"])
+def test_the_scheme_is_inferred(scheme):
+    y = in_bilou([[(3, "x"), (1, "x"), (2, "y"), (2, None), (1, "y")], [(2, "x")]])
+    labels = convert_labels(y, source="BILOU", target=scheme).labels
+    assert convert_labels(labels, target="BILOU") == (y, scheme, 0)
+    # A break or two do not change it.
+    broken = [labels[0][1], "O", labels[0][0]]
+    found = convert_labels([broken, *labels * 9], target="BILOU", repair="drop")
+    assert found.source == scheme
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "says"),
+    [
+        ([["O"], ["B-x", None]], {}, "Sequence 1, token 1: None is no string"),
+        ([["B-x", "S-x"]], {"source": "IOB2"}, "token 1: 'S-x' is not a label of 'IOB2'"),
+        ([["x"]], {"target": "BIOS"}, "target must be one of"),
+        ([["x"]], {"repair": "yes"}, "repair must be one of"),
+        ([["B-x", "B-x"]], {"target": "runs"}, "Sequence 0, token 1: 'B-x' breaks the scheme"),
+        ([["B-O"]], {"target": "runs"}, "Sequence 0, token 0: 'B-O' breaks the scheme"),
+    ],
+)
+def test_what_cannot_be_converted(y, options, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        convert_labels(y, **{"target": "IOB2", **options})
+
+
+def test_chunks_that_touch_become_one_run_where_that_is_wanted():
+    found = convert_labels([["B-x", "B-x", "I-x"]], target="runs", repair="conlleval")
+    assert found == ([["x", "x", "x"]], "IOB2", 2)
+    with pytest.raises(ValueError, match="one with the chunk before it, in scheme='runs'"):
+        spans_to_labels([(0, 1, "x"), (1, 2, "x")], [(0, 1), (1, 2)], scheme="runs")

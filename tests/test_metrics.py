@@ -5,7 +5,7 @@ import re
 import warnings
 from collections import Counter
 from functools import cache, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,19 @@ from skstruct.metrics import (
 
 TYPES = ["LOC", "PER", "NP-SBJ"]
 AVERAGES = ["micro", "macro", "weighted", None]
-STRICT = ["IOB1", "IOB2", "IOBES", "BILOU"]
-LETTERS = {"conlleval": "BIES", "IOB1": "BI", "IOB2": "BI", "IOBES": "BIES", "BILOU": "BILU"}
+STRICT = ["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"]
+# Schemes that seqeval does not know, or not all of.
+OWN = ["IOE1", "BMES"]
+LETTERS = {
+    "conlleval": "BIES",
+    "IOB1": "BI",
+    "IOB2": "BI",
+    "IOE1": "IE",
+    "IOE2": "IE",
+    "IOBES": "BIES",
+    "BILOU": "BILU",
+    "BMES": "BMES",
+}
 SCORERS = {
     "chunk_f1": (metrics.chunk_f1_scorer, chunk_f1_score),
     "chunk_precision": (metrics.chunk_precision_scorer, chunk_precision_score),
@@ -77,7 +88,10 @@ CHUNK_PATTERNS = {
     "IOB1": r"(?<=[BI])BI*|I+",
     "IOB2": r"BI*",
     "IOBES": r"S|BI*E",
+    "IOE1": r"I*E(?=[IE])|I+",
+    "IOE2": r"I*E",
     "BILOU": r"U|BI*L",
+    "BMES": r"S|BM*E",
 }
 
 
@@ -156,7 +170,7 @@ def drop_seqeval_iob1_quirk(y_true, y_pred):
 # ------------------------------------------------------------------------------------- chunks
 
 
-@pytest.mark.parametrize("scheme", ["conlleval", *STRICT])
+@pytest.mark.parametrize("scheme", ["conlleval", *STRICT, *OWN])
 @given(data=st.data())
 def test_chunks_equal_regular_expressions(scheme, data):
     labels = data.draw(st.lists(label_strategy(LETTERS[scheme]), max_size=12))
@@ -201,17 +215,19 @@ def write_labels(sentence, scheme):
         touches_last = i > 0 and sentence[i - 1][1] == kind
         touches_next = i + 1 < len(sentence) and sentence[i + 1][1] == kind
         letters = ["I"] * length
-        if scheme in ("IOB2", "IOBES", "BILOU") or (scheme == "IOB1" and touches_last):
+        if scheme == "BMES":
+            letters = ["M"] * length
+        if scheme in ("IOB2", "IOBES", "BILOU", "BMES") or (scheme == "IOB1" and touches_last):
             letters[0] = "B"
-        if scheme in ("IOE2", "IOBES", "BILOU") or (scheme == "IOE1" and touches_next):
+        if scheme in ("IOE2", "IOBES", "BILOU", "BMES") or (scheme == "IOE1" and touches_next):
             letters[-1] = "E" if scheme != "BILOU" else "L"
-        if scheme in ("IOBES", "BILOU") and length == 1:
-            letters = ["S"] if scheme == "IOBES" else ["U"]
+        if scheme in ("IOBES", "BILOU", "BMES") and length == 1:
+            letters = ["U"] if scheme == "BILOU" else ["S"]
         labels += [f"{letter}-{kind}" if kind else "O" for letter in letters]
     return labels
 
 
-@pytest.mark.parametrize("written", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"])
+@pytest.mark.parametrize("written", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES"])
 @given(sentence=sentences)
 def test_chunks_come_back_from_every_scheme(written, sentence):
     stops = np.cumsum([length for length, _ in sentence]).tolist()
@@ -219,8 +235,25 @@ def test_chunks_come_back_from_every_scheme(written, sentence):
     chunks = [(stop - length, stop, kind) for (length, kind), stop in spans if kind]
     labels = write_labels(sentence, written)
     assert extract_chunks(labels) == chunks
-    if written in STRICT:
-        assert extract_chunks(labels, scheme=written) == chunks
+    assert extract_chunks(labels, scheme=written) == chunks
+
+
+@given(labels=st.lists(label_strategy("IE"), max_size=12))
+def test_ends_mirror_beginnings(labels):
+    mirrored = [label.replace("E", "B", 1) if label[0] == "E" else label for label in labels[::-1]]
+    for one, other in (("IOE1", "IOB1"), ("IOE2", "IOB2")):
+        found = extract_chunks(mirrored, scheme=other)
+        turned = [(len(labels) - b, len(labels) - a, kind) for a, b, kind in found[::-1]]
+        assert extract_chunks(labels, scheme=one) == turned
+
+
+@given(labels=st.lists(st.sampled_from(["O", "author", "B-title", "I-title"]), max_size=12))
+def test_runs_are_those_of_groupby(labels):
+    expected, end = [], 0
+    for label, run in groupby(labels):
+        start, end = end, end + len(list(run))
+        expected += [(start, end, label)] if label != "O" else []
+    assert extract_chunks(labels, scheme="runs") == expected
 
 
 @given(labels=st.lists(label_strategy("BIES"), max_size=12))
@@ -230,6 +263,9 @@ def test_names_of_one_scheme_agree(labels):
     assert extract_chunks(labels, scheme="BIOES") == extract_chunks(labels, scheme="IOBES")
     assert extract_chunks(as_bilou, scheme="BILOU") == extract_chunks(labels, scheme="IOBES")
     assert extract_chunks(as_bilou) == extract_chunks(labels)
+    as_bmes = ["M" + label[1:] if label[0] == "I" else label for label in labels]
+    assert extract_chunks(as_bmes, scheme="BMES") == extract_chunks(labels, scheme="IOBES")
+    assert extract_chunks(as_bmes) == extract_chunks(labels)
     assert extract_chunks(np.array(labels, dtype=object)) == extract_chunks(tuple(labels))
 
 

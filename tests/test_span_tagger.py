@@ -101,7 +101,7 @@ def test_labels_without_prefixes(names):
     X = names[0]
     y = [[label[2:] or "O" for label in labels] for labels in names[1]]
     tagger = SpanTaggerCV(CRFTagger(l2=0.1), cv=3).fit(X, y)
-    assert tagger.scheme_ is None
+    assert tagger.scheme_ == "runs"
     assert {label for labels in tagger.predict(X) for label in labels} == {"O", "X"}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from skstruct.cli.text import errors_name_lines
-from skstruct.spans import labels_of_spans, scheme_of_classes
+from skstruct.input.schemes import scheme_of_classes
+from skstruct.spans import labels_of_spans
 
 __all__ = [
     "Answer",

@@ -19,7 +19,7 @@ import click
 
 from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
-from skstruct.metrics.chunks import are_chunk_labels
+from skstruct.input.schemes import are_chunk_labels
 from skstruct.utils.files import os_errors_name
 from skstruct.utils.messages import short_repr
 

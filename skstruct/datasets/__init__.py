@@ -12,6 +12,8 @@ from skstruct.datasets.docs import docs_to_sequences, labels_to_docs
 from skstruct.datasets.fetchers import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
 from skstruct.datasets.loaders import load_addresses, load_digit_sequences
 from skstruct.datasets.spans import (
+    ConvertedLabels,
+    convert_labels,
     find_tokens,
     labels_from_ids,
     labels_to_ids,
@@ -20,6 +22,8 @@ from skstruct.datasets.spans import (
 )
 
 __all__ = [
+    "ConvertedLabels",
+    "convert_labels",
     "docs_to_sequences",
     "fetch_conll2000",
     "fetch_conll2002",

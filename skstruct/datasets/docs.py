@@ -75,7 +75,7 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
         Labels of the tokens of each document, such as a tagger predicts.
     docs : sequence of spacy.tokens.Doc
         The documents; changed in place.
-    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+    scheme : str, default="conlleval"
         Scheme of the labels, as in :func:`~skstruct.metrics.extract_chunks`.
 
     Returns

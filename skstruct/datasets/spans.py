@@ -6,8 +6,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import NamedTuple
 
 from skstruct.input.formats import NO_LABEL
+from skstruct.input.schemes import (
+    OUTSIDE,
+    RUNS,
+    SCHEMES,
+    belongs,
+    infer_scheme,
+    joins,
+    write_chunk,
+)
 from skstruct.metrics.chunks import chunks_of
 from skstruct.metrics.labels import sequences_of
 from skstruct.utils.messages import short_repr
@@ -15,19 +25,18 @@ from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
 __all__ = [
+    "ConvertedLabels",
     "as_whole",
     "checked_spans",
+    "convert_labels",
     "find_tokens",
     "labels_from_ids",
     "labels_to_ids",
     "labels_to_spans",
-    "letters_of_chunk",
     "spans_to_labels",
 ]
 
 
-# Letters of the first, inner, last and only token of a chunk.
-_LETTERS = {"IOB2": "BIIB", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
 _ALIGNMENTS = ("strict", "expand", "contract")
 
 
@@ -82,8 +91,9 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
         probability that comes fourth is left out.
     offsets : sequence of tuple (start, end)
         Characters of each token, in order: from `find_tokens` or a tokeniser.
-    scheme : {"IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="IOB2"
-        Scheme of the labels.
+    scheme : {"IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES", "runs"}, \
+default="IOB2"
+        Scheme of the labels. Those of "runs" are the types alone.
     alignment : {"strict", "expand", "contract"}, default="strict"
         What to do with a span that does not begin and end where tokens do: raise an error, or take
         all tokens that it touches ("expand") or contains ("contract"). Without such a token there
@@ -98,8 +108,8 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
     ------
     ValueError
         If a span is empty or its type is not a string, two spans have a character or a token in
-        common, or `alignment` is "strict" and a span does not begin and end where tokens do; or if
-        tokens overlap.
+        common, or `alignment` is "strict" and a span does not begin and end where tokens do; if
+        tokens overlap; or if two spans of a type touch in "runs".
 
     See Also
     --------
@@ -112,19 +122,23 @@ def spans_to_labels(spans, offsets, *, scheme="IOB2", alignment="strict"):
     >>> spans_to_labels([(0, 13, "street"), (15, 16, "number")], offsets, scheme="IOBES")
     ['B-street', 'I-street', 'E-street', 'O', 'S-number']
     """
-    check_choice("scheme", scheme, ("IOB1", *_LETTERS))
+    check_choice("scheme", scheme, SCHEMES)
     check_choice("alignment", alignment, _ALIGNMENTS)
     offsets = _checked_offsets(offsets)
-    labels, taken, kind_before = ["O"] * len(offsets), 0, None
+    labels, taken = [OUTSIDE] * len(offsets), 0
     for start, end, kind in _in_order(spans):
         first, stop = _tokens_of(start, end, offsets, alignment)
         if first >= stop:
             continue
         if first < taken:
             raise ValueError(f"The span {(start, end, kind)} has a token in common with another.")
-        letters = letters_of_chunk(stop - first, scheme, first == taken > 0 and kind == kind_before)
-        labels[first:stop] = [f"{letter}-{kind}" for letter in letters]
-        taken, kind_before = stop, kind
+        if joins(labels, first, kind, scheme):
+            raise ValueError(
+                f"The span {(start, end, kind)} would be outside of chunks, or one with the chunk "
+                f"before it, in scheme={scheme!r}: choose one with letters, such as 'IOB2'."
+            )
+        write_chunk(labels, first, stop, kind, scheme)
+        taken = stop
     return labels
 
 
@@ -138,7 +152,7 @@ def labels_to_spans(labels, offsets, *, scheme="conlleval"):
         Labels of the tokens.
     offsets : sequence of tuple (start, end)
         Characters of each token, in order.
-    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+    scheme : str, default="conlleval"
         Scheme of the labels, as in :func:`~skstruct.metrics.extract_chunks`.
 
     Returns
@@ -264,12 +278,110 @@ def _tokens_of(start, end, offsets, alignment):
     return first, stop
 
 
-def letters_of_chunk(length, scheme, follows_its_kind):
-    """Letters of the labels of a chunk: those of its first, inner, last or only token."""
-    if scheme == "IOB1":
-        return ("B" if follows_its_kind else "I") + "I" * (length - 1)
-    first, inner, last, only = _LETTERS[scheme]
-    return only if length == 1 else first + inner * (length - 2) + last
+@set_module("skstruct.datasets")
+class ConvertedLabels(NamedTuple):
+    """Result of `convert_labels`.
+
+    Attributes
+    ----------
+    labels : list of list of str
+        The labels in the scheme wanted.
+    source : str
+        Scheme that they were in, or that most of them were in.
+    n_repaired : int
+        Number of tokens whose labels broke that scheme and were repaired; with the target "runs"
+        also of those in chunks that have become one with the chunk before.
+    """
+
+    labels: list
+    source: str
+    n_repaired: int
+
+
+@set_module("skstruct.datasets")
+def convert_labels(y, *, source=None, target, repair="raise"):
+    """Convert labels of chunks from one scheme into another, and repair what breaks the first.
+
+    Parameters
+    ----------
+    y : sequence of sequences of str
+        Labels of the tokens.
+    source : str, default=None
+        Scheme that they are in, one of those of `target`. By default that which the fewest labels
+        break; labels without prefixes are those of "runs".
+    target : {"IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES", "runs"}
+        Scheme that is wanted.
+    repair : {"raise", "conlleval", "drop"}, default="raise"
+        What to do with labels that break the scheme: raise an error; take every token but O as part
+        of a chunk, as conlleval does, so that a missing first label is added; or take chunks that
+        are invalid as outside, as strict metrics do. Where two chunks of a type touch, "runs"
+        cannot show it: an error, or they become one.
+
+    Returns
+    -------
+    converted : ConvertedLabels
+        ``(labels, source, n_repaired)``.
+
+    Raises
+    ------
+    ValueError
+        If a label is not one of the source's, or is None; or breaks it, or cannot be shown in
+        "runs", and `repair` is "raise".
+
+    See Also
+    --------
+    spans_to_labels : Labels of spans of characters.
+
+    Examples
+    --------
+    >>> from skstruct.datasets import convert_labels
+    >>> convert_labels([["author", "author", "title", "O"]], target="IOB2").labels
+    [['B-author', 'I-author', 'B-title', 'O']]
+    >>> convert_labels(
+    ...     [["I-LOC", "O", "B-LOC", "I-LOC"]], source="IOB2", target="BMES", repair="conlleval"
+    ... )
+    ConvertedLabels(labels=[['S-LOC', 'O', 'B-LOC', 'E-LOC']], source='IOB2', n_repaired=1)
+    """
+    check_choice("target", target, SCHEMES)
+    check_choice("source", source, (*SCHEMES, None))
+    check_choice("repair", repair, ("raise", "conlleval", "drop"))
+    y = sequences_of(y, "y")
+    _check_labels(y, source)
+    source = infer_scheme(y) if source is None else source
+    _check_labels(y, source)
+    lenient = repair != "drop" and source != RUNS
+    converted, lost = [], set()
+    for i, labels in enumerate(y):
+        chunks = chunks_of(labels, "conlleval" if lenient else source)
+        valid, wanted = [OUTSIDE] * len(labels), [OUTSIDE] * len(labels)
+        for start, end, kind in chunks:
+            write_chunk(valid, start, end, kind, source)
+            if joins(wanted, start, kind, target):
+                lost.update((i, t) for t in range(start, end))
+            write_chunk(wanted, start, end, kind, target)
+        converted.append(wanted)
+        lost.update((i, t) for t in range(len(labels)) if labels[t] != valid[t])
+    if lost and repair == "raise":
+        i, t = min(lost)
+        raise ValueError(
+            f"Sequence {i}, token {t}: {y[i][t]!r} breaks the scheme {source!r}, or cannot be "
+            f"written in {target!r}; so do {len(lost)} of {sum(map(len, y))} labels, in "
+            f"{len({i for i, _ in lost})} of {len(y)} sequences. Pass repair='conlleval' to "
+            "keep their chunks, repair='drop' to take them as outside, or another source."
+        )
+    return ConvertedLabels(converted, source, len(lost))
+
+
+def _check_labels(y, source):
+    """Raise an error for a label that is none, or not one of a scheme."""
+    for i, labels in enumerate(y):
+        for t, label in enumerate(labels):
+            if not isinstance(label, str) or (source is not None and not belongs(label, source)):
+                fault = "no string" if source is None else f"not a label of {source!r}"
+                raise ValueError(
+                    f"Sequence {i}, token {t}: {short_repr(label)} is {fault}. Convert labels "
+                    "before unknown ones are put in, and name the source if it is another."
+                )
 
 
 @set_module("skstruct.datasets")

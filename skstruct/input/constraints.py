@@ -12,11 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.input.scale import check_weights
+from skstruct.input.schemes import (
+    RUNS,
+    SCHEMES,
+    allowed_labels,
+    belongs,
+    letters_in,
+)
 from skstruct.utils.messages import place, short_repr
 
 __all__ = [
     "BIASES",
-    "SCHEMES",
     "WEIGHTS",
     "Constraint",
     "check_chain",
@@ -29,19 +35,12 @@ __all__ = [
     "without_forbidden",
 ]
 
-# For each scheme its letters: whether they begin a chunk, and whether they end one.
-_OPENS_AND_CLOSES = {
-    "IOBES": {"B": (True, False), "I": (False, False), "E": (False, True), "S": (True, True)},
-    "BILOU": {"B": (True, False), "I": (False, False), "L": (False, True), "U": (True, True)},
-}
-_OPENS_AND_CLOSES["BIOES"] = _OPENS_AND_CLOSES["IOBES"]
 # The weights that may be minus infinity.
 WEIGHTS = ("transition", "start", "end")
 # Weights of a chain that `fit_intercept` stands for.
 BIASES = ("intercept", "start", "end")
 # Labels or places that a message has.
 _SHOWN = 5
-SCHEMES = ("IOB1", "IOB2", "IOBES", "BIOES", "BILOU")
 
 
 class Constraint(NamedTuple):
@@ -58,8 +57,8 @@ def read_constraint(constraint, classes):
 
     Parameters
     ----------
-    constraint : {"IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, array-like of bool or None
-        A label scheme, or an array in which True allows the column to follow the row.
+    constraint : str, array-like of bool or None
+        One of `SCHEMES`, or an array in which True allows the column to follow the row.
     classes : ndarray of shape (n_classes,)
         The labels.
 
@@ -73,7 +72,7 @@ def read_constraint(constraint, classes):
     ValueError
         If a class does not belong to the scheme, or the array has a wrong shape or dtype.
     """
-    if constraint is None:
+    if constraint is None or (isinstance(constraint, str) and constraint == RUNS):
         return None
     if isinstance(constraint, str):
         return _read_scheme(constraint, classes)
@@ -92,28 +91,12 @@ def read_constraint(constraint, classes):
 def _read_scheme(scheme, classes):
     name = f"constraint={scheme!r}"
     _check_classes(classes.tolist(), scheme, name)
-    parts = [label.partition("-") for label in classes.tolist()]
-    letters = np.array([letter for letter, _, _ in parts])
-    kinds = np.array([kind if dash else None for _, dash, kind in parts], dtype=object)
-    outside = letters == "O"
-    goes_on = (kinds[:, None] == kinds) & ~outside[:, None]
-    if scheme == "IOB2":
-        # Only I depends on the label before it.
-        free, end = letters != "I", np.ones(len(letters), bool)
-    elif scheme == "IOB1":
-        free, end = letters != "B", np.ones(len(letters), bool)
-    else:
-        roles = {"O": (True, True), **_OPENS_AND_CLOSES[scheme]}
-        free, end = np.array([roles[letter] for letter in letters.tolist()]).T
-    transition = (end[:, None] & free) | (goes_on & ~free)
-    if scheme not in ("IOB1", "IOB2"):
-        transition &= end[:, None] == free
-    return Constraint(transition, free, end, name)
+    return Constraint(*allowed_labels(classes.tolist(), scheme), name)
 
 
 def _check_classes(classes, scheme, name):
     """Raise an error that lists the classes that are no labels of a scheme."""
-    wrong = [label for label in classes if not _belongs(label, scheme)]
+    wrong = [label for label in classes if not belongs(label, scheme)]
     if not wrong:
         return
     if not isinstance(wrong[0], str):
@@ -121,26 +104,16 @@ def _check_classes(classes, scheme, name):
             f"Class {wrong[0]!r} does not fit {name}, whose labels are strings: "
             "skstruct.datasets.labels_from_ids replaces numbers by names."
         )
-    others = [s for s in SCHEMES if all(_belongs(label, s) for label in classes)]
+    others = [s for s in SCHEMES if s != RUNS and all(belongs(label, s) for label in classes)]
     remedy = (
         f"All are labels of constraint={others[0]!r}: pass it, or" if others else "Correct them, or"
     )
     raise ValueError(
         f"Class {wrong[0]!r} does not fit {name}, whose labels are O, and the letters "
-        f"{', '.join(_letters(scheme))}, alone or followed by '-' and a type. {len(wrong)} of "
+        f"{', '.join(letters_in(scheme))}, alone or followed by '-' and a type. {len(wrong)} of "
         f"{len(classes)} classes do not fit: {_first_few(wrong, repr)}. {remedy} leave "
         "constraint out."
     )
-
-
-def _belongs(label, scheme):
-    """True for a label of a scheme."""
-    letter = label.partition("-")[0] if isinstance(label, str) else ""
-    return label == "O" or (len(letter) == 1 and letter in _letters(scheme))
-
-
-def _letters(scheme):
-    return "".join(_OPENS_AND_CLOSES.get(scheme, "BI"))
 
 
 def forbid(chain, possible):
@@ -233,13 +206,13 @@ def _remedy(labels, offsets, classes, possible):
     if not possible.name.startswith("constraint="):
         return "Correct the labels, change the array, or leave constraint out."
     names = classes.tolist()
-    for scheme in SCHEMES:
-        belong = all(_belongs(label, scheme) for label in names)
+    for scheme in SCHEMES[: SCHEMES.index(RUNS)]:
+        belong = all(belongs(label, scheme) for label in names)
         if belong and not impossible(labels, offsets, _read_scheme(scheme, classes)):
             return f"All labels fit constraint={scheme!r}: pass it, or leave constraint out."
     return (
-        "No scheme fits all labels: convert them by skstruct.metrics.extract_chunks and "
-        "skstruct.datasets.spans_to_labels, as the guide shows, or leave constraint out."
+        "No scheme fits all labels: skstruct.datasets.convert_labels(y, target=..., "
+        "repair='conlleval') repairs them; or leave constraint out."
     )
 
 

@@ -8,7 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
-from skstruct.inspection.models import are_chunk_labels, find_tagger
+from skstruct.input.schemes import are_chunk_labels
+from skstruct.inspection.models import find_tagger
 from skstruct.inspection.probabilities import token_texts
 from skstruct.metrics.labels import sequences_of
 from skstruct.metrics.scores import extract_chunks

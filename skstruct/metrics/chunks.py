@@ -1,12 +1,21 @@
 """Chunks in label sequences: found in every scheme, matched and counted."""
 
-import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.input.schemes import (
+    LETTERS,
+    OUTSIDE,
+    RUNS,
+    SCHEMES,
+    are_of_schemes,
+    letters_in,
+    scheme_named,
+    split_label,
+)
 from skstruct.metrics.labels import (
     StackedLabels,
     as_list,
@@ -18,8 +27,6 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
 __all__ = [
-    "are_chunk_labels",
-    "are_labels_of_schemes",
     "chosen_types",
     "chunks_of",
     "count_chunks",
@@ -29,29 +36,11 @@ __all__ = [
 ]
 
 _O, _B, _I, _E, _S = range(5)
-_ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
-_PREFIXES = {
-    "conlleval": "BIESLU",
-    "IOB1": "BI",
-    "IOB2": "BI",
-    "IOBES": "BIES",
-    "BIOES": "BIES",
-    "BILOU": "BILU",
-}
+_ROLES = {"O": _O, "B": _B, "I": _I, "M": _I, "E": _E, "L": _E, "S": _S, "U": _S}
+_READINGS = ("conlleval", *SCHEMES)
 _MUST_BE_STRINGS = (
     "labels of chunks must be str; skstruct.datasets.labels_from_ids replaces numbers by names"
 )
-
-
-_ANY_LABEL = re.compile(r"O(-.*)?|[BIESLU](-.*)?", re.DOTALL)
-_CHUNK_LABEL = re.compile(r"[BIESLU](-.*)?|O")
-
-
-def are_chunk_labels(labels):
-    """Return True if labels are those of chunks with types, such as B-NP, I-NP and O."""
-    return all(
-        isinstance(label, str) and _CHUNK_LABEL.fullmatch(label) for label in labels
-    ) and any("-" in label[1:2] for label in labels)
 
 
 class _Chunks(NamedTuple):
@@ -73,7 +62,7 @@ class _Counts(NamedTuple):
 
 def chunks_of(labels, scheme):
     """Find the chunks of one sequence; return tuples (start, stop, type)."""
-    check_choice("scheme", scheme, tuple(_PREFIXES))
+    check_choice("scheme", scheme, _READINGS)
     labels = _labels_of_sequence(labels)
     # With an offset for every label, errors name the position in the sequence.
     tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
@@ -100,22 +89,31 @@ def _labels_of_sequence(labels):
     return labels
 
 
+def _letters_of(scheme):
+    """Letters that a reading knows; "conlleval" knows all."""
+    return "" if scheme == RUNS else LETTERS if scheme == "conlleval" else letters_in(scheme)
+
+
 def _encode(batch, scheme):
     """Give every token a role (one of _O, _B, _I, _E, _S) and the number of its chunk type.
 
     Returns the sorted types and, for each of the batch, a pair of arrays of shape (n_tokens,).
     """
-    parsed = {}
+    parsed, letters = {}, _letters_of(scheme)
     for tokens in batch:
         for label in set(tokens.labels).difference(parsed):
-            prefix, _, kind = label.partition("-")
-            if prefix != "O" and (len(prefix) != 1 or prefix not in _PREFIXES[scheme]):
-                letters = ", ".join(_PREFIXES[scheme])
-                expected = f"'O' or one of {letters}, alone or before '-' and a type"
+            if scheme == RUNS:
+                parsed[label] = (_O, "") if label == OUTSIDE else (_I, label)
+                continue
+            letter, kind = split_label(label)
+            if letter != OUTSIDE and (len(letter) != 1 or letter not in letters):
+                expected = f"'O' or one of {', '.join(letters)}, alone or before '-' and a type"
+                runs = "" if "-" in label[1:2] else "; runs of labels are those of 'runs'"
                 tokens.fail(
-                    tokens.labels.index(label), f"the labels of scheme={scheme!r} are {expected}"
+                    tokens.labels.index(label),
+                    f"the labels of scheme={scheme!r} are {expected}{runs}",
                 )
-            parsed[label] = _ROLES[prefix], "" if prefix == "O" else kind or "_"
+            parsed[label] = _ROLES[letter], "" if letter == OUTSIDE else kind
     types = sorted({kind for _, kind in parsed.values()})
     numbers = {kind: number for number, kind in enumerate(types)}
     codes = {label: code for code, label in enumerate(parsed)}
@@ -137,25 +135,23 @@ def _find_chunks(roles, kinds, is_first, scheme):
     """
     same = np.zeros(len(roles), dtype=bool)
     same[1:] = (kinds[1:] == kinds[:-1]) & ~is_first[1:]
-    if scheme == "IOB1":
-        roles = np.where((roles == _B) & ~same, _O, roles)
+    letters = scheme_named(scheme)
+    if letters is not None and letters.opens:
+        roles = np.where((roles == _ROLES[letters.opens]) & ~same, _O, roles)
+    if letters is not None and letters.closes:
+        before_same = np.append(same[1:], False)[: len(roles)]
+        roles = np.where((roles == _ROLES[letters.closes]) & ~before_same, _O, roles)
     linked = same & ((roles == _I) | (roles == _E))
     linked[1:] &= (roles[:-1] == _B) | (roles[:-1] == _I)
     starts = np.flatnonzero(~linked)
     stops = np.append(starts[1:], len(roles))[: len(starts)]
     head, tail = roles[starts], roles[stops - 1]
-    if scheme in ("conlleval", "IOB1"):
-        valid = head != _O
-    elif scheme == "IOB2":
-        valid = head == _B
-    else:
-        valid = (head == _S) | ((head == _B) & (tail == _E))
+    valid = head != _O
+    if letters is not None and not (letters.opens or letters.closes):
+        first, _, last, only = (_ROLES[letter] for letter in letters[:4])
+        whole = (head == first) & (tail == last)
+        valid = np.where(stops - starts == 1, head == only, whole)
     return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
-
-
-def are_labels_of_schemes(labels):
-    """Return True if labels are those of chunks, with types or without."""
-    return all(_ANY_LABEL.fullmatch(label) for label in labels)
 
 
 class PairsOfLabels(NamedTuple):
@@ -190,13 +186,13 @@ def pairs_of_labels(classes):
     -------
     pairs : PairsOfLabels
     """
-    if are_labels_of_schemes(classes):
-        parsed = [label.partition("-") for label in classes]
-        roles = [_ROLES[prefix] for prefix, _, _ in parsed]
-        names = [None if prefix == "O" else kind or "_" for prefix, _, kind in parsed]
+    if are_of_schemes(classes):
+        parsed = [split_label(label) for label in classes]
+        roles = [_ROLES[letter] for letter, _ in parsed]
+        names = [None if letter == OUTSIDE else kind for letter, kind in parsed]
     else:
-        roles = [_O if label == "O" else _I for label in classes]
-        names = [None if label == "O" else label for label in classes]
+        roles = [_O if label == OUTSIDE else _I for label in classes]
+        names = [None if label == OUTSIDE else label for label in classes]
     types = sorted(set(names) - {None})
     kinds = np.array([-1 if name is None else types.index(name) for name in names])
     # No token is outside of chunks.
@@ -274,7 +270,7 @@ def pairs_of_chunks(y_true, y_pred, scheme):
 
 def _find_pair(y_true, y_pred, scheme):
     """Types, lengths of the sequences, and the correct, predicted and true chunks."""
-    check_choice("scheme", scheme, tuple(_PREFIXES))
+    check_choice("scheme", scheme, _READINGS)
     pair = stack_pair(y_true, y_pred, str, _MUST_BE_STRINGS)
     types, coded = _encode(pair, scheme)
     lengths = np.diff(pair[0].offsets)

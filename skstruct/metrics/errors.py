@@ -40,7 +40,7 @@ def chunk_error_report(
     ----------
     y_true, y_pred : label sequences, n_sequences of them
         Correct and predicted labels, in any form that the module accepts.
-    scheme : {"conlleval", "IOB1", "IOB2", "IOBES", "BIOES", "BILOU"}, default="conlleval"
+    scheme : str, default="conlleval"
         Scheme of the labels, see :func:`extract_chunks`.
     digits : int, default=2
         Digits after the decimal point; ignored for a dict.

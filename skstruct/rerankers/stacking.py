@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import read_format, shape_predictions
-from skstruct.metrics.chunks import are_chunk_labels
+from skstruct.input.schemes import are_chunk_labels
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.metrics.scores import extract_chunks
 from skstruct.rerankers.vrda import VRDAReranker

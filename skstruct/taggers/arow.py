@@ -38,10 +38,11 @@ class AROWTagger(OnlineTagger):
         of neighbouring labels has a weight beside that of its last pair. Time and memory grow with
         the cube of the number of labels. Not with transition features.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
-        Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
-        allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
-        allows transitions from row to column where it is True. Other labellings have probability
-        zero, in learning and in prediction, and weights of minus infinity.
+        Labellings that are allowed. A scheme, "IOB1", "IOB2" (or "BIO"), "IOE1", "IOE2", "IOBES"
+        (or "BIOES"), "BILOU" or "BMES", allows its valid labellings, and "runs" all. An array, with
+        rows and columns in the order of ``classes_``, allows transitions from row to column where
+        it is True. Other labellings have probability zero, in learning and in prediction, and
+        weights of minus infinity.
     structure_alpha : float, default=1.0
         Structure regularisation: each epoch cuts each sequence anew at random, into this many
         pieces on average, of about equal length. 1 cuts nothing.

@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
-from skstruct.input.constraints import BIASES, SCHEMES, check_chain, read_constraint
+from skstruct.input.constraints import BIASES, check_chain, read_constraint
 from skstruct.input.costs import LabelCost, read_label_cost
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.labels import check_completable, check_number, check_partial, without_unlabelled
 from skstruct.input.scale import advise_scaling, check_sample_weight
+from skstruct.input.schemes import SCHEMES
 from skstruct.input.training_set import TrainingSet, batch_rows, read_validation_set
 from skstruct.input.weights import (
     classes_that_occur,

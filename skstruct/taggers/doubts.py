@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 
 from skstruct.decoding import best_labels
+from skstruct.input.schemes import are_chunk_labels
 from skstruct.matrices import read_only
-from skstruct.metrics.chunks import are_chunk_labels, count_chunks_of_sequences
+from skstruct.metrics.chunks import count_chunks_of_sequences
 
 __all__ = ["sequences_with_chunks", "warn_of_distinct_labels", "warn_of_missing_chunks"]
 

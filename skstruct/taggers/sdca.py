@@ -48,10 +48,11 @@ class SDCACRF(BaseTagger):
     order : {1, 2}, default=1
         Order of the chain. Second order is an error that names the taggers to take.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
-        Labellings that are allowed. A scheme, "IOB1", "IOB2", "IOBES" (or "BIOES") or "BILOU",
-        allows its valid labellings. An array, with rows and columns in the order of ``classes_``,
-        allows transitions from row to column where it is True. Other labellings have probability
-        zero, in learning and in prediction, and weights of minus infinity.
+        Labellings that are allowed. A scheme, "IOB1", "IOB2" (or "BIO"), "IOE1", "IOE2", "IOBES"
+        (or "BIOES"), "BILOU" or "BMES", allows its valid labellings, and "runs" all. An array, with
+        rows and columns in the order of ``classes_``, allows transitions from row to column where
+        it is True. Other labellings have probability zero, in learning and in prediction, and
+        weights of minus infinity.
     label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
         Costs of wrong labels, which are added to their scores while learning (softmax-margin), so
         that the right label has to win by as much: an array from right label, the row, to predicted

@@ -8,7 +8,13 @@ import numpy as np
 from skstruct import PerceptronTagger, SequenceBatch
 from skstruct.input.constraints import Constraint, read_constraint
 
-LETTERS = {"IOB1": "BI", "IOB2": "BI", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
+LETTERS = {
+    **dict.fromkeys(["IOB1", "IOB2", "BIO"], "BI"),
+    **dict.fromkeys(["IOE1", "IOE2"], "IE"),
+    **dict.fromkeys(["IOBES", "BIOES"], "BIES"),
+    "BILOU": "BILU",
+    "BMES": "BMES",
+}
 
 
 def allows(possible, labels):

@@ -1,0 +1,224 @@
+"""Label schemes: which letters mark the first, inner, last and only token of a chunk.
+
+Constraints, chunk metrics, conversions and probabilities of spans all read the table `TABLE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.utils.messages import short_repr
+
+__all__ = [
+    "LETTERS",
+    "OUTSIDE",
+    "RUNS",
+    "SCHEMES",
+    "Allowed",
+    "Scheme",
+    "allowed_labels",
+    "are_chunk_labels",
+    "are_of_schemes",
+    "are_segment_letters",
+    "belongs",
+    "infer_scheme",
+    "joins",
+    "letters_in",
+    "scheme_named",
+    "scheme_of_classes",
+    "split_label",
+    "write_chunk",
+]
+
+
+class Scheme(NamedTuple):
+    """Letters of a scheme."""
+
+    first: str  # of the first token of a chunk
+    inner: str
+    last: str
+    only: str  # of the only token of a chunk
+    opens: str = ""  # of the first token of a chunk that follows one of its own type
+    closes: str = ""  # of the last token of a chunk that one of its own type follows
+
+
+OUTSIDE = "O"
+# Labels are types, and a run of a type is a chunk.
+RUNS = "runs"
+# In the order in which they are preferred where labels are valid in several.
+TABLE = {
+    "IOB2": Scheme(*"BIIB"),
+    "IOBES": Scheme(*"BIES"),
+    "BILOU": Scheme(*"BILU"),
+    "BMES": Scheme(*"BMES"),
+    "IOE2": Scheme(*"IIEE"),
+    "IOB1": Scheme(*"IIII", opens="B"),
+    "IOE1": Scheme(*"IIII", closes="E"),
+}
+ALIASES = {"BIO": "IOB2", "BIOES": "IOBES"}
+SCHEMES = ("IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES", RUNS)
+LETTERS = "BIESLUM"
+_LABEL = re.compile(rf"[{LETTERS}{OUTSIDE}](-.*)?", re.DOTALL)
+
+
+def scheme_named(name):
+    """Scheme of a name; None for "runs", which has no letters."""
+    return TABLE.get(ALIASES.get(name, name))
+
+
+def letters_in(name):
+    """Letters of a scheme, in the order of a chunk."""
+    s = TABLE[ALIASES.get(name, name)]
+    return "".join(dict.fromkeys(s.opens + s.first + s.inner + s.last + s.closes + s.only))
+
+
+def split_label(label):
+    """Letter and type of a label with letters; the type of a letter alone is "_"."""
+    letter, _, kind = label.partition("-")
+    return letter, kind or "_"
+
+
+def belongs(label, name):
+    """Return True for a label of a scheme."""
+    if not isinstance(label, str):
+        return False
+    letter = label.partition("-")[0]
+    return name == RUNS or label == OUTSIDE or (len(letter) == 1 and letter in letters_in(name))
+
+
+def are_of_schemes(labels):
+    """Return True if labels begin with the letters of schemes, with types or without."""
+    return all(isinstance(label, str) and _LABEL.fullmatch(label) for label in labels)
+
+
+def are_chunk_labels(labels):
+    """Return True if labels are those of chunks with types, such as B-NP, I-NP and O."""
+    return (
+        are_of_schemes(labels)
+        and not any(label.startswith("O-") for label in labels)
+        and any("-" in label[1:2] for label in labels)
+    )
+
+
+def are_segment_letters(labels):
+    """Return True if labels are those of segments without types: B, and I, M, E or L, alone."""
+    found = set(labels)
+    return "B" in found and bool(found & set("IMEL")) and found <= {*LETTERS, OUTSIDE}
+
+
+class Allowed(NamedTuple):
+    """What a scheme allows, in the order of the labels."""
+
+    transition: np.ndarray  # (n_labels, n_labels) bool: the column may follow the row
+    start: np.ndarray  # (n_labels,) bool: a label may come first
+    end: np.ndarray  # (n_labels,) bool: it may come last
+
+
+def allowed_labels(labels, name):
+    """Labels of a scheme that may follow each other, come first and come last."""
+    scheme = scheme_named(name)
+    if scheme is None:
+        everything = np.ones(len(labels), bool)
+        return Allowed(np.ones((len(labels), len(labels)), bool), everything, everything)
+    letters, kinds = np.array([split_label(label) for label in labels], object).reshape(-1, 2).T
+    outside = letters == OUTSIDE
+
+    def among(some):
+        return np.array([letter in some for letter in letters], bool)
+
+    opens, closes = among(scheme.opens), among(scheme.closes)
+    lone = outside | among(scheme.only) | opens | closes
+    begins, ends = lone | among(scheme.first), lone | among(scheme.last)
+    stays = opens | among(scheme.first + scheme.inner)
+    goes_on = closes | among(scheme.inner + scheme.last)
+    same = (kinds[:, None] == kinds) & ~outside[:, None] & ~outside
+    transition = (ends[:, None] & begins) | (stays[:, None] & goes_on & same)
+    transition &= same | ~(opens | closes[:, None])
+    return Allowed(transition, begins & ~opens, ends & ~closes)
+
+
+def scheme_of_classes(classes):
+    """Scheme of labels, by the letters that occur; "runs" if they have none."""
+    return _candidates(classes)[0]
+
+
+def infer_scheme(y):
+    """Scheme that the fewest labels break; "runs" for labels without letters.
+
+    Parameters
+    ----------
+    y : list of list of str
+
+    Returns
+    -------
+    name : str
+
+    Raises
+    ------
+    ValueError
+        If a label is not a string.
+    """
+    pairs = Counter()
+    for labels in y:
+        pairs.update(pairwise((None, *labels, None)))
+    classes = sorted({one for pair in pairs for one in pair if one is not None}, key=str)
+    wrong = next((label for label in classes if not isinstance(label, str)), None)
+    if wrong is not None:
+        raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
+    names = _candidates(classes)
+    if len(names) == 1:
+        return names[0]
+    number = {label: n for n, label in enumerate(classes)}
+
+    def broken(name):
+        transition, start, end = allowed_labels(classes, name)
+        fine = np.ones((len(classes) + 1, len(classes) + 1), bool)
+        fine[:-1, :-1], fine[-1, :-1], fine[:-1, -1] = transition, start, end
+        numbered = ((number.get(a, -1), number.get(b, -1), n) for (a, b), n in pairs.items())
+        return sum(n for a, b, n in numbered if not fine[a, b])
+
+    return min(names, key=broken)
+
+
+def _candidates(classes):
+    """Names of the schemes that labels may be in, those first that their letters speak for."""
+    if not are_of_schemes(classes):
+        return [RUNS]
+    found = {label[0] for label in classes} - {OUTSIDE}
+    able = [name for name in TABLE if found <= set(letters_in(name))]
+
+    def speaks_against(name):
+        first, _, last, only, *_ = TABLE[name]
+        return not (found & {first, only} and found & {last, only})
+
+    # The letters of several schemes mixed: the one that has most of them.
+    return sorted(able, key=speaks_against) or [
+        max(TABLE, key=lambda name: len(found & set(letters_in(name))))
+    ]
+
+
+def joins(labels, start, kind, name):
+    """Return True where labels of "runs" would not show a chunk, or that one begins here."""
+    return name == RUNS and (kind == OUTSIDE or (start > 0 and labels[start - 1] == kind))
+
+
+def write_chunk(labels, start, end, kind, name):
+    """Write the labels of a chunk; those of chunks before it are there."""
+    scheme = scheme_named(name)
+    if scheme is None:
+        labels[start:end] = [kind] * (end - start)
+        return
+    tail = "" if kind == "_" else f"-{kind}"
+    before = labels[start - 1] if start else OUTSIDE
+    letters = list(scheme.only if end - start == 1 else scheme.first)
+    if end - start > 1:
+        letters += [scheme.inner] * (end - start - 2) + [scheme.last]
+    if before != OUTSIDE and before[1:] == tail:
+        letters[0] = scheme.opens or letters[0]
+        labels[start - 1] = scheme.closes + tail if scheme.closes else before
+    labels[start:end] = [letter + tail for letter in letters]
