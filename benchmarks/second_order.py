@@ -6,10 +6,10 @@
 
 Each learner is trained with the chains of `SYSTEMS`, on labels in IOB2 and in IOBES, constrained to
 their scheme. Its parameters and its number of epochs are chosen on development data, for each chain
-and scheme by itself. The test set is labelled by models that learn from the whole training set, with
-each seed. Every finished run is added at once to a file in the results folder, and is not made again;
-neither are those that came with the repository. `--write` makes the tables and the file of records
-that the repository keeps.
+and scheme by itself. Then it learns from the whole training set, with each seed, and labels the
+test set. Every finished run is added at once to a file in the results folder, and is not made
+again; neither are those that came with the repository. `--write` makes the tables and the file of
+records that the repository keeps.
 """
 
 import json
@@ -52,19 +52,21 @@ from skstruct.metrics import (
 )
 
 NAME = "second_order"
-SEEDS, EPOCHS, N_RESAMPLES, N_BEST, LEVEL = 3, 10, 4999, 10, 0.05
+SEEDS, EPOCHS, N_RESAMPLES, N_BEST, LEVEL = 3, 8, 4999, 10, 0.05
 SCHEMES = ("IOB2", "IOBES")
 FIRST, SECOND, EDGES, RERANKED = "first order", "second order", "edges", "reranked"
 SYSTEMS = (FIRST, SECOND, EDGES, RERANKED)
+BEST = "best"  # in place of a scheme: the one that is better on development data
 # Class, values to choose from, and the systems that are tried.
 LEARNERS = {
     "Perceptron": (PerceptronTagger, {}, SYSTEMS),
-    "SAPO": (SAPOTagger, {"learning_rate": [0.03, 0.1]}, (FIRST, SECOND)),
+    "SAPO": (SAPOTagger, {}, (FIRST, SECOND)),
     "MIRA": (MIRATagger, {"C": [0.1, 1.0]}, (FIRST, SECOND)),
-    "CRF": (CRFTagger, {"l2": [0.1, 0.3, 1.0]}, (FIRST, SECOND, EDGES)),
+    "CRF": (CRFTagger, {"l2": [0.03, 0.3]}, (FIRST, SECOND, EDGES)),
 }
-# Corpora whose CRFs take minutes, not hours.
-WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned")
+# Where it takes minutes, not hours.
+WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned", "conll2000")
+WITH_RERANKING = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned")
 NAMES = [
     "addresses",
     "wordseg-as",
@@ -89,16 +91,21 @@ class Runs:
     def __init__(self, name, corpus, records, cache, *, epochs=EPOCHS, seeds=SEEDS):
         self.name, self.corpus, self.records, self.cache = name, corpus, records, cache
         self.epochs, self.seeds = epochs, seeds
-        self.is_f1 = corpus.measure == F1
+        self.is_f1, self._written = corpus.measure == F1, {}
 
-    def make_all(self, learners):
+    def make_all(self, learners, systems):
         """Choose parameters, make the runs on the test set, and compare them with first order."""
-        for scheme, learner in product(schemes_of(self.corpus), learners):
+        for learner, scheme in product(learners, schemes_of(self.corpus)):
             for system in systems_of(self.name, learner):
-                for seed in range(1 if learner == "CRF" else self.seeds):
-                    self.run(scheme, learner, system, seed)
-                if system != FIRST:
-                    self.compare(scheme, learner, system)
+                if system in systems:
+                    for seed in range(self.n_seeds(learner)):
+                        self.run(scheme, learner, system, seed)
+                    if system != FIRST:
+                        self.compare(scheme, learner, system)
+        if self.is_f1 and SECOND in systems:
+            for learner in learners:
+                if systems_of(self.name, learner):
+                    self.compare_best(learner)
 
     @cached_property
     def batches(self):
@@ -119,7 +126,9 @@ class Runs:
 
     def labels(self, scheme, part):
         """Labels of a part, written in a scheme."""
-        return written(self._parts[part][1], scheme)
+        if (scheme, part) not in self._written:
+            self._written[scheme, part] = written(self._parts[part][1], scheme)
+        return self._written[scheme, part]
 
     def run(self, scheme, learner, system, seed):
         """A run on the test set, made now unless it is finished."""
@@ -210,24 +219,45 @@ class Runs:
     def compare(self, scheme, learner, system):
         """Test the difference from first order; seeds of a sequence are swapped together."""
         head = self._head("test", scheme, learner, system)
+        self._test(head, (scheme, system), (scheme, FIRST))
+
+    def compare_best(self, learner):
+        """Test second order against first, each in the scheme that is better on development data.
+
+        Where both are best in the same scheme, `compare` has tested that.
+        """
+        sides = [(self.best_scheme(learner, system), system) for system in (SECOND, FIRST)]
+        if sides[0][0] != sides[1][0]:
+            self._test(self._head("test", BEST, learner, SECOND), *sides)
+
+    def best_scheme(self, learner, system):
+        return max(SCHEMES, key=lambda scheme: self.choose(scheme, learner, system)["score"])
+
+    def n_seeds(self, learner):
+        """The optimum of a CRF needs no seed."""
+        return 1 if learner == "CRF" else self.seeds
+
+    def _test(self, head, *sides):
+        """Test the difference of two systems, given with their schemes."""
         known = self.records.find(**head)
         if known is None:
-            n_seeds = 1 if learner == "CRF" else self.seeds
-            sides = [
-                [self._predictions(scheme, learner, s, seed) for seed in range(n_seeds)]
-                for s in (system, FIRST)
+            seeds, learner = range(self.n_seeds(head["learner"])), head["learner"]
+            # In one scheme: the chunks stay the same.
+            scheme = SCHEMES[0] if self.is_f1 else None
+            labels = [
+                [written(self._predictions(s, learner, system, seed), scheme) for seed in seeds]
+                for s, system in sides
             ]
             test = paired_permutation_test(
-                join_seeds([self.labels(scheme, "test")] * n_seeds, self.is_f1),
-                *(join_seeds(side, self.is_f1) for side in sides),
+                join_seeds([self.labels(scheme, "test") for _ in seeds], self.is_f1),
+                *(join_seeds(side, self.is_f1) for side in labels),
                 metric=self.corpus.measure,
                 n_resamples=N_RESAMPLES,
                 random_state=0,
             )
             found = {"difference": 100 * test.difference, "p": test.pvalue}
-            known = self.records.add({**head, **found})
+            self.records.add({**head, **found})
             print(time.strftime("%H:%M:%S"), *head.values(), found, flush=True)
-        return known
 
     def _head(self, kind, scheme, learner, system, seed=None):
         values = (kind, self.name, scheme, learner, system, seed)
@@ -273,7 +303,7 @@ def systems_of(name, learner):
     """Systems of a learner that are run on a corpus."""
     if learner == "CRF" and name not in WITH_CRF:
         return ()
-    return LEARNERS[learner][2]
+    return [s for s in LEARNERS[learner][2] if s != RERANKED or name in WITH_RERANKING]
 
 
 # Tables. ------------------------------------------------------------------------------------------
@@ -316,6 +346,13 @@ class Results:
         """Gain over first order and its corrected p; empty where nothing was tested."""
         test = self.find("test", *entries)
         return [f"{test['difference']:+.2f}", show_p(self.corrected[entries])] if test else ["", ""]
+
+    def best(self, name, learner, system):
+        """Scheme that is better on development data; None where one of them was not run."""
+        choices = {s: self.find("choice", name, s, learner, system) for s in SCHEMES}
+        if None in choices.values():
+            return None
+        return max(SCHEMES, key=lambda scheme: choices[scheme]["score"])
 
     def seconds(self, *entries):
         """Least processor seconds of a fit."""
@@ -362,6 +399,24 @@ def order_table(r):
     return [table([*head, "gain, test", "p", "p, corrected"], rows, left=(0, 1, 2))]
 
 
+def best_table(r):
+    rows = []
+    for (name, corpus), learner in product(r.corpora.items(), LEARNERS):
+        schemes = [r.best(name, learner, system) for system in (FIRST, SECOND)]
+        if corpus.measure != F1 or None in schemes:
+            continue
+        scheme = schemes[0] if schemes[0] == schemes[1] else BEST
+        if r.find("test", name, scheme, learner, SECOND):
+            cells = [
+                [s, r.score(name, s, learner, system)]
+                for s, system in zip(schemes, (FIRST, SECOND), strict=True)
+            ]
+            gain = r.gain(name, scheme, learner, SECOND)
+            rows.append([corpus.title, learner, *cells[0], *cells[1], *gain])
+    head = ["", "", "scheme", FIRST, "scheme", SECOND, "gain", "p, corrected"]
+    return [table(head, rows, left=(0, 1, 2, 4))]
+
+
 def alternative_table(r):
     rows = []
     for title, *entries in r.lines():
@@ -397,9 +452,7 @@ def time_table(r):
 def choice_table(r):
     rows = []
     for title, *entries in r.lines():
-        chosen = [
-            r.find("choice", *entries, system)["parameters"] for system in (FIRST, SECOND)
-        ]
+        chosen = [r.find("choice", *entries, system)["parameters"] for system in (FIRST, SECOND)]
         shown = [", ".join(f"`{k}={v}`" for k, v in found.items()) for found in chosen]
         rows.append([title, entries[1] or "", entries[2], *shown])
     return [table(["", "", "", FIRST, SECOND], rows, left=(0, 1, 2, 3, 4))]
@@ -412,7 +465,7 @@ def count_table(r):
         tests = {
             key: r.find("test", *key)["difference"]
             for key in r.corrected
-            if key[2:] == (learner, system)
+            if key[2:] == (learner, system) and key[1] != BEST
         }
         if tests:
             found = [d for key, d in tests.items() if r.corrected[key] < LEVEL]
@@ -428,6 +481,7 @@ TABLES = {
     "sizes": size_table,
     "counts": count_table,
     "orders": order_table,
+    "best": best_table,
     "alternatives": alternative_table,
     "seconds": time_table,
     "chosen": choice_table,
@@ -448,6 +502,7 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES)
     parser.add_argument("--learners", nargs="*", choices=LEARNERS, default=list(LEARNERS))
+    parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
     arguments = parse(parser)
@@ -458,10 +513,10 @@ def main():
         records = SecondOrderRecords(folder / "runs.jsonl", kept)
         make = partial(Runs, records=records, cache=folder / "cache")
         if arguments.quick:
-            make("addresses", quick["addresses"], epochs=2, seeds=2).make_all(LEARNERS)
+            make("addresses", quick["addresses"], epochs=2, seeds=2).make_all(LEARNERS, SYSTEMS)
         elif not arguments.write:
             for name in arguments.only:
-                make(name, known[name]).make_all(arguments.learners)
+                make(name, known[name]).make_all(arguments.learners, arguments.systems)
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
                 shown, seeds = (quick, 2) if arguments.quick else (known, SEEDS)

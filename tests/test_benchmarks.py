@@ -50,6 +50,10 @@ BENCHMARKS = {
         {"sizes", "scores", "edges", "lengths", "times", "convergence", "figures", "paper"},
         ("matplotlib",),
     ),
+    "second_order": (
+        {"sizes", "counts", "orders", "best", "alternatives", "seconds", "chosen"},
+        (),
+    ),
     "search_based": ({"scores", "duel", "n", "cut_crf"}, ("matplotlib",)),
     "rerank": ({"summary", "scale", "addresses"}, ("matplotlib",)),
 }
