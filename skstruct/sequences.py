@@ -27,7 +27,7 @@ from skstruct.utils.messages import place
 from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["SequenceBatch"]
+__all__ = ["ReturnsBatches", "SequenceBatch"]
 
 
 @set_module("skstruct")
@@ -401,3 +401,14 @@ default=None
         if self.transition_X is not None:
             counts += f", n_transition_features={self.n_transition_features}"
         return f"{type(self).__name__}({counts})"
+
+
+class ReturnsBatches:
+    """Mixin for transformers whose output is a batch, whatever is asked for."""
+
+    @property
+    def set_output(self):
+        """Not available: tokens without their sequences would be of no use in a data frame."""
+        raise AttributeError(
+            f"A {type(self).__name__} returns batches: it has no attribute 'set_output'."
+        )

@@ -31,7 +31,7 @@ from skstruct import (
 )
 from skstruct.cli import main as cli
 from skstruct.crfsuite import CRF, read_model
-from skstruct.datasets import load_addresses
+from skstruct.datasets import convert_labels, load_addresses
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report, extract_chunks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -700,7 +700,7 @@ def test_a_column_that_is_missing(folder, tmp_path, capsys):
     (tmp_path / "new.txt").write_text("the\n")
     code, error = exit_code("tag", "-m", tmp_path / "model", tmp_path / "new.txt", capsys=capsys)
     assert code == 2
-    assert f"{tmp_path / 'new.txt'}, line 1: 1 column, so columns=1 does not exist" in error
+    assert f"{tmp_path / 'new.txt'}, line 1: 1 column, so --columns 1 does not exist" in error
 
 
 @pytest.mark.parametrize(
@@ -817,3 +817,100 @@ def test_perceptron_from_json_lines_on_standard_input(tmp_path):
         "tag", "-m", tmp_path / "model", "--format", "columns", text=columns(TEST[0])
     ).output
     assert predicted(output) == [list(labels) for labels in tagger.predict(TEST[0])]
+
+
+# Schemes, columns and plain text. -----------------------------------------------------------------
+
+
+def in_one_scheme(scheme, **options):
+    return convert_labels(Y, source="IOB2", target=scheme, repair="conlleval", **options).labels
+
+
+@pytest.mark.parametrize("scheme", ["IOE2", "BMES", "IOBES", "runs"])
+def test_evaluate_infers_the_scheme(scheme, tmp_path):
+    """The command reads what `extract_chunks` reads, and says what it takes the labels for."""
+    gold = in_one_scheme(scheme)[:60]
+    found = [[*labels[1:], labels[0]] if i % 3 == 0 else labels for i, labels in enumerate(gold)]
+    rows = [list(zip(tokens, y, strict=True)) for tokens, y in zip(X, gold, strict=False)]
+    text = columns(rows, found)
+    reading = "runs" if scheme == "runs" else "conlleval"
+    options = ["--scheme", "runs"] if scheme == "runs" else []
+    scores = json.loads(run("evaluate", "--json", *options, text=text).output)
+    assert scores["chunk_f1"] == chunk_f1_score(gold, found, scheme=reading) < 1
+    assert scores["scheme"].split()[0] == scheme
+    if scheme == "runs":
+        result = run("evaluate", text=text)
+        assert "chunk f1" not in result.output
+        assert "--scheme runs" in result.stderr
+    else:
+        strict = json.loads(run("evaluate", "--json", "--scheme", scheme, text=text).output)
+        assert strict["chunk_f1"] == chunk_f1_score(gold, found, scheme=scheme)
+
+
+def test_letters_of_segmented_words_are_chunks():
+    text = columns([[("a", "B"), ("b", "M"), ("c", "E"), ("d", "S")]], [["B", "M", "E", "S"]])
+    assert "chunk f1: 1.0000" in run("evaluate", text=text).output
+    assert "BMES (inferred)" in run("evaluate", text=text).output
+
+
+def test_training_labels_are_repaired_and_converted(tmp_path):
+    wrong = [[label.replace("B-", "I-", 1) for label in labels] for labels in Y[:40]]
+    (tmp_path / "wrong.txt").write_text(columns(X[:40], wrong))
+    options = ["-m", tmp_path / "m", *QUICK, "-p", "constraint=BMES"]
+    options += ["--scheme", "IOB2", "--to-scheme", "BMES"]
+    told = run("train", tmp_path / "wrong.txt", *options, code=2)
+    assert "breaks the scheme 'IOB2'" in str(told.exception)
+    result = run("train", tmp_path / "wrong.txt", *options, "--repair", "conlleval")
+    repaired = convert_labels(wrong, source="IOB2", target="BMES", repair="conlleval")
+    assert f"{repaired.n_repaired:,} labels were repaired" in result.stderr
+    model = make_pipeline(WordVectorizer(), CRFTagger(max_iter=15, constraint="BMES"))
+    model.fit(X[:40], repaired.labels)
+    tagged = run("tag", "-m", tmp_path / "m", text=columns(X[40:60])).output
+    assert predicted(tagged) == model.predict(X[40:60]).tolist()
+
+
+def test_the_log_begins_with_the_columns(folder, tmp_path):
+    first, *_ = run("train", folder / "train.txt", "-m", tmp_path / "m", *QUICK).stderr.splitlines()
+    words = list(dict.fromkeys(token for tokens in TRAIN[0] for token in tokens))[:3]
+    labels = list(dict.fromkeys(label for labels in TRAIN[1] for label in labels))[:3]
+    assert first == f"Columns: token 0 ({', '.join(words)}), label 1 ({', '.join(labels)})"
+    with pytest.warns(UserWarning, match="--label names another column"):
+        run("train", folder / "test.txt", "-m", tmp_path / "m", "--label", "0", "-p", "max_iter=1")
+
+
+def test_comments_are_counted(tmp_path):
+    text = "<p>\n" + columns(X[:30], Y[:30]) + "\n<p>\n<q>\n"
+    (tmp_path / "train.txt").write_text(text)
+    model = tmp_path / "m"
+    result = run("train", tmp_path / "train.txt", "-m", model, *QUICK, "--comment", "<")
+    assert "Lines that begin with '<', dropped as comments: 3\n" in result.stderr
+    assert "taken as comments: 3" in run("tag", "-m", model, "--comment", "<", text=text).stderr
+
+
+@pytest.mark.parametrize(
+    ("rule", "pattern"), [("whitespace", r"\S+"), ("characters", r"\S"), (r"\w+|,", r"\w+|,")]
+)
+def test_plain_text_is_split_by_the_rule_that_is_named(rule, pattern, folder, pipeline):
+    texts = [" ".join(tokens) for tokens in TEST[0][:20]]
+    texts[3] = ""
+    command = ["tag", "-m", folder / "model.skops", "--tokenizer", rule]
+    lines = run(*command, "--format", "jsonl", text="\n".join(texts) + "\n").output.splitlines()
+    plain = run(*command, text="\n".join(texts) + "\n").output.splitlines()
+    assert len(lines) == len(plain) == len(texts)
+    for text, line, marked in zip(texts, lines, plain, strict=True):
+        offsets = [found.span() for found in re.finditer(pattern, text)]
+        tokens = [text[a:b] for a, b in offsets]
+        labels = pipeline.predict([tokens])[0] if tokens else []
+        spans = [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in extract_chunks(labels)]
+        found = json.loads(line)
+        assert found["text"] == text
+        assert [tuple(span.values()) for span in found["spans"]] == spans
+        for start, end, kind in spans[::-1]:
+            text = f"{text[:start]}[{text[start:end]} {kind}]{text[end:]}"
+        assert marked == text
+
+
+@pytest.mark.parametrize("rule", ["(", "x*"])
+def test_rules_that_find_no_tokens(rule, folder):
+    told = run("tag", "-m", folder / "model.skops", "--tokenizer", rule, text="a\n", code=2)
+    assert "--tokenizer" in told.stderr

@@ -667,3 +667,51 @@ def test_processes_that_tag_files(folder, tmp_path):
     told = done.stderr.splitlines()
     assert 1 <= len(told) <= 2
     assert all(line.startswith("Warning: Nearly no feature of X was seen") for line in told)
+
+
+# Messages of the library, in the words of the command. --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a B-X\n".encode("utf-16"), "; pass --encoding utf-16, for example"),
+        ("caf\xe9 B-X\n".encode("latin-1"), "; pass --encoding latin-1, for example"),
+        (b"a b B\nc\td e B\n", r"; pass --separator '\t' for tabs: "),
+        (b"a\nb\n", "either the token or the label is missing; a line has both"),
+    ],
+)
+def test_messages_speak_of_options(content, says, tmp_path):
+    (tmp_path / "train.txt").write_bytes(content)
+    assert says in fails("train", tmp_path / "train.txt", "-m", tmp_path / "m", *QUICK)
+
+
+def test_messages_name_parameters_as_options_take_them(tmp_path):
+    (tmp_path / "train.txt").write_text("l2=3 I-X\nb O\n")
+    told = fails("train", tmp_path / "train.txt", "-m", tmp_path / "m", "-p", "constraint=IOB2")
+    assert "under -p constraint=IOB2." in told
+    assert "fit -p constraint=IOB1: pass it" in told
+    (tmp_path / "train.txt").write_text("l2=3 I-X\nl2=3 a b\n")
+    told = fails("train", tmp_path / "train.txt", "-m", tmp_path / "m")
+    assert told.rstrip().endswith(": 'l2=3 a b'")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["trian", "a"], "Did you mean train?"),
+        (["frobnicate"], "There are train, tag, evaluate, "),
+        (["train", "-m", "m", "-e", "crf", __file__], "Did you mean CRFTagger?"),
+        (["train", "-m", "m", "-e", "perceptrontager", __file__], "Did you mean PerceptronTagger?"),
+        (["train", "-m", "m", "-e", "x", __file__], "'x' is not one of AROWTagger, CRFTagger, "),
+    ],
+)
+def test_what_may_be_meant(words, says):
+    assert says in fails(*words).replace("'train'", "train")
+
+
+def test_words_are_not_for_models_of_more_columns(tmp_path):
+    (tmp_path / "train.txt").write_text("a A X\nb B Y\n")
+    run("train", tmp_path / "train.txt", "-m", tmp_path / "m", *QUICK)
+    told = fails("tag", "-m", tmp_path / "m", "--tokenizer", "whitespace", text=b"a b\n")
+    assert "the model needs 2 columns a token" in told

@@ -387,3 +387,16 @@ def test_import_needs_neither_matplotlib_nor_pandas():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == inspection.__all__
+
+
+def test_numbers_of_confusions_are_counts_and_colours_shares_of_rows():
+    """A label that is in most of the tokens does not wash out the errors of others."""
+    true = [["O"] * 50_000 + ["B-X"] * 100]
+    found = [["O"] * 49_000 + ["B-X"] * 1_000 + ["O"] * 70 + ["B-X"] * 30]
+    display = LabelConfusionDisplay.from_predictions(true, found, labels=["O", "B-X"])
+    assert [text.get_text() for text in display.text_.ravel()] == ["49000", "1000", "70", "30"]
+    assert_allclose(display.im_.get_array(), [[0.98, 0.02], [0.7, 0.3]])
+    assert display.im_.get_clim() == (0, 1)
+    # Numbers are light on dark cells, and dark on light ones.
+    colours = [[text.get_color() for text in row] for row in display.text_]
+    assert colours[0][0] == colours[1][0] != colours[0][1] == colours[1][1]

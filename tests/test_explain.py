@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from skstruct import CRFTagger, PerceptronTagger, SequenceBatch, SequenceVectorizer, crfsuite
+from skstruct import (
+    CRFTagger,
+    PerceptronTagger,
+    SequenceBatch,
+    SequenceUnion,
+    SequenceVectorizer,
+    TemplateVectorizer,
+    WordVectorizer,
+    crfsuite,
+)
 from skstruct.inspection import (
     explain_labelling,
     explain_token,
@@ -143,6 +153,44 @@ def test_differences_add_up_to_the_margin(seed, length):
         third = alternatives["label"].iloc[2]
         table = explain_token(tagger, batch, token=t, label=third)
         assert_allclose(table["difference"].sum(), alternatives["difference"].iloc[2], atol=1e-9)
+        # Neither of the two need be the label predicted.
+        table = explain_token(tagger, batch, token=t, label=(other, third))
+        assert table.columns.tolist()[3:] == [other, third, "difference"]
+        gap = alternatives["difference"].iloc[2] - alternatives["difference"].iloc[1]
+        assert_allclose(table["difference"].sum(), gap, atol=1e-9)
+        again = explain_token(tagger, batch, token=t, label=(third, other))
+        assert_allclose(again["difference"].sum(), -gap, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [WordVectorizer()],
+        [TemplateVectorizer("U0:%x[0,0]\nU1:%x[-1,0]\nB2:%x[0,0]\nB")],
+        [SequenceUnion([("w", WordVectorizer()), ("t", TemplateVectorizer("U0:%x[0,0]"))])],
+        [FunctionTransformer(), WordVectorizer()],
+    ],
+    ids=["words", "template", "union", "two steps"],
+)
+def test_features_have_the_names_of_the_steps_before(steps):
+    """Each feature of a token speaks of that token, or of one beside it."""
+    X, y = [["a", "b", "c"], ["b", "a"]], [["A", "B", "A"], ["B", "A"]]
+    model = make_pipeline(*steps, CRFTagger(l2=0.1)).fit(X, y)
+    names, batch = model[:-1][-1].get_feature_names_out(), model[:-1].transform(X)
+    expected = {(0, name) for name in names[np.flatnonzero(batch.X[:1].toarray()[0])]}
+    table = explain_labelling(model, X)
+    found = table[table["kind"] == "feature"]
+    at_first = found[found["token"] == 0]
+    assert set(zip(at_first["token"], at_first["name"], strict=True)) == expected
+    weights = feature_weights(model)
+    for _, row in weights.iterrows():
+        code = model[-1].classes_.tolist().index(row["label"])
+        assert model[-1].coef_[code, names.tolist().index(row["feature"])] == row["weight"]
+    transitions = table.loc[table["kind"] == "transition feature", "name"].tolist()
+    if hasattr(model[-1], "n_transition_features_in_"):
+        known = model[0].get_transition_feature_names_out()
+        assert transitions
+        assert {name.split(" ", 1)[1] for name in transitions} <= set(known)
 
 
 # ------------------------------------------------------------------------------------- what flips
@@ -261,6 +309,7 @@ def test_numbers_have_names_too():
         (lambda t, X: explain_token(t, X, token=-1), "token=-1, but the sequence has the tokens 0"),
         (lambda t, X: explain_token(t, X, label="Z"), r"'Z' is not one of the labels of CRFTagger"),
         (lambda t, X: explain_token(t, X, label=t.predict(X)[0][0]), "is labelled . already"),
+        (lambda t, X: explain_token(t, X, label=("A", "A")), "A already|Both labels are A"),
         (lambda t, X: smallest_label_change(t, [[]]), "Sequence 0 has no tokens"),
         (lambda t, X: feature_weights(t, n_features=0), "n_features must be a positive integer"),
         (lambda t, X: transition_weights(t, labels=["Q"]), "'Q' is not one of the labels"),

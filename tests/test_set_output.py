@@ -16,12 +16,14 @@ from skstruct import (
     SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
+    WordVectorizer,
 )
 
 VECTORS = {"the": [0.1, 0.2], "cat": [0.3, 0.4]}
 VECTORIZERS = [
     SequenceVectorizer(),
     TemplateVectorizer("U00:%x[0,0]\nB01:%x[0,0]"),
+    WordVectorizer(),
     HashingTemplateVectorizer("U00:%x[0,0]"),
     EmbeddingVectorizer(VECTORS),
     SequenceUnion(
@@ -64,7 +66,7 @@ def test_output_stays_a_batch_when_data_frames_are_asked_for(vectorizer, output)
 @pytest.mark.parametrize("vectorizer", VECTORIZERS, ids=lambda v: type(v).__name__)
 def test_there_is_no_output_to_set(vectorizer):
     assert not hasattr(vectorizer, "set_output")
-    with pytest.raises(AttributeError, match="has no attribute 'set_output'"):
+    with pytest.raises(AttributeError, match="returns batches: it has no attribute 'set_output'"):
         vectorizer.set_output(transform="pandas")
     pipeline = make_pipeline(clone(vectorizer), PerceptronTagger())
     with pytest.raises(ValueError, match="`set_output` is not available"):

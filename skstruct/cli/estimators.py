@@ -8,10 +8,11 @@ import io
 import click
 
 import skstruct
+from skstruct.cli.options import in_options
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
-__all__ = ["RERANKERS", "STACKED", "estimator_names", "make", "make_vectorizer"]
+__all__ = ["RERANKERS", "STACKED", "estimator_names", "make", "make_vectorizer", "with_options"]
 
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
@@ -20,10 +21,25 @@ TAGGERS = tuple(
     sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
 )
 
+# Parameters that options take.
+_PARAMETERS = {
+    "-p": {p for name in (*TAGGERS, *RERANKERS) for p in _PUBLIC[name]._parameter_constraints},
+    "-f": {
+        p
+        for name in ("WordVectorizer", "TemplateVectorizer")
+        for p in _PUBLIC[name]._parameter_constraints
+    },
+}
+
 
 def estimator_names():
     """Names of all taggers and rerankers, and of the reranker on top of a tagger."""
     return [*TAGGERS, *RERANKERS, STACKED]
+
+
+def with_options(message):
+    """Message in one line that speaks of options, and not of Python's parameters."""
+    return in_options(" ".join(message.split()), _PARAMETERS)
 
 
 def make(name, parameters, option):

@@ -7,11 +7,13 @@ import json
 import click
 
 from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
+from skstruct.cli.labels import look_like_runs, reading_of, scheme_option
 from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
 from skstruct.cli.models import load_model
 from skstruct.cli.options import model_option
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
+from skstruct.input.schemes import infer_scheme
 from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
@@ -22,12 +24,10 @@ __all__ = ["brief_scores", "evaluate"]
 @click.command(short_help="Score a model, or predictions.")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))
 @model_option(required=False)
-@click.option(
-    "--scheme",
-    type=click.Choice(["conlleval", "IOB1", "IOB2", "IOBES", "BILOU"]),
-    default="conlleval",
-    show_default=True,
-    help="Scheme of the labels of chunks.",
+@scheme_option(
+    "Scheme of the labels of chunks, of which only valid ones count. By default all schemes but "
+    "runs are read, leniently, as conlleval does. runs: labels without prefixes, each run of "
+    "which is a chunk."
 )
 @click.option("--errors", "show_errors", is_flag=True, help="Also the kinds of errors in chunks.")
 @click.option("--json", "as_json", is_flag=True, help="The scores as JSON, in full precision.")
@@ -66,7 +66,14 @@ def _report(files, path, layout, scheme, show_errors, as_json):
         "token_accuracy": token_accuracy_score(y_true, y_pred),
         "sequence_accuracy": sequence_accuracy_score(y_true, y_pred),
     }
-    chunks = _have_chunks(y_true, y_pred)
+    chunks = scheme is not None or _have_chunks(y_true, y_pred)
+    if scheme is None and chunks:
+        scores["scheme"] = f"{_inferred(y_true, y_pred)} (inferred), read as conlleval does"
+    elif scheme is not None:
+        scores["scheme"] = scheme
+    elif look_like_runs(y_true):
+        click.echo("No chunk scores: labels have no prefixes. --scheme runs scores runs.", err=True)
+    scheme = scheme or "conlleval"
     if chunks:
         scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=scheme)
     if as_json:
@@ -106,11 +113,12 @@ def _as_text(y):
     return [[label if label is None else str(label) for label in labels] for labels in y]
 
 
-def brief_scores(y_true, y_pred):
+def brief_scores(y_true, y_pred, scheme=None):
     """Text with the token accuracy and, for labels of chunks, their F1."""
     scores = {"token accuracy": token_accuracy_score(y_true, y_pred)}
-    if _have_chunks(y_true, y_pred):
-        scores["chunk F1"] = chunk_f1_score(y_true, y_pred)
+    reading = reading_of(y_true, scheme) or reading_of([*y_true, *y_pred], scheme)
+    if reading is not None:
+        scores["chunk F1"] = chunk_f1_score(y_true, y_pred, scheme=reading)
     return ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
 
 
@@ -119,7 +127,14 @@ def _have_chunks(y_true, y_pred):
     return has_chunks(y_true) or has_chunks([*y_true, *y_pred])
 
 
+def _inferred(y_true, y_pred):
+    """Scheme of the right labels; of all labels if these have no chunks."""
+    return infer_scheme(y_true if has_chunks(y_true) else [*y_true, *y_pred])
+
+
 def _number(value):
+    if isinstance(value, str):
+        return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
 
 

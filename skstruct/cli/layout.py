@@ -156,7 +156,8 @@ def warn_of_columns(sequence, layout):
         warnings.warn(
             f"{sequence.where()}: {n_columns} columns, but the model was trained on "
             f"{layout.width}, that of the label included. A line is for one token, whose columns "
-            "have the same order as in training; --columns names others.",
+            "have the same order as in training; --columns names others, and --tokenizer reads "
+            "plain text.",
             stacklevel=2,
         )
 

@@ -9,8 +9,10 @@ import traceback
 import click
 
 from skstruct.cli.convert import convert
+from skstruct.cli.estimators import with_options
 from skstruct.cli.evaluate import evaluate
 from skstruct.cli.installation import versions, warm
+from skstruct.cli.options import did_you_mean
 from skstruct.cli.output import drop_unwritten, plain_warnings
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
@@ -30,6 +32,16 @@ class Commands(click.Group):
     def list_commands(self, ctx):
         """Return the names of the commands."""
         return list(self.commands)
+
+    def resolve_command(self, ctx, args):
+        """Find a command; an error names the one that may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            known = self.list_commands(ctx)
+            if "Did you mean" not in error.message:  # which recent versions of click ask
+                error.message += did_you_mean(args[0], known) or f" There are {', '.join(known)}."
+            raise
 
     def invoke(self, ctx):
         """Run a command; whoever reads its output may stop at any time."""
@@ -102,7 +114,7 @@ def main(arguments=None):
 
 def _classify(error):
     """Exit code of an error, and its message; None if click has one of its own."""
-    text = " ".join(str(error).split())
+    text = with_options(str(error))
     match error:
         case click.UsageError():
             return UNUSABLE, None

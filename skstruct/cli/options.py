@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import os
+import re
 
 import click
 
 from skstruct.utils.files import check_writable
 
 __all__ = [
+    "EstimatorName",
     "assignments",
     "can_be_written",
+    "did_you_mean",
     "folder_can_be_made",
+    "in_options",
     "jobs_option",
     "model_option",
     "quiet_option",
@@ -112,3 +117,61 @@ def _value(text):
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
+
+
+# Parameters in Python that are options of the same name.
+_OPTIONS = ("encoding", "separator", "label", "columns", "comment", "scheme", "repair", "template")
+_VALUE = r"""('[^']*'|"[^"]*"|\w+)"""
+
+
+def in_options(text, parameters):
+    """Text of a message that speaks of options in place of parameters.
+
+    Parameters
+    ----------
+    text : str
+    parameters : dict of str to collection of str
+        Names of the parameters that options such as ``-p`` take.
+
+    Returns
+    -------
+    text : str
+    """
+
+    def written(found):
+        quoted, name, value = found.groups()
+        if quoted:
+            return quoted
+        plain = value.strip("'\"")
+        if name in _OPTIONS:
+            is_word = re.fullmatch(r"[\w.-]+", plain)
+            return f"--{name} {plain}" if is_word else f"--{name} '{plain}'"
+        option = next((option for option, names in parameters.items() if name in names), None)
+        return found[0] if option is None else f"{option} {name}={plain}"
+
+    text = text.replace("pass label=None to read tokens without labels", "a line has both")
+    return re.sub(rf"(?<![=\w])('[^']*'|\"[^\"]*\")|(?<![\w.(])(\w+)={_VALUE}", written, text)
+
+
+def did_you_mean(name, known):
+    """Question that names what is most like a name; "" if nothing is."""
+    lower = {one.lower(): one for one in known}
+    begins = [one for one in lower if len(name) > 1 and one.startswith(name.lower())]
+    found = begins or difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    return f" Did you mean {lower[found[0]]}?" if found else ""
+
+
+class EstimatorName(click.Choice):
+    """Name of an estimator, in any case."""
+
+    def __init__(self, names):
+        super().__init__(names, case_sensitive=False)
+        self._names = {name.lower(): name for name in names}
+
+    def convert(self, value, param, ctx):
+        """Return the name as it is written."""
+        found = self._names.get(str(value).lower())
+        if found is None:
+            names = self._names.values()
+            self.fail(f"{value!r} is not one of {', '.join(names)}.{did_you_mean(value, names)}")
+        return found

@@ -11,6 +11,7 @@ import warnings
 
 import click
 
+from skstruct.cli.estimators import with_options
 from skstruct.utils.files import os_errors_name
 
 __all__ = ["Progress", "drop_unwritten", "plain_warnings", "standard_output", "write_line"]
@@ -73,12 +74,8 @@ def drop_unwritten():
 def plain_warnings():
     """Context in which warnings are lines without a place in Python code."""
     before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {_one_line(message)}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {with_options(str(message))}\n"
     try:
         yield
     finally:
         warnings.formatwarning = before
-
-
-def _one_line(message):
-    return " ".join(str(message).split())

@@ -23,7 +23,8 @@ from skstruct.cli.options import (
     require_other_files,
 )
 from skstruct.cli.output import plain_warnings, standard_output
-from skstruct.cli.text import batches, read_sequences, sequence_writer
+from skstruct.cli.plain import check_takes_words, read_texts, text_writer, tokenizer_option
+from skstruct.cli.text import batches, comments_in, read_sequences, sequence_writer
 from skstruct.utils.files import check_writable, replaced
 
 __all__ = ["tag"]
@@ -75,8 +76,9 @@ __all__ = ["tag"]
     "Files to tag in parallel, each in a process. -1: one a processor. With standard input among "
     "them, they are tagged one after the other."
 )
+@tokenizer_option
 @layout_options
-def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
+def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, **details):
     """Tag FILES, by default standard input, with a model of ``skstruct train``.
 
     Models of CRFsuite and text models of CRF++ work as well. Files have the columns that the model
@@ -89,10 +91,15 @@ def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
     --spans, labels are those of the chunks that are more probable than --threshold, and the
     probability of its chunk follows each label; JSON lines get "spans".
 
+    With --tokenizer, the files are plain text, for a model whose features come from words alone.
+    The output is the text with its chunks in brackets, "[Rome LOC] is old"; with --format jsonl
+    objects with "text" and "spans" of characters.
+
     \b
     Examples:
       skstruct tag -m chunker.skops new.txt > tagged.txt
       printf 'The DT\\ncat NN\\n' | skstruct tag -m chunker.skops
+      echo 'Rome is old' | skstruct tag -m names.skops --tokenizer whitespace
       skstruct tag -m chunker.skops --n-best 3 --marginals new.txt
       skstruct tag -m names.skops --spans --threshold 0.3 new.txt
       skstruct tag -m chunker.skops --output-dir tagged -j 4 part-*.txt
@@ -104,7 +111,10 @@ def tag(files, model, output, output_dir, batch_size, jobs, layout, **details):
     outputs = [output] * len(files) if output_dir is None else _outputs_in(output_dir, files)
     # Text may be tagged in place: the whole of it is in the output.
     require_other_files(outputs, [model], "-o" if output_dir is None else "--output-dir")
-    given = model, files, layout, Details(**details), batch_size
+    details = Details(**details)
+    if tokenizer is not None and (details.any_marginals or details.n_best is not None):
+        raise click.UsageError("--tokenizer writes chunks: leave out --n-best and --marginals.")
+    given = model, files, layout, details, batch_size, tokenizer
     # Other processes do not have the standard input of this one.
     in_turn = len(files) == 1 or jobs == 1 or "-" in files
     tagged = _in_turn(*given) if in_turn else _in_parallel(*given, jobs)
@@ -127,25 +137,25 @@ def _outputs_in(folder, files):
     return paths
 
 
-def _in_turn(path, files, layout, details, batch_size):
+def _in_turn(path, files, layout, details, batch_size, tokenizer):
     model = load_model(path)
     for file in files:
-        yield _texts(model, file, layout, details, batch_size)
+        yield _texts(model, file, layout, details, batch_size, tokenizer)
 
 
-def _in_parallel(path, files, layout, details, batch_size, jobs):
+def _in_parallel(path, files, layout, details, batch_size, tokenizer, jobs):
     parallel = Parallel(n_jobs=min(jobs, len(files)), return_as="generator")
     try:
         yield from parallel(
-            delayed(_tag_file)(path, file, layout, details, batch_size) for file in files
+            delayed(_tag_file)(path, file, layout, details, batch_size, tokenizer) for file in files
         )
     except BrokenExecutor:
         raise OSError("A process of -j was killed, perhaps for want of memory.") from None
 
 
-def _tag_file(path, file, layout, details, batch_size):
+def _tag_file(path, file, layout, details, batch_size, tokenizer):
     with plain_warnings():
-        return list(_texts(load_model(path), file, layout, details, batch_size))
+        return list(_texts(load_model(path), file, layout, details, batch_size, tokenizer))
 
 
 @contextlib.contextmanager
@@ -167,13 +177,22 @@ def _opened(path, encoding):
         yield write
 
 
-def _texts(model, file, layout, details, batch_size):
+def _texts(model, file, layout, details, batch_size, tokenizer):
     """Output of a file in pieces."""
-    layout = layout_for(model, layout, file)
-    write = sequence_writer(layout)
-    found = batches(read_sequences(file, layout, labelled=False), batch_size)
-    for number, batch in enumerate(found):
-        if number == 0:
+    if tokenizer is None:
+        layout = layout_for(model, layout, file)
+        sequences = read_sequences(file, layout, labelled=False)
+        write = sequence_writer(layout)
+    else:
+        check_takes_words(model)
+        sequences = read_texts(file, layout, tokenizer)
+        write = text_writer(model, layout, tokenizer)
+    n_comments = 0
+    for number, batch in enumerate(batches(sequences, batch_size)):
+        if number == 0 and tokenizer is None:
             warn_of_columns(batch[0], layout)
         pairs = zip(batch, answer(model, batch, details), strict=True)
+        n_comments += sum(comments_in(sequence, layout) for sequence in batch)
         yield "".join(write(sequence, one) for sequence, one in pairs)
+    if n_comments:
+        click.echo(f"{file}: lines taken as comments: {n_comments:,}", err=True)

@@ -19,20 +19,23 @@ import click
 
 from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
-from skstruct.input.schemes import are_chunk_labels
+from skstruct.input.schemes import are_chunk_labels, are_segment_letters
 from skstruct.utils.files import os_errors_name
 from skstruct.utils.messages import short_repr
 
 __all__ = [
     "Sequence",
     "batches",
+    "comments_in",
     "count_columns",
     "errors_name_lines",
     "has_chunks",
     "labels_in",
+    "opened_source",
     "read_all",
     "read_sequences",
     "sequence_writer",
+    "without_end",
 ]
 
 _FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
@@ -79,11 +82,21 @@ def read_sequences(path, layout, *, labelled=True):
     ValueError
         For text that cannot be read; the message names the file and the line.
     """
-    source = _standard_input() if path == "-" else path
     layout = layout.of(path)
     read = _read_objects if layout.format == "jsonl" else _read_columns
-    with os_errors_name("standard input" if path == "-" else path):
-        yield from read(source, layout, labelled)
+    with opened_source(path, layout) as (name, blocks):
+        yield from read(name, blocks, layout, labelled)
+
+
+@contextlib.contextmanager
+def opened_source(path, layout):
+    """Context in which a file or standard input is open, as `open_line_blocks` yields it."""
+    source = _standard_input() if path == "-" else path
+    with (
+        os_errors_name("standard input" if path == "-" else path),
+        open_line_blocks(source, layout.encoding) as opened,
+    ):
+        yield opened
 
 
 def sequence_writer(layout):
@@ -100,12 +113,23 @@ def _standard_input():
     return sys.stdin.buffer
 
 
-def read_all(paths, layout):
-    """Read all labelled sequences of some files into a list."""
-    found = [s for path in paths for s in read_sequences(path, layout) if len(s.X)]
+def read_all(paths, layout, *, say=lambda line: click.echo(line, err=True)):
+    """Read all labelled sequences of some files into a list; say how many comments were dropped."""
+    found = [s for path in paths for s in read_sequences(path, layout)]
+    if layout.comment is not None:
+        n = sum(comments_in(one, layout) for one in found)
+        say(f"Lines that begin with {layout.comment!r}, dropped as comments: {n:,}")
+    found = [one for one in found if len(one.X)]
     if not found:
         raise ValueError(f"{', '.join(paths)}: there are no sequences.")
     return found
+
+
+def comments_in(sequence, layout):
+    """Number of lines of a sequence that are comments."""
+    if layout.comment is None or not isinstance(sequence.raw, list):
+        return 0
+    return sum(line.startswith(layout.comment) for line in sequence.raw)
 
 
 def batches(sequences, size):
@@ -129,37 +153,37 @@ def errors_name_lines(sequences):
 
 
 def has_chunks(y):
-    """Return True if labels are those of chunks, such as B-NP, I-NP and O."""
-    return are_chunk_labels({label for sequence in y for label in sequence})
+    """Return True if labels are those of chunks, such as B-NP, I-NP and O, or B, M, E and S."""
+    labels = {label for sequence in y for label in sequence}
+    return are_chunk_labels(labels) or are_segment_letters(labels)
 
 
 # ------------------------------------------------------------------------------ columns and CoNLL-U
 
 
-def _read_columns(source, layout, labelled):
+def _read_columns(name, blocks, layout, labelled):
     """Iterate over the sequences of a column file or of CoNLL-U.
 
     `raw` has the lines since the sequence before. The last sequence may have no tokens.
     """
-    with open_line_blocks(source, layout.encoding) as (name, blocks):
-        parsed, skip = _parser(layout, labelled, name)
-        tokens, labels, rows, raw, first, number = [], [], array("I"), [], 1, 0
-        for block in _without_end(blocks):
-            parsed.enter(block)
-            for line in block:
-                number += 1
-                raw.append(line)
-                if skip is not None and skip(line):
-                    continue
-                token = parsed[line]
-                if token is not None:
-                    tokens.append(token)
-                    labels.append(parsed.labels[line])
-                    rows.append(len(raw) - 1)
-                elif tokens:
-                    y = labels if labelled else None
-                    yield Sequence(tokens, y, name, first, rows, raw)
-                    tokens, labels, rows, raw, first = [], [], array("I"), [], number + 1
+    parsed, skip = _parser(layout, labelled, name)
+    tokens, labels, rows, raw, first, number = [], [], array("I"), [], 1, 0
+    for block in without_end(blocks):
+        parsed.enter(block)
+        for line in block:
+            number += 1
+            raw.append(line)
+            if skip is not None and skip(line):
+                continue
+            token = parsed[line]
+            if token is not None:
+                tokens.append(token)
+                labels.append(parsed.labels[line])
+                rows.append(len(raw) - 1)
+            elif tokens:
+                y = labels if labelled else None
+                yield Sequence(tokens, y, name, first, rows, raw)
+                tokens, labels, rows, raw, first = [], [], array("I"), [], number + 1
     if labelled and parsed.width is None:
         raise ValueError(f"{name}: the file has no tokens")
     if raw:
@@ -187,7 +211,7 @@ def count_columns(sequence, layout):
     return len(splitter(layout.separator)(sequence.raw[sequence.rows[0]]))
 
 
-def _without_end(blocks):
+def without_end(blocks):
     """Leave out what follows the last line end, if that is nothing."""
     block = next(blocks)
     for after in blocks:
@@ -240,16 +264,15 @@ def _into_conllu(line, label, fields, layout):
 # --------------------------------------------------------------------------------------- JSON lines
 
 
-def _read_objects(source, layout, labelled):
+def _read_objects(name, blocks, layout, labelled):
     """Iterate over the objects of a file of JSON lines; `raw` is the object."""
-    with open_line_blocks(source, layout.encoding) as (name, blocks):
-        for number, line in enumerate(chain.from_iterable(blocks), start=1):
-            if line.strip():
-                try:
-                    sequence = _parse(line, labelled, name, number)
-                except ValueError as error:
-                    raise ValueError(f"{name}, line {number}: {error}") from None
-                yield sequence
+    for number, line in enumerate(chain.from_iterable(blocks), start=1):
+        if line.strip():
+            try:
+                sequence = _parse(line, labelled, name, number)
+            except ValueError as error:
+                raise ValueError(f"{name}, line {number}: {error}") from None
+            yield sequence
 
 
 def _parse(line, labelled, name, number):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from types import SimpleNamespace
 
 import click
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 
 import skstruct
@@ -21,9 +23,18 @@ from skstruct.cli.estimators import (
     make_vectorizer,
 )
 from skstruct.cli.evaluate import brief_scores
+from skstruct.cli.labels import (
+    convert_sequences,
+    describe_columns,
+    describe_scheme,
+    doubt_about_labels,
+    reading_of,
+    training_scheme_options,
+)
 from skstruct.cli.layout import layout_options, layout_to_store
 from skstruct.cli.models import Model, store_model
 from skstruct.cli.options import (
+    EstimatorName,
     assignments,
     can_be_written,
     jobs_option,
@@ -31,7 +42,7 @@ from skstruct.cli.options import (
     require_other_files,
 )
 from skstruct.cli.output import Progress, standard_output, write_line
-from skstruct.cli.text import errors_name_lines, has_chunks, read_all
+from skstruct.cli.text import errors_name_lines, read_all
 from skstruct.metrics import scores as scorers
 
 __all__ = ["train"]
@@ -47,7 +58,7 @@ __all__ = ["train"]
 @click.option(
     "-e",
     "--estimator",
-    type=click.Choice(estimator_names(), case_sensitive=False),
+    type=EstimatorName(estimator_names()),
     default="CRFTagger",
     show_default=True,
     help="Tagger or reranker.",
@@ -125,6 +136,7 @@ __all__ = ["train"]
     metavar="K",
     help="Cross-validate with K folds first; without -m, do nothing else.",
 )
+@training_scheme_options
 @jobs_option("Threads to train with; processes for --cv. -1: all processors.")
 @quiet_option
 @layout_options
@@ -151,10 +163,13 @@ def train(**options):
       skstruct train train.txt -m names.skops -f affixes=5 --gazetteer place=cities.txt
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
+      skstruct train train.txt -m words.skops --scheme BMES --repair conlleval
       skstruct train nbest.jsonl -m reranker.skops -e VRDAReranker
       skstruct train train.txt -m both.skops -e NBestReranker -p n_best=5 -p tagger__l2=0.5
     """
-    plan = SimpleNamespace(**options, report=_reporter(options["quiet"]))
+    plan = SimpleNamespace(
+        **options, report=_reporter(options["quiet"]), say=_sayer(options["quiet"])
+    )
     if plan.model is None and plan.cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
     read = *plan.files, *plan.dev, *plan.gazetteers.values(), plan.template, plan.clusters
@@ -171,11 +186,12 @@ def train(**options):
     if plan.estimator in RERANKERS:
         _train_reranker(plan, estimator, sequences)
         return
+    sequences = _in_scheme(sequences, plan)
     if not given and not isinstance(sequences[0].X[0], dict):
         vectorizer = _make_vectorizer(plan, "words")
     if plan.cv:
         with errors_name_lines(sequences):
-            _cross_validate(Model(estimator, vectorizer), *_X_y(sequences), plan.cv, plan.jobs)
+            _cross_validate(Model(estimator, vectorizer), *_X_y(sequences), plan)
     if plan.model is not None:
         _store(_train_tagger(plan, vectorizer, estimator, sequences), plan)
 
@@ -192,6 +208,11 @@ def _reporter(quiet):
         since = now
 
     return report
+
+
+def _sayer(quiet):
+    """Function that writes a line of the log."""
+    return (lambda message: None) if quiet else (lambda line: print(line, file=Progress()))
 
 
 def _make_estimator(plan):
@@ -217,19 +238,45 @@ def _make_vectorizer(plan, features):
     )
 
 
+def _are_tokens(sequence):
+    """Return True for a sequence of tokens, False for a group of candidates."""
+    return not (isinstance(sequence.raw, dict) and "candidates" in sequence.raw)
+
+
 def _read(paths, plan):
     """Sequences of files; groups are refused for taggers, and tokens for rerankers."""
-    sequences = read_all(paths, plan.layout)
+    said = []
+    sequences = read_all(paths, plan.layout, say=said.append)
     n_tokens = sum(len(sequence.X) for sequence in sequences)
     units = ("groups", "candidates") if plan.estimator in RERANKERS else ("sequences", "tokens")
+    if paths is plan.files and plan.estimator not in RERANKERS and _are_tokens(sequences[0]):
+        plan.say(describe_columns(sequences, plan.layout))
+    for line in said:
+        plan.say(line)
     counts = f"{len(sequences):,} {units[0]}, {n_tokens:,} {units[1]}"
     plan.report(f"Read {counts} from {', '.join(paths)}")
     for sequence in sequences:
-        grouped = isinstance(sequence.raw, dict) and "candidates" in sequence.raw
+        grouped = not _are_tokens(sequence)
         if grouped != (plan.estimator in RERANKERS):
             needs = "groups of candidates" if not grouped else "tokens"
             raise ValueError(f"{sequence.where()}: {plan.estimator} needs {needs}.")
     return sequences
+
+
+def _in_scheme(sequences, plan):
+    """Sequences as they are to be learnt from; what their labels are is said."""
+    doubt = doubt_about_labels(sequences)
+    if doubt is not None:
+        warnings.warn(doubt, stacklevel=2)
+    with errors_name_lines(sequences):
+        is_used = plan.repair is not None or plan.to_scheme is not None
+        about = describe_scheme(sequences, plan.scheme, is_used=is_used)
+        found, scheme, n = convert_sequences(sequences, plan.scheme, plan.repair, plan.to_scheme)
+    if about is not None:
+        plan.say(about)
+    if found is not sequences:
+        plan.say(f"{n:,} labels were repaired; those to learn are in {plan.to_scheme or scheme}")
+    return found
 
 
 @contextlib.contextmanager
@@ -263,6 +310,8 @@ def _like(y, others):
 def _train_tagger(plan, vectorizer, estimator, sequences):
     X, y = _X_y(sequences)
     validation, held_out = {}, _read(plan.dev, plan) if plan.dev else []
+    with errors_name_lines(held_out):
+        held_out, _, _ = convert_sequences(held_out, plan.scheme, plan.repair, plan.to_scheme)
     X_val, y_val = _X_y(held_out)
     y_val = _like(y, y_val)
     if vectorizer is None:
@@ -280,7 +329,7 @@ def _train_tagger(plan, vectorizer, estimator, sequences):
         estimator.fit(X, y, **validation)
     plan.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
     if held_out:
-        scores = brief_scores(y_val, estimator.predict(X_val))
+        scores = brief_scores(y_val, estimator.predict(X_val), _scheme_learnt(plan))
         plan.report(f"Validation set: {scores}")
     layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
     return Model(estimator, vectorizer, layout)
@@ -313,18 +362,26 @@ def _store(model, plan):
     plan.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
 
 
-def _cross_validate(model, X, y, n_folds, n_jobs):
+def _scheme_learnt(plan):
+    return plan.to_scheme or plan.scheme
+
+
+def _cross_validate(model, X, y, plan):
     """Print scores of folds of a tagger: the F1 of chunks, or the token accuracy."""
     if model.vectorizer is None:
         X = as_attributes(X)
-    name = "chunk_f1" if has_chunks(y) else "token_accuracy"
+    reading = reading_of(y, _scheme_learnt(plan))
+    name = "token_accuracy" if reading is None else "chunk_f1"
+    score = scorers.token_accuracy_scorer
+    if reading is not None:
+        score = make_scorer(scorers.chunk_f1_score, scheme=reading)
     scores = cross_val_score(
         clone(model.as_estimator()),
         X,
         y,
-        cv=KFold(n_folds),
-        scoring=getattr(scorers, f"{name}_scorer"),
-        n_jobs=n_jobs,
+        cv=KFold(plan.cv),
+        scoring=score,
+        n_jobs=plan.jobs,
         error_score="raise",
     )
     _print_folds(scores, name)

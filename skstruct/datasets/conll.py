@@ -111,12 +111,20 @@ def _texts(pieces, encoding, name):
             text = decoder.decode(piece, final=final)
         except UnicodeDecodeError as error:
             number = n_lines + error.object.count(b"\n", 0, error.start) + 1
-            remedy = "pass encoding=, for example 'latin-1'" if encoding else "convert the file"
+            remedy = "convert the file"
+            if encoding:
+                remedy = f"pass encoding={_guess(error.object, n_lines)!r}, for example"
             raise not_in_encoding(error, f"{name}, line {number}", remedy) from error
         if text and not begun:
             text, begun = text.removeprefix(BYTE_ORDER_MARK), True
         n_lines += text.count("\n")
         yield text
+
+
+def _guess(content, n_lines):
+    """Encoding that bytes may be in: UTF-16 where they begin with its mark."""
+    begins = n_lines == 0 and content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return "utf-16" if begins else "latin-1"
 
 
 def _unpacked(pieces, name):
@@ -431,6 +439,7 @@ class TokenLines(dict):
         self._columns = columns
         self._label = label
         self._split = splitter(separator)
+        self._separated = separator is not None
         self._skip_docstart = skip_docstart
         self._same = {}
         self._block, self._n_lines = [], 0
@@ -463,9 +472,10 @@ class TokenLines(dict):
         if self.width is None:
             self._set_layout(line, len(fields))
         elif len(fields) != self.width:
+            tabs = "" if self._separated or "\t" not in line else "; pass separator='\\t' for tabs"
             raise ValueError(
                 f"{self._place(line)}: {_columns(len(fields))}, but line {self._first} has "
-                f"{self.width}: {line!r}"
+                f"{self.width}{tabs}: {line!r}"
             )
         same = self._same.setdefault
         fields = list(map(same, fields, fields))
@@ -488,10 +498,12 @@ class TokenLines(dict):
         label, columns = _resolved(self._columns, self._label, width, self._place(line))
         self.width, self._label = width, label
         self._first = self._number(line)
-        several = isinstance(columns, list)
-        self._take = itemgetter(*columns) if several else itemgetter(columns)
-        if several and len(columns) == 1:
+        if not isinstance(columns, list):
+            self._take = itemgetter(columns)
+        elif len(columns) == 1:
             self._take = lambda fields: (fields[columns[0]],)
+        else:
+            self._take = itemgetter(*columns)
 
     def _number(self, line):
         return self._n_lines + self._block.index(line) + 1

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.features.tokens import NO_COLUMN, KnownCodes, NewCodes, Stream, canonical, renumber
 from skstruct.features.unseen import warn_of_unseen_attributes
 from skstruct.matrices import pieces
-from skstruct.sequences import SequenceBatch
+from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, as_one_task
@@ -48,7 +48,12 @@ def _set_columns(codes, vocabulary, names, numbers):
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
 class SequenceVectorizer(
-    CallbackSupport, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    CallbackSupport,
+    ReturnsBatches,
+    Persistent,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,
 ):
     """Turn sequences of feature dicts or attribute strings into a sequence batch.
 

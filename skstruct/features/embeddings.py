@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import TokenColumns
 from skstruct.input.copies import copied
-from skstruct.sequences import SequenceBatch
+from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
@@ -29,7 +29,12 @@ _FARTHEST = 1000
 
 @set_module("skstruct")
 class EmbeddingVectorizer(
-    CallbackSupport, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    CallbackSupport,
+    ReturnsBatches,
+    Persistent,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,
 ):
     """Turn sequences of tokens into a batch of their word vectors.
 

@@ -8,7 +8,7 @@ from numbers import Real
 from sklearn.pipeline import FeatureUnion
 
 from skstruct.input.formats import Format, read_format
-from skstruct.sequences import SequenceBatch
+from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
@@ -17,7 +17,7 @@ __all__ = ["SequenceUnion"]
 
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
-class SequenceUnion(Persistent, FeatureUnion, auto_wrap_output_keys=None):
+class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_keys=None):
     """Combine the outputs of several transformers of sequences, as `FeatureUnion` does.
 
     Every transformer gets the same sequences, and their columns are stacked horizontally: for
@@ -81,11 +81,6 @@ class SequenceUnion(Persistent, FeatureUnion, auto_wrap_output_keys=None):
 
     # It is fitted if its parts are: it learns nothing of its own.
     __sklearn_is_fitted__ = FeatureUnion.__sklearn_is_fitted__
-
-    @property
-    def set_output(self):
-        """Not available: `FeatureUnion` has it, but a batch cannot become a data frame."""
-        raise AttributeError("A SequenceUnion returns batches: it has no attribute 'set_output'.")
 
     def _hstack(self, Xs):
         names = [name for name, _, _ in self._iter()]

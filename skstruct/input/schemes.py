@@ -26,6 +26,7 @@ __all__ = [
     "are_of_schemes",
     "are_segment_letters",
     "belongs",
+    "count_breaches",
     "infer_scheme",
     "joins",
     "letters_in",
@@ -163,26 +164,33 @@ def infer_scheme(y):
     ValueError
         If a label is not a string.
     """
+    pairs = _pairs(y)
+    wrong = next((a for pair in pairs for a in pair if not isinstance(a, (str, type(None)))), None)
+    if wrong is not None:
+        raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
+    names = _candidates({label for pair in pairs for label in pair} - {None})
+    return names[0] if len(names) == 1 else min(names, key=lambda name: _breaches(pairs, name))
+
+
+def count_breaches(y, name):
+    """Count the places where labels of a scheme break it: at an end, or after another label."""
+    return _breaches(_pairs(y), name)
+
+
+def _pairs(y):
+    """Number of times that a label follows another; None stands for the ends of sequences."""
     pairs = Counter()
     for labels in y:
         pairs.update(pairwise((None, *labels, None)))
-    classes = sorted({one for pair in pairs for one in pair if one is not None}, key=str)
-    wrong = next((label for label in classes if not isinstance(label, str)), None)
-    if wrong is not None:
-        raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
-    names = _candidates(classes)
-    if len(names) == 1:
-        return names[0]
-    number = {label: n for n, label in enumerate(classes)}
+    return pairs
 
-    def broken(name):
-        transition, start, end = allowed_labels(classes, name)
-        fine = np.ones((len(classes) + 1, len(classes) + 1), bool)
-        fine[:-1, :-1], fine[-1, :-1], fine[:-1, -1] = transition, start, end
-        numbered = ((number.get(a, -1), number.get(b, -1), n) for (a, b), n in pairs.items())
-        return sum(n for a, b, n in numbered if not fine[a, b])
 
-    return min(names, key=broken)
+def _breaches(pairs, name):
+    classes = sorted({label for pair in pairs for label in pair} - {None})
+    number = {label: n for n, label in enumerate([*classes, None])}
+    fine = np.ones((len(number), len(number)), bool)
+    fine[:-1, :-1], fine[-1, :-1], fine[:-1, -1] = allowed_labels(classes, name)
+    return sum(n for (a, b), n in pairs.items() if not fine[number[a], number[b]])
 
 
 def _candidates(classes):

@@ -45,12 +45,17 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
 
     @classmethod
     def _plotted(cls, matrix, names, options):
+        """Plot a matrix: numbers are counts, unless they are shares, and colours shares of rows."""
+        counts = np.issubdtype(matrix.dtype, np.integer)
+        options.setdefault("values_format", "d" if counts else ".2f")
         size = 2.5 + 0.35 * len(names)
         ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1, size))
         options.setdefault("cmap", "Blues")
         options.setdefault("include_values", len(names) <= _MOST_NUMBERS)
         options.setdefault("xticks_rotation", "vertical" if len(names) > 5 else "horizontal")
         display = cls(confusion_matrix=matrix, display_labels=names).plot(ax=ax, **options)
+        if counts:
+            _colour_by_row(display)
         if display.text_ is not None:
             # In a matrix of many zeros the rest is seen at once.
             for cell in np.argwhere(matrix == 0):
@@ -58,12 +63,28 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         return display
 
 
+def _colour_by_row(display):
+    """Colour cells by their share of the row, so that frequent labels leave others visible."""
+    matrix = display.confusion_matrix
+    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    image = display.im_
+    image.set_data(shares)
+    image.set_clim(0.0, 1.0)
+    if image.colorbar is not None:
+        image.colorbar.set_label("Share of the row")
+    if display.text_ is not None:
+        dark, light = image.cmap(1.0), image.cmap(0.0)
+        for cell, share in np.ndenumerate(shares):
+            display.text_[cell].set_color(light if share > 0.5 else dark)
+
+
 @set_module("skstruct.inspection")
 class LabelConfusionDisplay(_SequenceConfusion):
     """Confusion matrix of the labels of tokens.
 
-    It is scikit-learn's :class:`~sklearn.metrics.ConfusionMatrixDisplay`, with its parameters,
-    attributes and ``plot``, for sequences. Use :meth:`from_estimator` or :meth:`from_predictions`.
+    Numbers are counts, and colours shares of the row. It is scikit-learn's
+    :class:`~sklearn.metrics.ConfusionMatrixDisplay`, with its parameters, attributes and ``plot``,
+    for sequences. Use :meth:`from_estimator` or :meth:`from_predictions`.
 
     Parameters
     ----------
@@ -115,8 +136,6 @@ class LabelConfusionDisplay(_SequenceConfusion):
             known = sorted({*true, *pred})
             labels = [known[k] for k in order_of_labels(known)]
         matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
-        if normalize is not None:
-            options.setdefault("values_format", ".2f")
         return cls._plotted(matrix, [str(label) for label in labels], options)
 
 
@@ -199,8 +218,6 @@ class ChunkConfusionDisplay(_SequenceConfusion):
         types = types if labels is None else chosen_types(labels, types)
         names = [*types, _NONE]
         matrix = confusion_matrix(true, pred, labels=names, normalize=normalize)
-        if normalize is not None:
-            options.setdefault("values_format", ".2f")
         return cls._plotted(matrix, names, options)
 
 

@@ -98,9 +98,10 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
 def explain_token(estimator, X, *, index=0, token=0, label=None):
     """Table of what speaks for the label of a token, and what for another label.
 
-    Compares the labelling predicted with the best one in which the token has the other label. The
-    rows are the terms in which these two differ, at the token and wherever else the other label
-    changes the labelling. The column ``"difference"`` adds up to the difference of their scores.
+    Compares the labelling predicted with the best one in which the token has the other label; or
+    the best ones with each of two labels. The rows are the terms in which these two differ, at the
+    token and wherever else the other label changes the labelling. The column ``"difference"`` adds
+    up to the difference of their scores.
 
     Parameters
     ----------
@@ -112,14 +113,15 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
         Number of the sequence.
     token : int, default=0
         Number of the token.
-    label : str or int, default=None
-        The other label. By default the runner-up: the one whose best labelling scores highest.
+    label : label, or tuple of two labels, default=None
+        The other label. By default the runner-up: the one whose best labelling scores highest. Of
+        two labels, the first takes the place of the one predicted.
 
     Returns
     -------
     contributions : pandas DataFrame
         Columns ``"token"``, ``"kind"`` and ``"name"`` as of :func:`explain_labelling`;
-        the contribution to the labelling predicted and to the other one, under the labels of the
+        the contribution to the first labelling and to the other one, under the labels of the
         token; and ``"difference"``. The largest differences come first.
 
     Raises
@@ -143,12 +145,16 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     through = scores.best_through()[token]
     if label is None:
         others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
-        other = int(others.argmax())
+        one, other = best[token], int(others.argmax())
+    elif isinstance(label, tuple) and len(label) == 2:
+        one, other = fitted.codes(list(label)).tolist()
     else:
-        other = int(fitted.codes([label])[0])
-    if other == best[token] or np.isneginf(through[other]):
-        raise ValueError(_no_other(fitted.tagger.classes_, token, best[token], other))
-    paths = [best, scores.best_labelling(token, other)]
+        one, other = best[token], int(fitted.codes([label])[0])
+    for code in (one, other):
+        if one == other or np.isneginf(through[code]):
+            raise ValueError(_no_other(fitted.tagger.classes_, token, one, code, best[token]))
+    first = best if one == best[token] else scores.best_labelling(token, one)
+    paths = [first, scores.best_labelling(token, other)]
     totals = [defaultdict(float), defaultdict(float)]
     for path, total in zip(paths, totals, strict=True):
         for t, _, kind, name, *_, contribution in _terms(fitted, batch, path):
@@ -159,7 +165,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     ]
     rows = [row for row in rows if paths[0][row[0]] != paths[1][row[0]] or row[-1] != 0]
     rows.sort(key=lambda row: -abs(row[-1]))
-    names = fitted.tagger.classes_[[best[token], other]].tolist()
+    names = fitted.tagger.classes_[[one, other]].tolist()
     return pd.DataFrame(rows, columns=["token", "kind", "name", *names, "difference"])
 
 
@@ -170,7 +176,7 @@ def _terms(fitted, batch, codes):
     """Rows of the table of a labelling."""
     tagger, coef, names = fitted.tagger, fitted.coef(), fitted.feature_names()
     classes, X = tagger.classes_.tolist(), sp.csr_matrix(batch.X)
-    rows = []
+    transition_names, rows = fitted.transition_feature_names(), []
     for t, code in enumerate(codes):
 
         def add(kind, name, value, weight, at=(t, classes[code])):
@@ -190,7 +196,12 @@ def _terms(fitted, batch, codes):
                 add("triple", f"{classes[codes[t - 2]]} {classes[before]}", 1.0, weight)
             for column, value in _transition_features(batch, t):
                 weight = tagger.transition_coef_[before, code, column]
-                add("transition feature", f"{classes[before]} x{column}", value, weight)
+                add(
+                    "transition feature",
+                    f"{classes[before]} {transition_names[column]}",
+                    value,
+                    weight,
+                )
         if t == len(codes) - 1:
             add("end", "", 1.0, tagger.end_[code])
     return rows
@@ -203,9 +214,11 @@ def _transition_features(batch, t):
     return zip(row.indices.tolist(), row.data.tolist(), strict=True)
 
 
-def _no_other(classes, token, best, other):
-    if best == other:
+def _no_other(classes, token, one, other, best):
+    if one == other == best:
         return f"Token {token} is labelled {classes[best]} already: pass another label."
+    if one == other:
+        return f"Both labels are {classes[one]}: pass two different ones."
     return f"Token {token} cannot be labelled {classes[other]}: no labelling is possible then."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
@@ -35,11 +36,14 @@ class FittedTagger(NamedTuple):
         Turns the X of the estimator into that of the tagger.
     name : str
         Name of its class.
+    steps : estimator or None
+        The steps before it.
     """
 
     tagger: object
     transform: Callable
     name: str
+    steps: object = None
 
     def coef(self):
         """Weights of features, a dense array (n_classes, n_features)."""
@@ -47,11 +51,31 @@ class FittedTagger(NamedTuple):
         return coef.toarray() if issparse(coef) else coef
 
     def feature_names(self):
-        """Names of the features, ``x0``, ``x1`` and so on where they have none."""
+        """Names of the features, ``x0``, ``x1`` and so on where they have none.
+
+        They are those of the tagger's input, or else those that the steps before it return.
+        """
         names = getattr(self.tagger, "feature_names_in_", None)
-        if names is None:
+        last = self.steps.steps[-1][1] if hasattr(self.steps, "steps") else None
+        for part in (self.steps, last):
+            # Steps that have no names for their output say so in many ways.
+            with suppress(AttributeError, TypeError, ValueError):
+                names = part.get_feature_names_out() if names is None else names
+        if names is None or len(names) != self.tagger.n_features_in_:
             names = [f"x{column}" for column in range(self.tagger.n_features_in_)]
         return np.asarray(names, dtype=object)
+
+    def transition_feature_names(self):
+        """Names of the transition features, ``x0`` and so on where they have none."""
+        steps = self.steps
+        while hasattr(steps, "steps") and len(steps.steps) == 1:
+            steps = steps.steps[0][1]
+        n_features = getattr(self.tagger, "n_transition_features_in_", 0)
+        if hasattr(steps, "get_transition_feature_names_out"):
+            names = steps.get_transition_feature_names_out()
+            if len(names) == n_features:
+                return names.tolist()
+        return [f"x{column}" for column in range(n_features)]
 
     def codes(self, labels):
         """Positions of labels in ``classes_``; of all in a clear order with None.
@@ -96,7 +120,7 @@ def find_tagger(estimator):
         fitted = find_tagger(estimator.steps[-1][1])
         if len(estimator.steps) == 1:
             return fitted
-        return fitted._replace(transform=estimator[:-1].transform)
+        return fitted._replace(transform=estimator[:-1].transform, steps=estimator[:-1])
     if not hasattr(estimator, "predict_nbest") and hasattr(estimator, "estimator_"):
         # The drop-in for sklearn-crfsuite.
         return find_tagger(estimator.estimator_)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.sequences import SequenceBatch
+from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.templates.learnt import LearntFeatures, learn_features, merge_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class BaseTemplateVectorizer(
-    Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    ReturnsBatches, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Base of the vectorisers by templates: parameters, and reading of templates and tokens.
 

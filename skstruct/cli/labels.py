@@ -1,0 +1,153 @@
+"""Labels on the command line: their column and scheme are said; they are repaired and converted."""
+
+from __future__ import annotations
+
+from itertools import chain, islice, pairwise
+
+import click
+
+from skstruct.cli.layout import layout_to_store
+from skstruct.cli.text import has_chunks
+from skstruct.datasets.conllu import COLUMNS
+from skstruct.datasets.spans import convert_labels
+from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, count_breaches, infer_scheme
+
+__all__ = [
+    "convert_sequences",
+    "describe_columns",
+    "describe_scheme",
+    "doubt_about_labels",
+    "look_like_runs",
+    "reading_of",
+    "scheme_option",
+    "training_scheme_options",
+]
+
+_EXAMPLES = 3
+# Labels that are more than so many, and more than this share of the tokens, look like words.
+_MANY, _SHARE = 20, 0.1
+# Share of neighbours with the same label from which labels look like runs.
+_SAME = 0.3
+
+
+def scheme_option(help):
+    """Make the option ``--scheme`` of readings of labels."""
+    return click.option("--scheme", type=click.Choice(["conlleval", *SCHEMES]), help=help)
+
+
+def training_scheme_options(command):
+    """Decorate a command with the options of schemes of training labels."""
+    for option in (
+        click.option(
+            "--to-scheme",
+            type=click.Choice(SCHEMES),
+            help="Scheme to convert the labels into before training.",
+        ),
+        click.option(
+            "--repair",
+            type=click.Choice(["conlleval", "drop"]),
+            help="Repair labels that break their scheme: read chunks as conlleval does, or drop "
+            "those that are invalid. The log says how many there are.",
+        ),
+        click.option(
+            "--scheme",
+            type=click.Choice(SCHEMES),
+            help="Scheme of the labels; by default the one that the fewest labels break. runs: "
+            "labels without prefixes, each run of which is a chunk.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def reading_of(y, scheme):
+    """How chunk scores read labels: a scheme or "conlleval"; None if labels are not of chunks."""
+    return RUNS if scheme == RUNS else "conlleval" if has_chunks(y) else None
+
+
+def convert_sequences(sequences, scheme, repair, target):
+    """Sequences whose labels are repaired and in another scheme, the first scheme and a count.
+
+    Without `repair` and `target` they stay as they are.
+    """
+    if repair is None and target is None:
+        return sequences, scheme, 0
+    y = [sequence.y for sequence in sequences]
+    scheme = infer_scheme(y) if scheme is None else scheme
+    found = convert_labels(
+        y, source=scheme, target=target or scheme, repair="raise" if repair is None else repair
+    )
+    pairs = zip(sequences, found.labels, strict=True)
+    return [one._replace(y=labels) for one, labels in pairs], scheme, found.n_repaired
+
+
+def describe_scheme(sequences, scheme, *, is_used):
+    """Line about the scheme of labels and what breaks it; None if it is not used nor seen."""
+    y = [[label for label in sequence.y if label is not None] for sequence in sequences]
+    if scheme is None and not is_used and not has_chunks(y):
+        return None
+    name = infer_scheme(y) if scheme is None else scheme
+    inferred = " (inferred; --scheme names another)" if scheme is None else ""
+    n = (
+        0
+        if any(len(a) < len(one.y) for a, one in zip(y, sequences, strict=True))
+        else (count_breaches(y, name))
+    )
+    broken = f"; {n:,} of {sum(map(len, y)):,} labels break it (--repair)" if n else ""
+    return f"Labels are in {name}{inferred}{broken}"
+
+
+def describe_columns(sequences, layout):
+    """Line that says which columns are tokens, features and labels, with examples."""
+    layout = layout.of(sequences[0].name)
+    tokens = [token for sequence in islice(sequences, 100) for token in sequence.X]
+    labels = _examples(chain.from_iterable(sequence.y for sequence in sequences))
+    if layout.format == "jsonl":
+        first = [", ".join(token) if isinstance(token, dict) else token for token in tokens]
+        what = "features" if isinstance(tokens[0], dict) else "tokens"
+        return f"JSON lines: {what} {_examples(map(_text, first))}, labels {labels}"
+    stored = layout_to_store(layout, sequences[0])
+    columns, label = stored.get("columns", [COLUMNS.index("form")]), stored.get("label")
+    names = list(map(str, columns))
+    if layout.format == "conllu":
+        label = COLUMNS.index("upos") if label is None else label
+        names, label = [COLUMNS[column] for column in columns], COLUMNS[label]
+    parts = []
+    for position, name in enumerate(names):
+        values = (token if isinstance(token, str) else token[position] for token in tokens)
+        parts.append(f"{'feature' if position else 'token'} {name} {_examples(values)}")
+    return f"Columns: {', '.join(parts)}, label {label} {labels}"
+
+
+def _text(token):
+    return token if isinstance(token, str) else " ".join(map(str, token))
+
+
+def _examples(values):
+    """The first few different values, in parentheses."""
+    found = {}
+    for value in values:
+        if value is not None:
+            found[str(value)] = None
+        if len(found) == _EXAMPLES:
+            break
+    return f"({', '.join(found)})"
+
+
+def doubt_about_labels(sequences):
+    """Warning about labels that look like words; None if they do not."""
+    labels = {label for sequence in sequences for label in sequence.y if label is not None}
+    n_tokens = sum(len(sequence.y) for sequence in sequences)
+    if len(labels) <= max(_MANY, _SHARE * n_tokens):
+        return None
+    return (
+        f"The column of the label has {len(labels):,} different values in {n_tokens:,} tokens, "
+        f"such as {_examples(sorted(map(str, labels)))}: they look like words. --label names "
+        "another column, from 0."
+    )
+
+
+def look_like_runs(y):
+    """Return True if labels without prefixes may be those of segments: many neighbours agree."""
+    pairs = [pair for labels in y for pair in pairwise(labels)]
+    return bool(pairs) and sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)
