@@ -22,8 +22,9 @@ from skstruct.kernels._jit import lean_jit
 
 __all__ = ["Family", "family", "needed"]
 
-# Left to LLVM, a small member is inlined or not with every edit of its body.
-inlined_jit = partial(lean_jit, forceinline=True)
+# Left to LLVM, a small member is inlined or not with every edit of its body. A wrapper for calls from
+# Python, which kernels never make, takes longer to compile than most members.
+inlined_jit = partial(lean_jit, forceinline=True, no_cpython_wrapper=True)
 # numba tells types apart by their names.
 _numbers = count()
 

@@ -48,7 +48,6 @@ from skstruct.kernels.online.arow import (
     SHARE,
     Adaptive,
     ConfidentState,
-    arow_epoch,
 )
 from skstruct.kernels.online.loop import (
     N_PROGRESS,
@@ -61,13 +60,14 @@ from skstruct.kernels.online.loop import (
     EpochResult,
     OnlineState,
     Schedule,
+    online_epoch,
     subtract_lag,
 )
-from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
-from skstruct.kernels.online.perceptron import perceptron_epoch
+from skstruct.kernels.online.mira import MAX_PASSES, Margin
+from skstruct.kernels.online.perceptron import Mistakes
 from skstruct.kernels.online.samples import by_appearance, cut, cut_evenly, mix, reorder
-from skstruct.kernels.online.sapo import sapo_epoch
-from skstruct.kernels.online.sgd import crf_epoch, partial_crf_epoch
+from skstruct.kernels.online.sapo import Expectation
+from skstruct.kernels.online.sgd import Likelihood, MarginalLikelihood
 from skstruct.kernels.rerank.learn import (
     HINGE,
     LOSSES,
@@ -146,15 +146,19 @@ __all__ = [
     "DualAverage",
     "Electorate",
     "EpochResult",
+    "Expectation",
     "Exponentiated",
     "Features",
     "Groups",
     "Histories",
     "Leaving",
+    "Likelihood",
     "Listed",
     "Margin",
+    "MarginalLikelihood",
     "Mean",
     "Memory",
+    "Mistakes",
     "OnlineState",
     "Pattern",
     "Pieces",
@@ -174,7 +178,6 @@ __all__ = [
     "TransitionStateFeatures",
     "add_margins",
     "add_scaled",
-    "arow_epoch",
     "build_histories",
     "build_tree",
     "by_appearance",
@@ -186,7 +189,6 @@ __all__ = [
     "count_columns",
     "count_triples",
     "count_votes",
-    "crf_epoch",
     "cut",
     "cut_evenly",
     "decode_best",
@@ -214,7 +216,6 @@ __all__ = [
     "longest",
     "mark_used",
     "mean_weights",
-    "mira_epoch",
     "mix",
     "mix_with_gold",
     "model_rows",
@@ -223,10 +224,9 @@ __all__ = [
     "number_template",
     "number_values",
     "oeg_steps",
-    "partial_crf_epoch",
+    "online_epoch",
     "path_score",
     "pay_all",
-    "perceptron_epoch",
     "point_to_rows",
     "remember",
     "remember_step",
@@ -234,7 +234,6 @@ __all__ = [
     "reorder",
     "room_of_call",
     "sag_steps",
-    "sapo_epoch",
     "sdca_updates",
     "search_range",
     "sequence_scores",

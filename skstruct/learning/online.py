@@ -243,11 +243,11 @@ class UpdateRule(NamedTuple):
 
     Attributes
     ----------
-    epoch_for : callable
-        ``epoch_for(training_set)`` returns the compiled pass over it (see
-        `skstruct.kernels.online.loop`).
     settings : callable
-        Called once for each shard and epoch; returns the NamedTuple that the rule reads.
+        ``settings(training_set)`` returns the NamedTuple that the rule reads, and whose class says
+        which one it is (see `skstruct.kernels.online.loop`). Called once for each shard and epoch.
+    epoch : callable
+        The compiled pass over a training set.
     merit : callable
         ``merit(history)`` returns the figure that is to grow by more than `tol`.
     notes : callable
@@ -267,8 +267,8 @@ class UpdateRule(NamedTuple):
         Work of an update, in that of a search for the best labelling.
     """
 
-    epoch_for: Callable
-    settings: Callable = tuple
+    settings: Callable
+    epoch: Callable = kernels.online_epoch
     merit: Callable = less_loss
     notes: Callable = lambda settings, n_visited: {}
     start: Callable = lambda state, training_set: state
@@ -438,7 +438,7 @@ class OnlineLearner:
         all_settings = []
 
         def visit(samples_, owner_, state_):
-            settings = self.rule.settings()
+            settings = self.rule.settings(training_set)
             all_settings.append(settings)
             return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
 
@@ -473,12 +473,11 @@ class OnlineLearner:
         result : tuple
             Fields of `EpochResult`.
         """
-        epoch = self.rule.epoch_for(training_set)
         state, work_per_row = self._list_transitions(state)
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
         results = [
-            epoch(
+            self.rule.epoch(
                 training_set.rows,
                 training_set.labels,
                 samples[part],

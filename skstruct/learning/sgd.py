@@ -11,15 +11,15 @@ __all__ = ["Settings", "learner", "solve"]
 _WORK = 5.0
 
 
-def _epoch_for(training_set):
+def _settings(training_set):
     if training_set.labels.min(initial=0) >= 0:
-        return kernels.crf_epoch
-    return kernels.partial_crf_epoch
+        return kernels.Likelihood()
+    return kernels.MarginalLikelihood()
 
 
 def learner(model, settings):
     """Online learner of a conditional random field."""
-    return OnlineLearner(UpdateRule(_epoch_for, work=_WORK), settings, model)
+    return OnlineLearner(UpdateRule(_settings, work=_WORK), settings, model)
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -279,13 +279,11 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     Required:
 
-    - ``_epoch``: the compiled pass over the training set, a static method (see
-      `skstruct.kernels.online.loop`).
+    - ``_settings()``: the NamedTuple that the rule reads, and whose class says which one it is (see
+      `skstruct.kernels.online.loop.rule`). Called once for each shard and epoch, before the pass.
 
     Optional, with what the base class does:
 
-    - ``_settings()``: the NamedTuple that the rule reads. Called once for each shard and epoch,
-      before the pass. Empty.
     - ``_merit(history)``: the figure that is to grow by more than `tol`. Called after each epoch.
       Minus the logarithm of the loss.
     - ``_start(state, training_set)``: the state before the first sample, from an `OnlineState`.
@@ -303,13 +301,14 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     nothing but the parameters that every tagger has is::
 
         class PlainPerceptron(OnlineTagger):
-            _epoch = staticmethod(perceptron_epoch)
-
             def __init__(
                 self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
             ):
                 self.constraint, self.class_weight = constraint, class_weight
                 self.n_jobs, self.warm_start = n_jobs, warm_start
+
+            def _settings(self):
+                return Mistakes()
 
             def _merit(self, history):
                 return -history["mistakes"][-1]
@@ -333,7 +332,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "verbose": ["verbose"],
     }
 
-    _epoch = None
+    _epoch = staticmethod(kernels.online_epoch)
     _lists = False
     _is_over = None
     # Numbers that the state has for each weight, beyond the weight and its average.
@@ -349,8 +348,8 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     def _learner(self, model):
         rule = UpdateRule(
-            lambda training_set: self._epoch,
-            self._settings,
+            lambda training_set: self._settings(),
+            self._epoch,
             self._merit,
             self._notes,
             self._start,
@@ -363,7 +362,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     def _settings(self):
         """Parameters that the rule reads, a NamedTuple."""
-        return ()
+        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
 
     def _merit(self, history):
         """Figure that is to grow by more than `tol`."""

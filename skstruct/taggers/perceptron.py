@@ -162,9 +162,8 @@ class PerceptronTagger(OnlineTagger):
 
     _lists = True
 
-    @property
-    def _epoch(self):
-        return kernels.perceptron_epoch
+    def _settings(self):
+        return kernels.Mistakes()
 
     def _merit(self, history):
         return -history["mistakes"][-1]

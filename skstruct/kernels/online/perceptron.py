@@ -1,15 +1,20 @@
 """The rule of the structured perceptron (Collins, 2002)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skstruct.chain.scores import path_score
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels._jit import jit
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, rule
 
 
-@jit
-def perceptron_rule(rows, sample, scores, edges, gold, settings, difference, counts):
+class Mistakes(NamedTuple):
+    """The perceptron, which has no parameters."""
+
+
+@rule.of(Mistakes)
+def perceptron_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Gold labelling less the predicted one; the loss is the difference of their scores."""
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
@@ -23,11 +28,3 @@ def perceptron_rule(rows, sample, scores, edges, gold, settings, difference, cou
     loss = best_score - gold_score
     # Unlike max, this keeps NaN.
     return wrong, 0.0 if loss < 0.0 else loss
-
-
-@jit
-def perceptron_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
-    """One pass of the structured perceptron (see `online_epoch`)."""
-    return online_epoch(
-        perceptron_rule, rows, labels, samples, sample_weight, schedule, settings, state
-    )

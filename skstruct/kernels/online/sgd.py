@@ -5,18 +5,27 @@ probability of all labellings that agree with the known labels. It is the differ
 log-partitions, and its gradient that of two means.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
 from skstruct.chain.scores import path_score
 from skstruct.chain.ties import first_largest
-from skstruct.kernels._jit import jit
-from skstruct.kernels.online.loop import online_epoch
+from skstruct.kernels.online.loop import rule
 
 
-@jit
-def crf_rule(rows, sample, scores, edges, gold, settings, difference, counts):
+class Likelihood(NamedTuple):
+    """Descent on the likelihood, which has no parameters."""
+
+
+class MarginalLikelihood(NamedTuple):
+    """Descent on the marginal likelihood, where some tokens have no label."""
+
+
+@rule.of(Likelihood)
+def crf_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Gold labelling less the expectation over all labellings.
 
     This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
@@ -40,14 +49,8 @@ def crf_rule(rows, sample, scores, edges, gold, settings, difference, counts):
     return wrong, 0.0 if loss < 0.0 else loss
 
 
-@jit
-def crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
-    """One pass of stochastic gradient descent (see `online_epoch`)."""
-    return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, settings, state)
-
-
-@jit
-def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, counts):
+@rule.of(MarginalLikelihood)
+def partial_crf_rule(settings, rows, sample, scores, edges, labels, difference, counts):
     """Expectation over the labellings that agree with the known labels, less that over all.
 
     This is minus the gradient of the loss.
@@ -62,11 +65,3 @@ def partial_crf_rule(rows, sample, scores, edges, labels, settings, difference, 
     loss -= subtract_agreeing(kept, labels, factors, -1.0, difference, counts)
     finish(factors, counts)
     return wrong, 0.0 if loss < 0.0 else loss
-
-
-@jit
-def partial_crf_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
-    """One pass of stochastic gradient descent (see `online_epoch`)."""
-    return online_epoch(
-        partial_crf_rule, rows, labels, samples, sample_weight, schedule, settings, state
-    )
