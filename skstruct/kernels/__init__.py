@@ -12,13 +12,13 @@ Modules outside import this package and name kernels by it, as in ``kernels.deco
 
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import KINDS, kind_of
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
-from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
-from skstruct.chain.second_order import SecondOrderChain, count_triples
+from skstruct.chain.second_order import count_triples
 from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
@@ -115,6 +115,7 @@ from skstruct.kernels.vector.rows import dot
 __all__ = [
     "HAMMING",
     "HINGE",
+    "KINDS",
     "LABEL_TYPE",
     "LOSSES",
     "MAX_PASSES",
@@ -168,12 +169,10 @@ __all__ = [
     "Rows",
     "Sampling",
     "Schedule",
-    "SecondOrderChain",
     "Sources",
     "StateFeatures",
     "Tally",
     "Tokens",
-    "TransitionChain",
     "TransitionRows",
     "TransitionStateFeatures",
     "add_margins",
@@ -210,6 +209,7 @@ __all__ = [
     "hash_strings",
     "hash_template",
     "keep_columns",
+    "kind_of",
     "lay_out",
     "list_chain",
     "list_transitions",

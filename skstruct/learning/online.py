@@ -170,10 +170,9 @@ class Undo:
         self._state = state
         self._progress = state.progress.copy()
         # Rows of features come first, and then those of features of transitions.
-        of_tokens = (rows, getattr(rows, "transitions", None))
         self._features = {
             name: _distinct(part.indices, len(getattr(state.chain, name)))
-            for name, part in zip(state.chain.of_features, of_tokens, strict=False)
+            for name, part in zip(state.chain.of_features, rows.sets(), strict=True)
         }
         self._kept = [self._take(chain) for chain in self._chains()]
 
@@ -379,7 +378,7 @@ class OnlineLearner:
         n_shards = count_shards(self.settings.n_jobs)
         copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
-        n_tables = 2 if self._model.order == 1 else 5 * self._model.n_labels
+        n_tables = (2, 5 * self._model.n_labels)[self._model.order - 1]
         self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
 
     def new_state(self, training_set, start=None):
@@ -580,7 +579,7 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
 
 def _in_order_of_appearance(training_set, n_features):
     """Renumber the features in the order in which the learner meets them; return their ranks."""
-    rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
+    rows, *_ = training_set.rows.sets()
     rank, rows = kernels.by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
     return rank, training_set._replace(rows=read_only(rows))

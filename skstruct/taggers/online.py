@@ -90,14 +90,15 @@ def _weights(n_features, n_edges, least=None, *, forbids=True):
         "start": ends,
         "end": ends,
     }
-    if n_edges is None:
-        triples = Array(np.float64, ("_n_pairs", "classes_"), least=least)
-        return Either(
-            Record(kernels.SecondOrderChain, **parts, triple=triples),
-            Record(kernels.Chain, **parts),
-        )
-    of_pairs = Array(np.float64, (n_edges, "_n_pairs"), least=least)
-    return Record(kernels.TransitionChain, **parts, transition_weights=of_pairs)
+    more = {
+        "triple": Array(np.float64, ("_n_pairs", "classes_"), least=least),
+        "transition_weights": Array(np.float64, (n_edges, "_n_pairs"), least=least),
+    }
+    n_sets = 1 if n_edges is None else 2
+    kinds = [kind for kind in kernels.KINDS if len(kind.of_features) == n_sets]
+    return Either(
+        *(Record(kind, **parts, **{f: more[f] for f in kind.more_shapes(0, 0)}) for kind in kinds)
+    )
 
 
 class _Deferred:
