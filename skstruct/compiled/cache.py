@@ -59,6 +59,7 @@ class Use(NamedTuple):
     kernel: str
     signature: tuple
     origin: str  # baseline of the archive, "cache" or "compiler"
+    file: str | None  # name of its file; None if it is not kept
 
 
 uses = []
@@ -138,12 +139,12 @@ class KernelCache(NullCache):
             for origin, find in self._places(folders):
                 result = self._load(find, name, signature, target)
                 if result is not None:
-                    uses.append(Use(self.kernel, signature, origin))
+                    uses.append(Use(self.kernel, signature, origin, name))
                     return result
         if os.environ.get("SKSTRUCT_KERNELS") == "compiled":
             raise RuntimeError(NOT_COMPILED.format(self.kernel, signature))
         announce_compiling()
-        uses.append(Use(self.kernel, signature, "compiler"))
+        uses.append(Use(self.kernel, signature, "compiler", name))
         return None
 
     def _file_name(self, signature):

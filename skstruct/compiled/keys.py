@@ -91,7 +91,7 @@ def sources_unchanged():
         return False
 
 
-# Files that are none of these, but have kernels: of an extension, or of a tagger that brings a rule.
+# Files that are none of these, but have kernels: an extension, or a tagger that brings its rule.
 _outside = set()
 
 
