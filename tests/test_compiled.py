@@ -242,7 +242,7 @@ def test_damaged_files_are_compiled_again_and_told_once(one_file, damage, caplog
 
 
 def test_a_file_of_other_argument_types_is_refused(one_file):
-    other = one_file.with_name(keys.file_name(kernel()._cache.kernel, (numba.types.int64,)))
+    other = one_file.with_name(kernel()._cache._file_name((numba.types.int64,)))
     other.write_bytes(one_file.read_bytes())
     assert kernel()(1) == 2
     assert origins() == ["compiler"]

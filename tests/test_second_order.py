@@ -40,6 +40,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.scores import path_score
+from skstruct.chain.second_order import SecondOrderChain
 from skstruct.chain.viterbi import viterbi
 from skstruct.cli import main
 from skstruct.cli.models import load_model
@@ -243,7 +244,7 @@ def test_forbidden_pairs_forbid_triples(fitted):
 
 def test_sums_under_a_constraint_stay_in_the_linear_domain():
     rng, length = np.random.default_rng(0), 4
-    chain = kernels.SecondOrderChain(
+    chain = SecondOrderChain(
         np.zeros((1, K)), np.where(ALLOWED, 0.5, -np.inf), *np.zeros((3, K)),
         rng.normal(size=(K * K, K)),
     )  # fmt: skip

@@ -28,7 +28,6 @@ from skstruct.ahead.workload import run_step, steps
 from skstruct.compiled.archive import all_baselines, host_baselines, write_archive
 from skstruct.compiled.cache import own_folders, unpack, uses
 from skstruct.compiled.folders import read_file
-from skstruct.compiled.keys import file_name
 
 __all__ = ["build"]
 
@@ -91,7 +90,7 @@ def _compile_part(part, cache, signatures):
     _use_cache(cache)
     number_symbols_from((1 + part) * 10**9)
     if signatures is not None:
-        for kernel, signature in signatures[part::N_PARTS]:
+        for kernel, signature, _ in signatures[part::N_PARTS]:
             module, _, name = kernel.rpartition(".")
             getattr(import_module(module), name).compile(signature)
         return
@@ -102,7 +101,7 @@ def _compile_part(part, cache, signatures):
 
 
 def _record(cache):
-    """Kernels that Python calls, each with the types of its arguments.
+    """Kernels that Python calls, each with the types of its arguments and its file.
 
     With a full cache, these are all that are loaded: what kernels call is part of their code.
     """
@@ -112,13 +111,13 @@ def _record(cache):
     late = [f"{use.kernel}{use.signature}" for use in uses if use.origin == "compiler"]
     if late:
         raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
-    found = {repr(use): (use.kernel, use.signature) for use in uses}
+    found = {repr(use): use[:2] + use[3:] for use in uses}
     return [found[key] for key in sorted(found)]
 
 
 def _write(path, baseline, cache, signatures):
     _use_cache(cache)
-    names = [file_name(*signature) for signature in signatures]
+    names = [name for *_, name in signatures]
     codes = {name: unpack(read_file(own_folders(), name))[0] for name in names}
     nameless = [name for name, code in codes.items() if b"__numba_array_expr_" in code]
     if nameless:

@@ -266,7 +266,7 @@ def predict(name, options, *, method, known=False, **data):
     model = kernels.Chain(draw((N_FEATURES, k)), draw((k, k)), *draw((3, k)))
     if data.get("transition_features"):
         tagger.n_transition_features_in_ = 3
-        model = kernels.TransitionChain(*model, draw((3, k * k)))
+        model = kernels.kind_of(1, 2)(*model, draw((3, k * k)))
     tagger._set_chain(model)
     if known:
         options = {**options, "known": _first_labels(labels)}

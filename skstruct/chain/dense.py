@@ -47,7 +47,12 @@ class Chain(NamedTuple):
     start: np.ndarray  # (n_labels,), added at the first token
     end: np.ndarray  # (n_labels,), added at the last token
 
-    order, of_features, may_list = 1, ("weights",), True
+    order, of_features, may_list, per_token = 1, ("weights",), True, False
+
+    @staticmethod
+    def more_shapes(n_labels, n_transition_features):
+        """Shapes of the fields after the first five, by their names."""
+        return {}
 
 
 class Dense(NamedTuple):

@@ -17,13 +17,15 @@ from numba.core import types
 from numba.core.imputils import lower_constant
 from numba.extending import models, register_model
 
-from skstruct.compiled.cache import untracked
+from skstruct.compiled.cache import outside
+from skstruct.compiled.keys import is_outside
 from skstruct.kernels._jit import lean_jit
 
 __all__ = ["Family", "family", "needed"]
 
-# Left to LLVM, a small member is inlined or not with every edit of its body.
-inlined_jit = partial(lean_jit, forceinline=True)
+# Left to LLVM, a small member is inlined or not with every edit of its body. Called from Python, it
+# runs in Python: a wrapper takes longer to compile than most members.
+inlined_jit = partial(lean_jit, forceinline=True, no_cpython_wrapper=True)
 # numba tells types apart by their names.
 _numbers = count()
 
@@ -90,8 +92,8 @@ class Family:
 
         def register(function):
             member = self._compiler(function)
-            if not function.__module__.startswith("skstruct."):
-                untracked.update(classes)
+            if is_outside(function):
+                outside.update(classes)
             self.members.update(dict.fromkeys(classes, member))
             return member
 

@@ -43,7 +43,12 @@ class TransitionChain(NamedTuple):
     end: np.ndarray
     transition_weights: np.ndarray  # (n_transition_features, n_labels ** 2), transitions row by row
 
-    order, of_features, may_list = 1, ("weights", "transition_weights"), False
+    order, of_features, may_list, per_token = 1, ("weights", "transition_weights"), False, True
+
+    @staticmethod
+    def more_shapes(n_labels, n_transition_features):
+        """Shapes of the fields after the first five, by their names."""
+        return {"transition_weights": (n_transition_features, n_labels**2)}
 
 
 class PerToken(NamedTuple):

@@ -17,6 +17,14 @@ class Rows(NamedTuple):
     indices: np.ndarray  # (nnz,) int32
     data: np.ndarray  # (nnz,) values, or (0,) when all are one
 
+    def sets(self):
+        """Rows of each set of features."""
+        return (self,)
+
+    def map(self, function):
+        """Apply a function to the rows of each set of features."""
+        return function(self)
+
 
 class TransitionRows(NamedTuple):
     """Rows with features of the transition into each token."""
@@ -25,6 +33,14 @@ class TransitionRows(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
     transitions: Rows  # rows of first tokens are never read
+
+    def sets(self):
+        """Rows of the features of tokens, and of those of transitions."""
+        return Rows(*self[:-1]), self.transitions
+
+    def map(self, function):
+        """Apply a function to the rows of each set of features."""
+        return TransitionRows(*function(Rows(*self[:-1])), function(self.transitions))
 
 
 @lean_jit

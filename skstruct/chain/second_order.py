@@ -59,7 +59,12 @@ class SecondOrderChain(NamedTuple):
     end: np.ndarray  # (n_labels,)
     triple: np.ndarray  # (n_labels ** 2, n_labels), from a pair, row by row, to a label
 
-    order, of_features, may_list = 2, ("weights",), False
+    order, of_features, may_list, per_token = 2, ("weights",), False, False
+
+    @staticmethod
+    def more_shapes(n_labels, n_transition_features):
+        """Shapes of the fields after the first five, by their names."""
+        return {"triple": (n_labels**2, n_labels)}
 
 
 class Pairs(NamedTuple):

@@ -81,9 +81,9 @@ def _described(model, n_top, labels):
 
 def _of_transitions(estimator):
     """Yield the weights of pairs of labels, and those of triples, if there are any."""
-    yield "transitions", estimator.transition_
-    if hasattr(estimator, "transition2_"):
-        yield "triples", estimator.transition2_
+    for title, name in (("transitions", "transition_"), ("triples", "transition2_")):
+        if hasattr(estimator, name):
+            yield title, getattr(estimator, name)
 
 
 def _parts(model):

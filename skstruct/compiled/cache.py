@@ -27,7 +27,15 @@ from numba.core.serialize import dumps
 
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
-from skstruct.compiled.keys import file_name, folder_name, kernel_name, sources_unchanged
+from skstruct.compiled.keys import (
+    file_name,
+    folder_name,
+    hash_outside,
+    is_outside,
+    kernel_name,
+    note_source,
+    sources_unchanged,
+)
 from skstruct.utils.messages import announce_compiling, log_once
 
 __all__ = [
@@ -35,10 +43,10 @@ __all__ = [
     "Use",
     "has_private_names",
     "mark_native",
+    "outside",
     "own_folders",
     "pack",
     "unpack",
-    "untracked",
     "uses",
 ]
 
@@ -51,12 +59,12 @@ class Use(NamedTuple):
     kernel: str
     signature: tuple
     origin: str  # baseline of the archive, "cache" or "compiler"
+    file: str | None  # name of its file; None if it is not kept
 
 
 uses = []
-# Classes with functions in files that are no sources of the package. Kernels that call these are
-# not kept: nothing would notice an edit.
-untracked = set()
+# Classes with members of families in files that not every key depends on (`note_source`).
+outside = set()
 _DIGEST = hashlib.sha256().digest_size
 NOT_COMPILED = (
     "The kernel {0} is not compiled for arguments of the types {1}, and the environment variable "
@@ -111,6 +119,8 @@ class KernelCache(NullCache):
 
     def __init__(self, function):
         self.kernel = kernel_name(function)
+        self._is_outside = is_outside(function)
+        note_source(function)
         self.for_linking = False
         self._without_bitcode = set()
 
@@ -123,18 +133,26 @@ class KernelCache(NullCache):
 
     def load_overload(self, signature, target):
         """Find compiled code; None has numba compile."""
-        if sources_unchanged() and not _is_untracked(signature):
-            name, folders = file_name(self.kernel, signature), own_folders(target)
+        name = self._file_name(signature)
+        if name is not None:
+            folders = own_folders(target)
             for origin, find in self._places(folders):
                 result = self._load(find, name, signature, target)
                 if result is not None:
-                    uses.append(Use(self.kernel, signature, origin))
+                    uses.append(Use(self.kernel, signature, origin, name))
                     return result
         if os.environ.get("SKSTRUCT_KERNELS") == "compiled":
             raise RuntimeError(NOT_COMPILED.format(self.kernel, signature))
         announce_compiling()
-        uses.append(Use(self.kernel, signature, "compiler"))
+        uses.append(Use(self.kernel, signature, "compiler", name))
         return None
+
+    def _file_name(self, signature):
+        """Name of the file for argument types; None if nothing would notice an edit of sources."""
+        more = hash_outside() if self._is_outside or _has_outside(signature) else ""
+        if more is None or not sources_unchanged():
+            return None
+        return file_name(self.kernel, signature, more)
 
     def _places(self, folders):
         """Origins, and functions that find code and bitcode there by name; the best one first."""
@@ -158,9 +176,8 @@ class KernelCache(NullCache):
 
     def save_overload(self, signature, result):
         """Keep what numba has compiled."""
-        if result.library.has_dynamic_globals or _is_untracked(signature):
-            return
-        if not sources_unchanged():
+        name = None if result.library.has_dynamic_globals else self._file_name(signature)
+        if name is None:
             return
         try:
             content = pack(*_reduce(signature, result))
@@ -168,13 +185,13 @@ class KernelCache(NullCache):
             logger.debug("%s cannot be kept", self.kernel, exc_info=True)
             return
         folders = own_folders(result.target_context)
-        write_file(folders, file_name(self.kernel, signature), content)
+        write_file(folders, name, content)
 
 
-def _is_untracked(kind):
-    """Return True for types of untracked classes, and for those that have such parts."""
+def _has_outside(kind):
+    """Return True for types of classes with members outside, and for those with such parts."""
     parts = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
-    return getattr(kind, "instance_class", None) in untracked or any(map(_is_untracked, parts))
+    return getattr(kind, "instance_class", None) in outside or any(map(_has_outside, parts))
 
 
 def _find_file(folders, name):

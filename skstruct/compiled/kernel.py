@@ -55,11 +55,13 @@ class Kernel(CPUDispatcher):
             log_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
 
     def __call__(self, *args):
-        """Run the function.
+        """Run the function; in Python, if it was compiled for other kernels alone.
 
         numba calls Python for each array that compiled code returns. A Ctrl-C that came while the
         code ran is answered there, and numba raises a SystemError that was caused by it.
         """
+        if self.targetoptions.get("no_cpython_wrapper"):
+            return self.py_func(*args)
         try:
             return super().__call__(*args)
         except SystemError as error:

@@ -16,7 +16,10 @@ __all__ = [
     "environment",
     "file_name",
     "folder_name",
+    "hash_outside",
+    "is_outside",
     "kernel_name",
+    "note_source",
     "sources_unchanged",
 ]
 
@@ -88,6 +91,33 @@ def sources_unchanged():
         return False
 
 
+# Files that are none of these, but have kernels: an extension, or a tagger that brings its rule.
+_outside = set()
+
+
+def is_outside(function):
+    """Return True if a function is in no file whose text every key depends on."""
+    return not function.__module__.startswith(("skstruct.chain.", "skstruct.kernels."))
+
+
+def note_source(function):
+    """Remember the file of a kernel if it is outside."""
+    if is_outside(function):
+        _outside.add(function.__code__.co_filename)
+
+
+def hash_outside():
+    """Hash of the text of all files outside that have kernels; None if one cannot be read.
+
+    Which of them a kernel calls is not known, so what is outside depends on all.
+    """
+    try:
+        texts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in _outside]
+    except (OSError, ValueError):
+        return None
+    return hashlib.sha256(b"".join(sorted(hashlib.sha256(t).digest() for t in texts))).hexdigest()
+
+
 def environment():
     """Everything but the processor, as a dict of strings that JSON can hold."""
     return {
@@ -118,9 +148,9 @@ def kernel_name(function):
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def file_name(kernel, signature):
-    """Name of the file for one kernel and its argument types."""
-    return f"{kernel}-{_digest(repr(signature))[:32]}.kernel"
+def file_name(kernel, signature, outside=""):
+    """Name of the file for one kernel and its argument types, and the hash of what is outside."""
+    return f"{kernel}-{_digest(repr(signature) + outside)[:32]}.kernel"
 
 
 def _digest(text):

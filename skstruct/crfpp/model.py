@@ -170,7 +170,7 @@ def _make_tagger(model, templates, unigrams, observed):
     if observed:
         tagger.n_transition_features_in_ = len(observed)
         weights = np.stack([of_pairs(name).ravel() for name in observed])
-        chain = kernels.TransitionChain(*chain, weights)
+        chain = kernels.kind_of(1, 2)(*chain, weights)
     tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger
@@ -226,7 +226,7 @@ def write_model(model, path, *, encoding="utf-8"):
 
 def _as_text_model(model):
     vectorizer, tagger = _parts(model)
-    if hasattr(tagger, "transition2_"):
+    if tagger._kind.order > 1:
         raise ValueError(
             "The tagger has weights of label triples (transition2_), which CRF++ does not support. "
             "Fit it with order=1."

@@ -232,12 +232,13 @@ def model_from_tagger(tagger, *, feature_names=None, labels=None):
 
 def _check_representable(tagger):
     """Raise an error for a tagger with more than the weights that CRFsuite's format has."""
-    if hasattr(tagger, "transition_coef_"):
+    kind = tagger._kind
+    if kind.per_token:
         raise ValueError(
             "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
             "format does not support. Fit it without transition features."
         )
-    if hasattr(tagger, "transition2_"):
+    if kind.order > 1:
         raise ValueError(
             "The tagger has weights of label triples (transition2_), which CRFsuite's format does "
             "not support. Fit it with order=1."

@@ -146,10 +146,6 @@ class OnlineCRF(OnlineTagger):
 
     _lists = True
 
-    @property
-    def _epoch(self):
-        return kernels.arow_epoch
-
     def _settings(self):
         buffers = workspace(self._model())
         if self.rule == "arow":

@@ -42,8 +42,6 @@ def solve(training_set, model, settings, start, watcher):
     when the last ten iterations improved the objective by less than a third of `tol`; the objective
     is then about within this share of its minimum.
     """
-    if isinstance(training_set.rows, kernels.TransitionRows):
-        raise ValueError("solver='crfsuite' does not support transition features.")
     try:
         from pycrfsuite import Trainer  # optional
     except ImportError:

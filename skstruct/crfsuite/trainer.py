@@ -68,7 +68,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, stopping_rule(params))
     # Labelling uses as many threads as joblib is configured for.
     estimator.set_params(n_jobs=None)
-    if hasattr(estimator, "transition_coef_"):
+    if estimator._kind.per_token:
         raise ValueError(
             "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
         )

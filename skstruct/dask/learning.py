@@ -125,13 +125,12 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     layout = lay_out(observed, n_labels, min_freq, settings.all_possible_states)
     vector = ParameterVector(
-        layout,
-        *counts.transitions[:1],
+        [layout],
+        counts.transitions,
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
-        triple_frequency=counts.transitions[1] if model.order == 2 else None,
     )
     likelihood = ShardedLikelihood(
         workers, training_sets, numbers, layout, vector, counts.partial, dtype, model.cost

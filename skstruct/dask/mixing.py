@@ -257,7 +257,7 @@ def learn_alone(training_set, chain, shard, epoch):
     # Pieces of sequences are samples; as many as in this shard there are in the others.
     n_sequences = len(training_set.sample_weight)
     n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
-    settings = learner.rule.settings()
+    settings = learner.rule.settings(training_set)
     result = learner.visit(training_set, samples, owner, state, settings, n_samples)
     notes = learner.rule.notes([settings], 1)
     return _Learnt(*_changes(state, chain.weights), result, notes, len(samples))

@@ -331,7 +331,7 @@ def _evaluate(likelihood, function, theta):
     if likelihood.n_tokens == 0:
         return [], out.astype(theta.dtype, copy=False)
     # One range for each shard, whatever the worker's number of threads.
-    work = chain_work(likelihood.shape.n_labels, likelihood.shape.order)
+    work = chain_work(likelihood.shape.n_labels, likelihood.shape.kind.order)
     with range_runner(likelihood.offsets, 1, work) as run:
         values = function(np.array(theta, np.float64), out, run)
     return values or [], out.astype(theta.dtype, copy=False)

@@ -9,7 +9,6 @@ import warnings
 
 import numpy as np
 
-from skstruct import kernels
 from skstruct.utils.messages import HOW_TO_SCALE, overflowed, place, short_repr
 
 __all__ = [
@@ -94,10 +93,9 @@ def advise_scaling(rows, names=None):
     advice : str or None
         A sentence that names a feature with the largest value; None where there is no need.
     """
-    advice = _advise(rows, "Feature", names)
-    if advice is None and isinstance(rows, kernels.TransitionRows):
-        advice = _advise(rows.transitions, "Transition feature", None)
-    return advice
+    sets = ("Feature", names), ("Transition feature", None)
+    found = (_advise(part, *of_set) for part, of_set in zip(rows.sets(), sets, strict=False))
+    return next((advice for advice in found if advice is not None), None)
 
 
 def _advise(rows, kind, names):

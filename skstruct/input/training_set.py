@@ -92,14 +92,15 @@ def batch_rows(batch):
 
 def take_rows(rows, kept):
     """Select rows by their numbers, in this order."""
+    return read_only(rows.map(lambda part: _take(part, kept)))
+
+
+def _take(rows, kept):
     counts = np.diff(rows.indptr)[kept]
     indptr = np.concatenate([[0], np.cumsum(counts)])
     source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
     data = rows.data[source] if rows.data.size else rows.data
-    taken = rows._replace(indptr=indptr, indices=rows.indices[source], data=data)
-    if isinstance(rows, kernels.TransitionRows):
-        taken = taken._replace(transitions=take_rows(rows.transitions, kept))
-    return read_only(taken)
+    return kernels.Rows(indptr, rows.indices[source], data)
 
 
 def zero_transition_weights(n_features, n_labels):

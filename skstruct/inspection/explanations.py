@@ -177,6 +177,7 @@ def _terms(fitted, batch, codes):
     tagger, coef, names = fitted.tagger, fitted.coef(), fitted.feature_names()
     classes, X = tagger.classes_.tolist(), sp.csr_matrix(batch.X)
     transition_names, rows = fitted.transition_feature_names(), []
+    order = tagger._kind.order
     for t, code in enumerate(codes):
 
         def add(kind, name, value, weight, at=(t, classes[code])):
@@ -191,7 +192,7 @@ def _terms(fitted, batch, codes):
         else:
             before = codes[t - 1]
             add("transition", classes[before], 1.0, tagger.transition_[before, code])
-            if t > 1 and hasattr(tagger, "transition2_"):
+            if t >= order > 1:
                 weight = tagger.transition2_[codes[t - 2], before, code]
                 add("triple", f"{classes[codes[t - 2]]} {classes[before]}", 1.0, weight)
             for column, value in _transition_features(batch, t):
@@ -491,7 +492,7 @@ def _score_sequence(fitted, batch):
     ValueError
         If the tagger is of second order.
     """
-    if hasattr(fitted.tagger, "transition2_"):
+    if fitted.tagger._kind.order > 1:
         raise ValueError(
             "Scores of alternatives are shown for taggers of first order, not for order=2: see "
             "predict_nbest, or explain_labelling."

@@ -12,13 +12,13 @@ Modules outside import this package and name kernels by it, as in ``kernels.deco
 
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import KINDS, kind_of
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
-from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
-from skstruct.chain.second_order import SecondOrderChain, count_triples
+from skstruct.chain.second_order import count_triples
 from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
@@ -48,7 +48,6 @@ from skstruct.kernels.online.arow import (
     SHARE,
     Adaptive,
     ConfidentState,
-    arow_epoch,
 )
 from skstruct.kernels.online.loop import (
     N_PROGRESS,
@@ -61,13 +60,14 @@ from skstruct.kernels.online.loop import (
     EpochResult,
     OnlineState,
     Schedule,
+    online_epoch,
     subtract_lag,
 )
-from skstruct.kernels.online.mira import MAX_PASSES, Margin, mira_epoch
-from skstruct.kernels.online.perceptron import perceptron_epoch
+from skstruct.kernels.online.mira import MAX_PASSES, Margin
+from skstruct.kernels.online.perceptron import Mistakes
 from skstruct.kernels.online.samples import by_appearance, cut, cut_evenly, mix, reorder
-from skstruct.kernels.online.sapo import sapo_epoch
-from skstruct.kernels.online.sgd import crf_epoch, partial_crf_epoch
+from skstruct.kernels.online.sapo import Expectation
+from skstruct.kernels.online.sgd import Likelihood, MarginalLikelihood
 from skstruct.kernels.rerank.learn import (
     HINGE,
     LOSSES,
@@ -115,6 +115,7 @@ from skstruct.kernels.vector.rows import dot
 __all__ = [
     "HAMMING",
     "HINGE",
+    "KINDS",
     "LABEL_TYPE",
     "LOSSES",
     "MAX_PASSES",
@@ -146,15 +147,19 @@ __all__ = [
     "DualAverage",
     "Electorate",
     "EpochResult",
+    "Expectation",
     "Exponentiated",
     "Features",
     "Groups",
     "Histories",
     "Leaving",
+    "Likelihood",
     "Listed",
     "Margin",
+    "MarginalLikelihood",
     "Mean",
     "Memory",
+    "Mistakes",
     "OnlineState",
     "Pattern",
     "Pieces",
@@ -164,17 +169,14 @@ __all__ = [
     "Rows",
     "Sampling",
     "Schedule",
-    "SecondOrderChain",
     "Sources",
     "StateFeatures",
     "Tally",
     "Tokens",
-    "TransitionChain",
     "TransitionRows",
     "TransitionStateFeatures",
     "add_margins",
     "add_scaled",
-    "arow_epoch",
     "build_histories",
     "build_tree",
     "by_appearance",
@@ -186,7 +188,6 @@ __all__ = [
     "count_columns",
     "count_triples",
     "count_votes",
-    "crf_epoch",
     "cut",
     "cut_evenly",
     "decode_best",
@@ -208,6 +209,7 @@ __all__ = [
     "hash_strings",
     "hash_template",
     "keep_columns",
+    "kind_of",
     "lay_out",
     "list_chain",
     "list_transitions",
@@ -215,7 +217,6 @@ __all__ = [
     "mark_used",
     "mean_weights",
     "merge_changes",
-    "mira_epoch",
     "mix",
     "mix_with_gold",
     "model_rows",
@@ -224,10 +225,9 @@ __all__ = [
     "number_template",
     "number_values",
     "oeg_steps",
-    "partial_crf_epoch",
+    "online_epoch",
     "path_score",
     "pay_all",
-    "perceptron_epoch",
     "point_to_rows",
     "remember",
     "remember_step",
@@ -235,7 +235,6 @@ __all__ = [
     "reorder",
     "room_of_call",
     "sag_steps",
-    "sapo_epoch",
     "sdca_updates",
     "search_range",
     "sequence_scores",

@@ -116,7 +116,7 @@ class DualFreeAscent:
         likelihood, threshold = self._likelihood, self._l1 / self._l2
         chain = likelihood.shape.split(vector)
         shrunk = likelihood.with_list(likelihood.shape.shrunk(vector, threshold), own=True)
-        work = chain_work(likelihood.shape.n_labels, likelihood.shape.order)
+        work = chain_work(likelihood.shape.n_labels, likelihood.shape.kind.order)
         for part in portions(np.diff(likelihood.offsets)[order], work):
             where = likelihood.features, likelihood.offsets, order[part]
             where += likelihood.labels, likelihood.cost
@@ -150,7 +150,7 @@ def new_memory(likelihood):
     """Memory of the sequences before the first epoch; None if it is too large."""
     n_rows, n_sequences = likelihood.n_tokens, len(likelihood.sample_weight)
     k, listed = likelihood.shape.n_labels, likelihood.listed
-    n_slabs = n_rows if likelihood.shape.has_transition_features else n_sequences
+    n_slabs = n_rows if likelihood.shape.kind.per_token else n_sequences
     n_transitions = k * k + likelihood.shape.n_triples if listed is None else len(listed.score)
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
         return None

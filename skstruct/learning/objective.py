@@ -58,7 +58,7 @@ class Likelihood:
         self.shape, self.partial, self.cost = shape, partial, cost
         self._vectors = []
         self.listed = None
-        if shape.may_list and not partial:
+        if shape.kind.may_list and not partial:
             size = shape.cuts[-1] + 3 * shape.n_labels
             zero = shape.constrained(np.zeros(size)).transition
             self.listed = list_transitions(zero, "sums", transition)
@@ -189,10 +189,7 @@ class Likelihood:
     @property
     def sum_of_squares(self):
         """Sum over the tokens of the squared norm of their features."""
-        total = sum_of_squares(self.features)
-        if isinstance(self.features, kernels.TransitionStateFeatures):
-            total += sum_of_squares(self.features.transitions)
-        return total
+        return sum(map(sum_of_squares, self.features.sets()))
 
 
 # A batch method takes over when dual-free ascent is within this share of the objective, by a
@@ -296,7 +293,7 @@ class Objective:
             if vector is None:
                 return given
         if memory is None:
-            if self.vector.shape.order == 1:
+            if self.vector.shape.kind.order == 1:
                 return None
             if given is not None:
                 return given
@@ -511,7 +508,7 @@ class CRFObjective(Objective):
         self.n_features = n_features
         # Weight of each token.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
-        rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
+        rows, *of_transitions = training_set.rows.sets()
         # Not kept: as many labels as there are features of tokens.
         states = lay_out(
             observe(rows, self.labels, weight, n_features, n_labels),
@@ -519,27 +516,23 @@ class CRFObjective(Objective):
             min_freq,
             all_possible_states,
         )
-        features, transitions = point_to_rows(rows, states), None
-        if isinstance(training_set.rows, kernels.TransitionRows):
+        features, layouts = point_to_rows(rows, states), [states]
+        for rows in of_transitions:
             # Fail now rather than at the end; memory that is not written to is not used.
             zero_transition_weights(n_transition_features, n_labels)
-            rows = without_first_tokens(training_set.rows.transitions, self.offsets)
+            rows = without_first_tokens(rows, self.offsets)
             size = n_transition_features, n_labels**2
             observed = observe(rows, self._transitions(n_labels), weight, *size)
             transitions = lay_out(observed, n_labels**2, min_freq, all_possible_transitions)
-            of_transitions = point_to_rows(rows, transitions)
-            features = kernels.TransitionStateFeatures(*features, of_transitions)
+            features = kernels.TransitionStateFeatures(*features, point_to_rows(rows, transitions))
+            layouts.append(transitions)
         vector = ParameterVector(
-            states,
-            transition_frequency(training_set, n_labels),
+            layouts,
+            [transition_frequency(training_set, n_labels, n) for n in range(1, order + 1)],
             min_freq=min_freq,
             all_possible_transitions=all_possible_transitions,
             fit_intercept=fit_intercept,
             possible=possible,
-            transitions=transitions,
-            triple_frequency=transition_frequency(training_set, n_labels, 2)
-            if order == 2
-            else None,
         )
         partial = bool(np.any(self.labels < 0))
         of_model = vector.shape, vector.transition, partial, cost

@@ -170,10 +170,9 @@ class Undo:
         self._state = state
         self._progress = state.progress.copy()
         # Rows of features come first, and then those of features of transitions.
-        of_tokens = (rows, getattr(rows, "transitions", None))
         self._features = {
             name: _distinct(part.indices, len(getattr(state.chain, name)))
-            for name, part in zip(state.chain.of_features, of_tokens, strict=False)
+            for name, part in zip(state.chain.of_features, rows.sets(), strict=True)
         }
         self._kept = [self._take(chain) for chain in self._chains()]
 
@@ -243,11 +242,11 @@ class UpdateRule(NamedTuple):
 
     Attributes
     ----------
-    epoch_for : callable
-        ``epoch_for(training_set)`` returns the compiled pass over it (see
-        `skstruct.kernels.online.loop`).
     settings : callable
-        Called once for each shard and epoch; returns the NamedTuple that the rule reads.
+        ``settings(training_set)`` returns the NamedTuple that the rule reads, and whose class says
+        which one it is (see `skstruct.kernels.online.loop`). Called once for each shard and epoch.
+    epoch : callable
+        The compiled pass over a training set.
     merit : callable
         ``merit(history)`` returns the figure that is to grow by more than `tol`.
     notes : callable
@@ -267,8 +266,8 @@ class UpdateRule(NamedTuple):
         Work of an update, in that of a search for the best labelling.
     """
 
-    epoch_for: Callable
-    settings: Callable = tuple
+    settings: Callable
+    epoch: Callable = kernels.online_epoch
     merit: Callable = less_loss
     notes: Callable = lambda settings, n_visited: {}
     start: Callable = lambda state, training_set: state
@@ -379,7 +378,7 @@ class OnlineLearner:
         n_shards = count_shards(self.settings.n_jobs)
         copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
-        n_tables = 2 if self._model.order == 1 else 5 * self._model.n_labels
+        n_tables = (2, 5 * self._model.n_labels)[self._model.order - 1]
         self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
 
     def new_state(self, training_set, start=None):
@@ -438,7 +437,7 @@ class OnlineLearner:
         all_settings = []
 
         def visit(samples_, owner_, state_):
-            settings = self.rule.settings()
+            settings = self.rule.settings(training_set)
             all_settings.append(settings)
             return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
 
@@ -473,12 +472,11 @@ class OnlineLearner:
         result : tuple
             Fields of `EpochResult`.
         """
-        epoch = self.rule.epoch_for(training_set)
         state, work_per_row = self._list_transitions(state)
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
         results = [
-            epoch(
+            self.rule.epoch(
                 training_set.rows,
                 training_set.labels,
                 samples[part],
@@ -581,7 +579,7 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
 
 def _in_order_of_appearance(training_set, n_features):
     """Renumber the features in the order in which the learner meets them; return their ranks."""
-    rows = kernels.Rows(*training_set.rows[: len(kernels.Rows._fields)])
+    rows, *_ = training_set.rows.sets()
     rank, rows = kernels.by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
     return rank, training_set._replace(rows=read_only(rows))

@@ -39,34 +39,24 @@ class VectorShape(NamedTuple):
         Where transitions, biases and, if there are any, features of transitions or triples begin.
     n_labels : int
         Number of labels.
+    kind : type
+        That of the weights, `Chain` or another one.
     possible : Constraint or None
         Allowed transitions, first and last labels; None allows all.
-    order : int
-        2 if there are triples, else 1.
     """
 
     cuts: tuple
     n_labels: int
+    kind: type = kernels.Chain
     possible: Constraint | None = None
-    order: int = 1
-
-    @property
-    def has_transition_features(self):
-        """True if there are features of transitions."""
-        return self.order == 1 and len(self.cuts) > 2
 
     @property
     def n_triples(self):
         """Number of triples of labels with a score of their own: those that are not forbidden."""
-        if self.order == 1:
+        if self.kind.order == 1:
             return 0
         zero = self.constrained(np.zeros(self.cuts[-1] + self.n_labels**3)).transition
         return kernels.count_triples(zero)
-
-    @property
-    def may_list(self):
-        """True if all transitions are those of one matrix, which may be listed."""
-        return len(self.cuts) == 2
 
     def with_states(self, n_places):
         """Shape of a vector with so many places of state weights."""
@@ -77,10 +67,12 @@ class VectorShape(NamedTuple):
         """Views of the parts of a vector, as a chain."""
         k = self.n_labels
         state, transition, biases, *more = np.split(theta, self.cuts)
-        chain = kernels.Chain(state, transition.reshape(k, k), *biases.reshape(3, k))
-        if self.order == 2:
-            return kernels.SecondOrderChain(*chain, more[0].reshape(k * k, k))
-        return kernels.TransitionChain(*chain, *more) if more else chain
+        # Rows of features differ in width.
+        shaped = (
+            part if name in self.kind.of_features else part.reshape(shape)
+            for part, (name, shape) in zip(more, self.kind.more_shapes(k, 0).items(), strict=True)
+        )
+        return self.kind(state, transition.reshape(k, k), *biases.reshape(3, k), *shaped)
 
     def shrunk(self, vector, threshold):
         """Chain of the weights that are a vector's entries, shrunk; its state weights are not.
@@ -114,23 +106,20 @@ class ParameterVector:
 
     Parameters
     ----------
-    states : RowLayout
-        Layout of the state weights.
-    frequency : ndarray of shape (n_labels, n_labels)
-        How often each label follows each other in the training data.
+    layouts : list of RowLayout
+        Layout of the weights of features of tokens, and of those of transitions, if there are any.
+    frequencies : list of ndarray
+        How often each label follows each other in the training data, of shape (n_labels, n_labels),
+        and for a model of second order how often each follows each pair. It has weights of those
+        pairs and triples.
     min_freq : float
-        Least frequency of a transition with a weight.
+        Least frequency of a transition, or triple, with a weight.
     all_possible_transitions : bool
         Count transitions that do not occur with frequency zero, instead of giving them no weight.
     fit_intercept : bool
         True if the model has biases.
     possible : Constraint or None
         Allowed transitions, first and last labels. Weights of others are pinned.
-    transitions : RowLayout, default=None
-        Layout of the weights of features of transitions, if there are any.
-    triple_frequency : ndarray of shape (n_labels, n_labels, n_labels), default=None
-        How often each label follows each pair, if triples have weights. Which of them have one is
-        decided as for transitions.
 
     Attributes
     ----------
@@ -148,22 +137,18 @@ class ParameterVector:
 
     def __init__(
         self,
-        states,
-        frequency,
+        layouts,
+        frequencies,
         *,
         min_freq,
         all_possible_transitions,
         fit_intercept,
         possible,
-        transitions=None,
-        triple_frequency=None,
     ):
+        (states, *more_layouts), (frequency, *more_frequencies) = layouts, frequencies
         n_labels, n_state = len(frequency), states.n_places
         # The widths of rows are not needed here, and may be let go of.
-        self._rows = states.place, states.labels
-        self._transition_rows = None
-        if transitions is not None:
-            self._transition_rows = transitions.place, transitions.labels
+        self._rows = [(layout.place, layout.labels) for layout in layouts]
 
         def free(frequency):
             return ((frequency > 0) | all_possible_transitions) & (frequency >= min_freq)
@@ -178,20 +163,20 @@ class ParameterVector:
         self.size = n_state + n_labels * n_labels + 3 * n_labels
         cuts = (n_state, n_state + n_labels * n_labels)
         pinned = [states.pinned, no_transition, no_bias]
-        if transitions is not None:
+        for layout in more_layouts:
             cuts += (self.size,)
-            pinned.append(transitions.pinned + self.size)
-            self.size += transitions.n_places
-        order = 1
-        if triple_frequency is not None:
-            order, triple = 2, free(triple_frequency)
+            pinned.append(layout.pinned + self.size)
+            self.size += layout.n_places
+        for frequency in more_frequencies:
+            triple = free(frequency)
             if possible is not None:
                 triple &= possible.transition[:, :, None] & possible.transition
             cuts += (self.size,)
             pinned.append(self.size + np.flatnonzero(~triple))
             self.size += triple.size
         self.pinned = np.concatenate([part.astype(np.int32) for part in pinned])
-        self.shape = VectorShape(cuts, n_labels, possible, order)
+        kind = kernels.kind_of(len(frequencies), len(layouts))
+        self.shape = VectorShape(cuts, n_labels, kind, possible)
         self.n_weights = self.size - len(self.pinned)
 
     def first_order(self):
@@ -199,22 +184,20 @@ class ParameterVector:
         layout = copy(self)
         layout.size = self.shape.cuts[-1]
         layout.pinned = self.pinned[self.pinned < layout.size]
-        layout.shape = self.shape._replace(cuts=self.shape.cuts[:-1], order=1)
+        layout.shape = self.shape._replace(cuts=self.shape.cuts[:-1], kind=kernels.Chain)
         layout.n_weights = layout.size - len(layout.pinned)
         return layout
 
     def pack(self, chain):
         """Copy the weights of a chain that the model has into a parameter vector."""
         theta = np.zeros(self.size)
-        kernels.copy_rows(theta, *self._rows, chain.weights, True)
         parts = self.shape.split(theta)
-        chain = forbid(chain, None)
-        names = parts._fields[1:] if self.shape.order == 2 else kernels.Chain._fields[1:]
-        for name in names:
-            getattr(parts, name)[...] = getattr(chain, name)
-        if self._transition_rows is not None:
-            where, weights = self._transition_rows, chain.transition_weights
-            kernels.copy_rows(parts.transition_weights, *where, weights, True)
+        of_features = dict(zip(parts.of_features, self._rows, strict=True))
+        for name, part, weights in zip(parts._fields, parts, forbid(chain, None), strict=True):
+            if name in of_features:
+                kernels.copy_rows(part, *of_features[name], weights, True)
+            else:
+                part[...] = weights
         theta[self.pinned] = 0.0
         return theta
 
@@ -224,14 +207,16 @@ class ParameterVector:
         Weights of impossible labellings are minus infinity.
         """
         parts, n_labels = self.shape.constrained(theta), self.shape.n_labels
-        weights, where = np.zeros((len(self._rows[0]), n_labels)), self._transition_rows
-        kernels.copy_rows(theta, *self._rows, weights, False)
-        if where is None:
-            return type(parts)(weights, *(part.copy() for part in parts[1:]))
-        chain = kernels.Chain(weights, *(part.copy() for part in parts[1:5]))
-        of_transitions = zero_transition_weights(len(where[0]), n_labels)
-        kernels.copy_rows(parts.transition_weights, *where, of_transitions, False)
-        return kernels.TransitionChain(*chain, of_transitions)
+        unpacked = {}
+        for name, where, zeros in zip(parts.of_features, self._rows, _ZEROS, strict=False):
+            unpacked[name] = zeros(len(where[0]), n_labels)
+            kernels.copy_rows(getattr(parts, name), *where, unpacked[name], False)
+        kept = {name: part.copy() for name, part in parts._asdict().items() if name not in unpacked}
+        return type(parts)(**unpacked, **kept)
+
+
+# Weights of features of tokens, and of transitions.
+_ZEROS = (lambda n_features, n_labels: np.zeros((n_features, n_labels))), zero_transition_weights
 
 
 class RowLayout(NamedTuple):
@@ -509,10 +494,8 @@ def without_first_tokens(rows, offsets):
 
 def squared(features):
     """Square the values of features."""
-    squares = features._replace(data=np.square(features.data))
-    if isinstance(features, kernels.TransitionStateFeatures):
-        squares = squares._replace(transitions=squared(features.transitions))
-    return squares
+    first, *more = (part._replace(data=np.square(part.data)) for part in features.sets())
+    return type(features)(*first, *more)
 
 
 def sum_of_squares(features):

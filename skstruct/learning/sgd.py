@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from skstruct import kernels
 from skstruct.learning.online import OnlineLearner, Settings, UpdateRule
 from skstruct.matrices import read_only
@@ -12,16 +14,15 @@ __all__ = ["Settings", "learner", "solve"]
 _WORK = 5.0
 
 
-def _epoch_for(training_set):
-    if training_set.labels.min(initial=0) >= 0:
-        return kernels.crf_epoch
-    return kernels.partial_crf_epoch
+def _settings(model, training_set):
+    known = training_set.labels.min(initial=0) >= 0
+    kind = kernels.Likelihood if known else kernels.MarginalLikelihood
+    return kind(read_only(model.cost))
 
 
 def learner(model, settings):
     """Online learner of a conditional random field."""
-    rule = UpdateRule(_epoch_for, settings=lambda: read_only(model.cost), work=_WORK)
-    return OnlineLearner(rule, settings, model)
+    return OnlineLearner(UpdateRule(partial(_settings, model), work=_WORK), settings, model)
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,15 +67,22 @@ class Model(NamedTuple):
         none = 0 if self.has_transition_features else None
         return self._replace(n_features=0, n_transition_features=none)
 
+    @property
+    def kind(self):
+        """Kind of the weights."""
+        return kernels.kind_of(self.order, 1 + self.has_transition_features)
+
+    def _more_shapes(self):
+        return self.kind.more_shapes(self.n_labels, self.n_transition_features)
+
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
         k = self.n_labels
         chain = kernels.Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-        if self.has_transition_features:
-            weights = zero_transition_weights(self.n_transition_features, k)
-            chain = kernels.TransitionChain(*chain, weights)
-        elif self.order == 2:
-            chain = kernels.SecondOrderChain(*chain, np.zeros((k * k, k)))
+        for name, shape in self._more_shapes().items():
+            of_features = name in self.kind.of_features
+            more = zero_transition_weights(shape[0], k) if of_features else np.zeros(shape)
+            chain = self.kind(*chain, more)
         return chain if self.possible is None else forbid(chain, self.possible)
 
     def require_memory(self, copies, tables, advice=""):
@@ -99,10 +107,9 @@ class Model(NamedTuple):
         features = f"{self.n_features:,} features"
         if n_transition_features:
             features += f", {n_transition_features:,} transition features"
-        n_weights = self.n_features * k + k * k * (1 + n_transition_features)
-        if self.order == 2:
+        n_weights = self.n_features * k + k * k + sum(map(prod, self._more_shapes().values()))
+        if self.order > 1:
             features += ", triples"
-            n_weights += k**3
             advice = f"order=1 needs less. {advice}"
         require_memory(
             8 * (copies * n_weights + tables * k * k),

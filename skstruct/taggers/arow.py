@@ -205,10 +205,6 @@ class AROWTagger(OnlineTagger):
 
     _lists = True
 
-    @property
-    def _epoch(self):
-        return kernels.arow_epoch
-
     def _settings(self):
         return kernels.Adaptive(
             kernels.HAMMING, float(self.gamma), np.inf, True, *workspace(self._model())

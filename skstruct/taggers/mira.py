@@ -210,10 +210,6 @@ class MIRATagger(SearchTagger):
         self.verbose = verbose
 
     @property
-    def _epoch(self):
-        return kernels.mira_epoch
-
-    @property
     def _work(self):
         # All labellings are compared with each other.
         return super()._work if self.n_best <= FEW else min(self.n_best, MANY) ** 2 / 3

@@ -90,14 +90,15 @@ def _weights(n_features, n_edges, least=None, *, forbids=True):
         "start": ends,
         "end": ends,
     }
-    if n_edges is None:
-        triples = Array(np.float64, ("_n_pairs", "classes_"), least=least)
-        return Either(
-            Record(kernels.SecondOrderChain, **parts, triple=triples),
-            Record(kernels.Chain, **parts),
-        )
-    of_pairs = Array(np.float64, (n_edges, "_n_pairs"), least=least)
-    return Record(kernels.TransitionChain, **parts, transition_weights=of_pairs)
+    more = {
+        "triple": Array(np.float64, ("_n_pairs", "classes_"), least=least),
+        "transition_weights": Array(np.float64, (n_edges, "_n_pairs"), least=least),
+    }
+    n_sets = 1 if n_edges is None else 2
+    kinds = [kind for kind in kernels.KINDS if len(kind.of_features) == n_sets]
+    return Either(
+        *(Record(kind, **parts, **{f: more[f] for f in kind.more_shapes(0, 0)}) for kind in kinds)
+    )
 
 
 class _Deferred:
@@ -279,13 +280,11 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     Required:
 
-    - ``_epoch``: the compiled pass over the training set, a static method (see
-      `skstruct.kernels.online.loop`).
+    - ``_settings()``: the NamedTuple that the rule reads, and whose class says which one it is (see
+      `skstruct.kernels.online.loop.rule`). Called once for each shard and epoch, before the pass.
 
     Optional, with what the base class does:
 
-    - ``_settings()``: the NamedTuple that the rule reads. Called once for each shard and epoch,
-      before the pass. Empty.
     - ``_merit(history)``: the figure that is to grow by more than `tol`. Called after each epoch.
       Minus the logarithm of the loss.
     - ``_start(state, training_set)``: the state before the first sample, from an `OnlineState`.
@@ -303,13 +302,14 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     nothing but the parameters that every tagger has is::
 
         class PlainPerceptron(OnlineTagger):
-            _epoch = staticmethod(perceptron_epoch)
-
             def __init__(
                 self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
             ):
                 self.constraint, self.class_weight = constraint, class_weight
                 self.n_jobs, self.warm_start = n_jobs, warm_start
+
+            def _settings(self):
+                return Mistakes(self._model().cost)
 
             def _merit(self, history):
                 return -history["mistakes"][-1]
@@ -333,7 +333,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "verbose": ["verbose"],
     }
 
-    _epoch = None
+    _epoch = staticmethod(kernels.online_epoch)
     _lists = False
     _is_over = None
     # Numbers that the state has for each weight, beyond the weight and its average.
@@ -349,8 +349,8 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     def _learner(self, model):
         rule = UpdateRule(
-            lambda training_set: self._epoch,
-            self._settings,
+            lambda training_set: self._settings(),
+            self._epoch,
             self._merit,
             self._notes,
             self._start,
@@ -363,7 +363,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
 
     def _settings(self):
         """Parameters that the rule reads, a NamedTuple."""
-        return ()
+        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
 
     def _merit(self, history):
         """Figure that is to grow by more than `tol`."""

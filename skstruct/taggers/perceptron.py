@@ -169,12 +169,8 @@ class PerceptronTagger(OnlineTagger):
 
     _lists = True
 
-    @property
-    def _epoch(self):
-        return kernels.perceptron_epoch
-
     def _settings(self):
-        return self._model().cost
+        return kernels.Mistakes(self._model().cost)
 
     def _merit(self, history):
         return -history["mistakes"][-1]

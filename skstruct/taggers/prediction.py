@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -139,7 +140,13 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
 
 # Attributes that hold the weights: of all models, of transition features, and of second order.
 ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
-LEARNT = (*ALWAYS_LEARNT, "transition_coef_", "transition2_")
+# Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,
+# where the last two are those of labels.
+MORE_LEARNT = {
+    "transition_weights": ("transition_coef_", (2, 0, 1)),
+    "triple": ("transition2_", (0, 1, 2)),
+}
+LEARNT = (*ALWAYS_LEARNT, *(name for name, _ in MORE_LEARNT.values()))
 
 # Sequences that are read without a batch.
 _FEW = 8
@@ -462,7 +469,7 @@ class LinearChainMixin:
 
     def _set_chain(self, chain):
         """Set the attributes of the weights."""
-        self._forget("transition_coef_", "transition2_")
+        self._forget(*LEARNT[len(ALWAYS_LEARNT) :])
         vars(self).update(weights_of(chain))
 
     def _chain(self):
@@ -482,16 +489,23 @@ class LinearChainMixin:
         k, n_features = len(self.classes_), self.n_features_in_
         shapes = (n_features, k), (k, k), (k,), (k,), (k,)
         _check_shapes(self, ALWAYS_LEARNT, chain, shapes)
-        if hasattr(self, "transition2_"):
-            triple = kernel_array(self.transition2_)
-            _check_shapes(self, ("transition2_",), (triple,), ((k, k, k),))
-            return kernels.SecondOrderChain(*chain, triple.reshape(k * k, k))
-        if not hasattr(self, "transition_coef_"):
-            return chain
-        weights = kernel_array(self.transition_coef_.transpose(2, 0, 1))
-        shape = self.n_transition_features_in_, k, k
-        _check_shapes(self, ("transition_coef_",), (weights,), (shape,))
-        return kernels.TransitionChain(*chain, weights.reshape(len(weights), k * k))
+        kind, more = self._kind, []
+        n_transition_features = vars(self).get("n_transition_features_in_")
+        for field, shape in kind.more_shapes(k, n_transition_features).items():
+            name, axes = MORE_LEARNT[field]
+            weights = kernel_array(getattr(self, name).transpose(axes))
+            _check_shapes(self, (name,), (weights,), ((prod(shape) // k**2, k, k),))
+            more.append(weights.reshape(shape))
+        return kind(*chain, *more)
+
+    @property
+    def _kind(self):
+        """Kind of the chain whose weights are there: the first all of whose fields are."""
+
+        def is_there(kind):
+            return all(hasattr(self, MORE_LEARNT[field][0]) for field in kind.more_shapes(0, 0))
+
+        return next(kind for kind in kernels.KINDS if is_there(kind))
 
     def _forget(self, *names):
         """Remove attributes of an earlier fit."""
@@ -517,19 +531,14 @@ def _check_shapes(tagger, names, parts, shapes):
 
 def weights_of(chain):
     """Attributes of the weights of a chain; those of a feature stay contiguous."""
-    k = len(chain.intercept)
-    attributes = {
-        "weights": ("coef_", lambda part: part.T),
-        "transition_weights": (
-            "transition_coef_",
-            lambda part: part.reshape(-1, k, k).transpose(1, 2, 0),
-        ),
-        "triple": ("transition2_", lambda part: part.reshape(k, k, k)),
-    }
-    found = {}
-    for field, part in zip(chain._fields, chain, strict=True):
-        name, shaped = attributes.get(field, (f"{field}_", np.asarray))
-        found[name] = shaped(part)
+    k, parts = len(chain.intercept), chain._asdict()
+    found = {"coef_": parts.pop("weights").T}
+    for field, part in parts.items():
+        if field in MORE_LEARNT:
+            name, axes = MORE_LEARNT[field]
+            found[name] = part.reshape(-1, k, k).transpose(np.argsort(axes))
+        else:
+            found[f"{field}_"] = np.asarray(part)
     return found
 
 

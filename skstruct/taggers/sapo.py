@@ -200,12 +200,8 @@ class SAPOTagger(SearchTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    @property
-    def _epoch(self):
-        return kernels.sapo_epoch
-
     def _settings(self):
-        return self._search()
+        return kernels.Expectation(self._search())
 
     def _notes(self, settings, n_visited):
-        return self._search_notes(settings, n_visited)
+        return self._search_notes([expectation.search for expectation in settings], n_visited)

@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.chain.scores import path_score
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels._jit import jit
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import OnlineTagger
 
 
@@ -26,8 +25,8 @@ class Cost(NamedTuple):
     cost: float  # of a wrong token
 
 
-@jit
-def svm_rule(rows, sample, scores, edges, gold, settings, difference, counts):
+@rule.of(Cost)
+def svm_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Gold labelling less the best one with costs added; the loss is the structured hinge."""
     length, n_labels = gold.shape[0], scores.shape[1]
     gold_score = path_score(scores, length, edges, gold)
@@ -46,16 +45,6 @@ def svm_rule(rows, sample, scores, edges, gold, settings, difference, counts):
 
 
 # rule: end
-
-
-# entry: begin
-@jit
-def svm_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
-    """One pass of subgradient descent (see `online_epoch`)."""
-    return online_epoch(svm_rule, rows, labels, samples, sample_weight, schedule, settings, state)
-
-
-# entry: end
 
 
 # tagger: begin
@@ -77,8 +66,6 @@ class StructuredSVMTagger(OnlineTagger):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, 1, closed="right")],
     }
-
-    _epoch = staticmethod(svm_epoch)
 
     def __init__(
         self,

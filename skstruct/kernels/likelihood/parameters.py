@@ -43,6 +43,10 @@ class StateFeatures(NamedTuple):
     labels: np.ndarray
     full_from: int  # rows that start here or later are full
 
+    def sets(self):
+        """Features of each set."""
+        return (self,)
+
 
 class TransitionStateFeatures(NamedTuple):
     """Tokens with features of the transition into each; the labels of these are transitions."""
@@ -53,6 +57,10 @@ class TransitionStateFeatures(NamedTuple):
     labels: np.ndarray
     full_from: int
     transitions: StateFeatures  # first tokens have none
+
+    def sets(self):
+        """Features of tokens, and of transitions."""
+        return StateFeatures(*self[:-1]), self.transitions
 
 
 @lean_jit

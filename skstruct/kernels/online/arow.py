@@ -18,25 +18,26 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.family import family
 from skstruct.chain.listed import Growing
 from skstruct.chain.per_token import PerToken, TransitionChain
-from skstruct.chain.protocol import creating, edges_of, width, zero_counts
+from skstruct.chain.protocol import creating
 from skstruct.chain.scores import path_score, value_of
-from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs
+from skstruct.chain.second_order import SecondOrder
 from skstruct.chain.viterbi import viterbi
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.online.loop import (
     NORM,
-    SCALE,
     TOTAL,
     add_contrast,
+    change,
+    change_matrix,
+    change_row,
+    change_token_features,
     clear_difference,
     count_wrong,
-    find_changed_transitions,
-    finish_sample,
-    longest_sample,
+    learn,
     most_changed,
-    sample_scores,
-    scaled_edges,
-    score_changed,
+    room_for,
+    rule,
+    settle_counts,
 )
 from skstruct.kernels.online.products import claim_slot
 
@@ -53,7 +54,7 @@ class Sums(NamedTuple):
 class Room(NamedTuple):
     """Workspace for the differences of one sample."""
 
-    total: Chain  # of transitions, biases and triples; its features are empty
+    total: Chain  # of biases, and of transitions with features; those of labels are empty
     features: Sums
     transitions: Sums  # of the features of transitions
     codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
@@ -131,44 +132,7 @@ def spread_of_sums(sums, variance):
     return spread
 
 
-@lean_jit
-def change_sums(sums, step, weights, lag, variance, progress):
-    """Change the weights of the features of a sample, and their variances."""
-    n_columns, growth = sums.counts[1], 0.0
-    multiplier, slack = step
-    average, so_far = lag.shape[0] > 0, progress[TOTAL]
-    for r in range(sums.counts[0]):
-        f = sums.features[r]
-        for c in range(n_columns):
-            d, j = sums.values[r * n_columns + c], sums.labels[c]
-            if d == 0.0:
-                continue
-            v, before = variance[f, j], weights[f, j]
-            change = multiplier * v * d
-            weights[f, j] = before + change
-            growth += change * (before + weights[f, j])
-            if average:
-                lag[f, j] += so_far * change
-            variance[f, j] = v / (1.0 + v * d * d / slack)
-    progress[NORM] += growth
-
-
 # -------------------------------------------------------- transitions, for each kind of weights
-
-
-@creating
-def zero_totals(edges):
-    """Differences of zero, for the weights of transitions and biases."""
-    k = width(edges, 0)
-    return Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k))
-
-
-@zero_totals.of(SecondOrder)
-def zero_pair_totals(edges):
-    """Differences for those of triples, too, in the order of the scores."""
-    k = width(edges, 0)
-    biases, triple = (np.zeros(k), np.zeros(k), np.zeros(k)), np.zeros(edges.log.shape)
-    return SecondOrderChain(np.empty((0, k)), np.zeros((k, k)), *biases, triple)
 
 
 @creating
@@ -184,24 +148,13 @@ def room_for_token_transitions(chain, rows, samples):
 
 
 @family
-def add_up_transitions(edges, rows, sample, gold, difference, counts, settings, room):
-    """Move the differences of a sample's transitions to the room, and leave zeros.
-
-    Returns
-    -------
-    n_codes : int
-        Number of transitions that change, where they are listed in ``room.codes``.
-    """
-    for i in range(counts.shape[0]):
-        for j in range(counts.shape[1]):
-            room.total.transition[i, j] = counts[i, j]
-            counts[i, j] = 0.0
-    return 0
+def add_up_transitions(edges, rows, sample, counts, settings, room):
+    """Add up the counts of a sample's transitions, where they are counted at each token."""
 
 
 @add_up_transitions.of(PerToken)
-def add_up_token_transitions(edges, rows, sample, gold, difference, counts, settings, room):
-    """Add up the differences of all tokens, and those of their features."""
+def add_up_token_transitions(edges, rows, sample, counts, settings, room):
+    """Move the differences of all tokens, and those of their features, to the room."""
     length, k = sample[1] - sample[0], counts.shape[1]
     flat, total = counts.reshape(counts.shape[0], k * k), room.total.transition
     for i in range(k):
@@ -213,126 +166,34 @@ def add_up_token_transitions(edges, rows, sample, gold, difference, counts, sett
     for t in range(1, length):
         for p in range(k * k):
             flat[t, p] = 0.0
-    return 0
-
-
-@add_up_transitions.of(SecondOrder)
-def add_up_pair_transitions(edges, rows, sample, gold, difference, counts, settings, room):
-    """Move those of triples, and add them up for pairs."""
-    total, triples = room.total.transition, room.total.triple
-    add_to_pairs(edges.pairs, counts)
-    for i in range(total.shape[0]):
-        for j in range(total.shape[1]):
-            total[i, j] = counts.first[i, j]
-            counts.first[i, j] = 0.0
-    for q in range(triples.shape[0]):
-        triples[q] = counts.log[q]
-        counts.log[q] = 0.0
-    return 0
-
-
-@add_up_transitions.of(Growing)
-def add_up_listed_transitions(edges, rows, sample, gold, difference, counts, settings, room):
-    """Move those that change."""
-    n_labels = counts.shape[0]
-    n = find_changed_transitions(difference, counts, gold, room.codes)
-    for code in room.codes[:n]:
-        i, j = code % n_labels, code // n_labels
-        room.total.transition[i, j] = counts[i, j]
-        counts[i, j] = 0.0
-    return n
 
 
 @family
-def add_spread(edges, spread, variance, room, n_codes):
+def add_spread(edges, counts, spread, variance, room, codes):
     """Add the variance of the score of the differences of transitions and biases to a sum."""
-    return spread + spread_of_biases(room.total, variance)
+    return spread + spread_of_biases(counts, room.total, variance)
 
 
 @add_spread.of(PerToken)
-def add_token_spread(edges, spread, variance, room, n_codes):
+def add_token_spread(edges, counts, spread, variance, room, codes):
     """Add that of the features of transitions, too."""
     spread += spread_of_sums(room.transitions, variance.transition_weights)
-    return spread + spread_of_biases(room.total, variance)
+    return spread + spread_of_biases(room.total.transition, room.total, variance)
 
 
 @add_spread.of(SecondOrder)
-def add_pair_spread(edges, spread, variance, room, n_codes):
+def add_pair_spread(edges, counts, spread, variance, room, codes):
     """Add that of triples, too."""
-    triples, of_triples = room.total.triple, variance.triple.reshape(variance.triple.size)
-    for q in range(triples.shape[0]):
-        spread += triples[q] * triples[q] * of_triples[edges.pairs.triple[q]]
-    return spread + spread_of_biases(room.total, variance)
+    of_triples, where = variance.triple.reshape(variance.triple.size), edges.pairs.triple
+    for q in range(where.shape[0]):
+        spread += counts.log[q] * counts.log[q] * of_triples[where[q]]
+    return spread + spread_of_biases(counts.first, room.total, variance)
 
 
 @add_spread.of(Growing)
-def add_listed_spread(edges, spread, variance, room, n_codes):
+def add_listed_spread(edges, counts, spread, variance, room, codes):
     """Add that of transitions that change."""
-    return spread + spread_of_listed(room.total, variance, room.codes[:n_codes])
-
-
-@family
-def change_transitions(edges, state, step, room, n_codes):
-    """Change the weights of transitions by a step, and their variances."""
-    parts = state.chain.transition, state.lag.transition, state.variance.transition
-    change_matrix(state, step, room.total.transition, parts)
-
-
-@change_transitions.of(SecondOrder)
-def change_pair_transitions(edges, state, step, room, n_codes):
-    """Change those of triples, too."""
-    chain, lag, variance, n = state.chain, state.lag, state.variance, state.chain.triple.size
-    when = lag.weights.shape[0] > 0, state.progress[TOTAL]
-    weights, behind = chain.triple.reshape(n), lag.triple.reshape(lag.triple.size)
-    variances, where = variance.triple.reshape(n), edges.pairs.triple
-    for q in range(where.shape[0]):
-        one = slice(where[q], where[q] + 1)
-        row = room.total.triple[q : q + 1]
-        change_vector(row, step, weights[one], behind[one], variances[one], when)
-    pairs = state.chain.transition, state.lag.transition, state.variance.transition
-    change_matrix(state, step, room.total.transition, pairs)
-
-
-@change_transitions.of(PerToken)
-def change_token_transitions(edges, state, step, room, n_codes):
-    """Change those of their features, too."""
-    change_sums(
-        room.transitions,
-        step,
-        state.chain.transition_weights,
-        state.lag.transition_weights,
-        state.variance.transition_weights,
-        state.progress,
-    )
-    parts = state.chain.transition, state.lag.transition, state.variance.transition
-    change_matrix(state, step, room.total.transition, parts)
-
-
-@change_transitions.of(Growing)
-def change_listed_transitions(edges, state, step, room, n_codes):
-    """Change those that have a difference, list them, and reset the differences.
-
-    Elsewhere the differences are overwritten by those of the next sample.
-    """
-    lag, variance, total = state.lag.transition, state.variance.transition, room.total.transition
-    chain = state.chain
-    when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
-    n_labels = total.shape[0]
-    for code in room.codes[:n_codes]:
-        i, j = code % n_labels, code // n_labels
-        row, one = total[i, j : j + 1], slice(j, j + 1)
-        change_vector(row, step, chain.transition[i, one], lag[i, one], variance[i, one], when)
-        total[i, j] = 0.0
-        score_changed(chain, i, j)
-
-
-@lean_jit
-def change_matrix(state, step, total, parts):
-    """Change a matrix of weights and their lag and variances, the ``parts`` of a state."""
-    weights, lag, variance = parts
-    when = state.lag.weights.shape[0] > 0, state.progress[TOTAL]
-    for i in range(total.shape[0]):
-        change_vector(total[i], step, weights[i], lag[i], variance[i], when)
+    return spread + spread_of_listed(counts, room.total, variance, codes)
 
 
 # ------------------------------------------------------------------------------------------- biases
@@ -355,12 +216,12 @@ def add_up_biases(sample, difference, fit_intercept, total):
 
 
 @lean_jit
-def spread_of_biases(total, variance):
+def spread_of_biases(counts, total, variance):
     """Variance of the score of the differences of transitions and biases."""
     spread = 0.0
     for j in range(total.intercept.shape[0]):
-        for i in range(total.transition.shape[0]):
-            spread += total.transition[i, j] * total.transition[i, j] * variance.transition[i, j]
+        for i in range(counts.shape[0]):
+            spread += counts[i, j] * counts[i, j] * variance.transition[i, j]
         spread += total.intercept[j] * total.intercept[j] * variance.intercept[j]
         spread += total.start[j] * total.start[j] * variance.start[j]
         spread += total.end[j] * total.end[j] * variance.end[j]
@@ -368,44 +229,19 @@ def spread_of_biases(total, variance):
 
 
 @lean_jit
-def spread_of_listed(total, variance, codes):
+def spread_of_listed(counts, total, variance, codes):
     """Do the same where only transitions with these codes have a difference."""
     n_labels = total.intercept.shape[0]
     spread, n = 0.0, 0
     for j in range(n_labels):
         while n < codes.shape[0] and codes[n] // n_labels == j:
             i = codes[n] % n_labels
-            spread += total.transition[i, j] * total.transition[i, j] * variance.transition[i, j]
+            spread += counts[i, j] * counts[i, j] * variance.transition[i, j]
             n += 1
         spread += total.intercept[j] * total.intercept[j] * variance.intercept[j]
         spread += total.start[j] * total.start[j] * variance.start[j]
         spread += total.end[j] * total.end[j] * variance.end[j]
     return spread
-
-
-@lean_jit
-def change_biases(total, step, state):
-    """Change the biases, and their variances."""
-    chain, lag, variance = state.chain, state.lag, state.variance
-    when = lag.weights.shape[0] > 0, state.progress[TOTAL]
-    change_vector(total.intercept, step, chain.intercept, lag.intercept, variance.intercept, when)
-    change_vector(total.start, step, chain.start, lag.start, variance.start, when)
-    change_vector(total.end, step, chain.end, lag.end, variance.end, when)
-
-
-@lean_jit
-def change_vector(differences, step, weights, lag, variance, when):
-    """Change a vector of weights, and their variances."""
-    multiplier, slack = step
-    average, so_far = when
-    for j in range(differences.shape[0]):
-        d, v = differences[j], variance[j]
-        if d != 0.0:
-            change = multiplier * v * d
-            weights[j] += change
-            if average:
-                lag[j] += so_far * change
-            variance[j] = v / (1.0 + v * d * d / slack)
 
 
 # Loss of a wrong labelling (`Adaptive.cost`): the excess of its score over that of the gold one,
@@ -434,6 +270,19 @@ class ConfidentState(NamedTuple):
         return ConfidentState(chain, lag, self.progress.copy(), variance)
 
 
+class ConfidentStep(NamedTuple):
+    """Change of weights in proportion to their variances (see `Step`)."""
+
+    multiplier: float
+    slack: float  # variances shrink the less, the larger it is
+    chain: Chain
+    lag: Chain
+    variance: Chain
+    progress: np.ndarray
+    codes: np.ndarray
+    room: Room
+
+
 class Adaptive(NamedTuple):
     """Parameters of the update, and workspace."""
 
@@ -445,44 +294,20 @@ class Adaptive(NamedTuple):
     columns: np.ndarray  # -1 between samples, (n_labels or n_labels ** 2,)
 
 
-@jit
-def arow_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
-    """Visit all samples in the given order (arguments and result are those of `online_epoch`)."""
-    chain, n_labels = state.chain, state.chain.intercept.shape[0]
-    length = longest_sample(samples)
-    scores, difference = np.empty((length, n_labels)), np.empty((length, n_labels))
-    predicted = np.empty(length, np.int32)
-    edges = edges_of(chain, length)
-    counts = zero_counts(edges, length)
-    room = Room(
-        zero_totals(edges),
-        room_for_sums(rows, samples, n_labels),
-        room_for_transitions(chain, rows, samples),
-        np.empty(most_changed(chain), np.int64),
-    )
-    mistakes, loss = 0, 0.0
-    for s in range(samples.shape[0]):
-        sample, gold = samples[s], labels[samples[s, 0] : samples[s, 1]]
-        length = gold.shape[0]
-        if length == 0 or sample_weight[s] == 0.0:
-            continue
-        sample_scores(rows, sample, state, scores)
-        scaled_edges(chain, rows, sample, state.progress[SCALE], edges)
-        found = predicted[:length]
-        # Viterbi overwrites the scores.
-        excess = -path_score(scores, length, edges, gold)
-        excess += viterbi(scores, length, edges, found)
-        wrong = count_wrong(gold, found)
-        if wrong > 0:
-            cost = cost_of(excess, wrong, length, settings)
-            clear_difference(length, difference)
-            add_contrast(edges, gold, found, 1.0, difference, counts)
-            violation = cost, sample_weight[s], schedule.fit_intercept
-            update(edges, rows, sample, gold, difference, counts, violation, settings, state, room)
-            mistakes += wrong
-            loss += sample_weight[s] * cost
-        finish_sample(schedule, state)
-    return mistakes, loss
+@rule.of(Adaptive)
+def arow_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the predicted one; the loss is the cost of that."""
+    length = gold.shape[0]
+    found = np.empty(length, np.int32)
+    # Viterbi overwrites the scores.
+    excess = -path_score(scores, length, edges, gold)
+    excess += viterbi(scores, length, edges, found)
+    wrong = count_wrong(gold, found)
+    if wrong == 0:
+        return 0, 0.0
+    clear_difference(length, difference)
+    add_contrast(edges, gold, found, 1.0, difference, counts)
+    return wrong, cost_of(excess, wrong, length, settings)
 
 
 @lean_jit
@@ -495,23 +320,85 @@ def cost_of(excess, wrong, length, settings):
     return excess + 1.0 if settings.cost == ONE else wrong / length
 
 
-@lean_jit
-def update(edges, rows, sample, gold, difference, counts, violation, settings, state, room):
-    """Change the weights by the difference of a sample, and their variances.
+@room_for.of(ConfidentState)
+def room_for_sums_of_all(state, edges, rows, samples):
+    """Room for the differences of any sample."""
+    chain, k = state.chain, state.chain.intercept.shape[0]
+    return Room(
+        Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
+        room_for_sums(rows, samples, k),
+        room_for_transitions(chain, rows, samples),
+        np.empty(most_changed(chain), np.int64),
+    )
 
-    Reset the counts of transitions to zero.
-    """
-    cost, weight, fit_intercept = violation
-    chain, lag, variance = state.chain, state.lag, state.variance
+
+@learn.of(ConfidentState)
+def learn_by_variance(state, edges, rows, sample, gold, difference, counts, sizes, settings, room):
+    """Change each weight in proportion to its variance, and the variances."""
+    cost, weight, fit_intercept = sizes
+    chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
     add_up(rows, sample, difference, settings, room.features)
     add_up_biases(sample, difference, fit_intercept, room.total)
-    n_codes = add_up_transitions(edges, rows, sample, gold, difference, counts, settings, room)
+    add_up_transitions(edges, rows, sample, counts, settings, room)
+    codes = room.codes[: settle_counts(edges, gold, difference, counts, room.codes)]
     spread = spread_of_sums(room.features, variance.weights)
-    spread = add_spread(edges, spread, variance, room, n_codes)
-    step = step_size(cost, weight, spread, settings)
-    change_sums(room.features, step, chain.weights, lag.weights, variance.weights, state.progress)
-    change_biases(room.total, step, state)
-    change_transitions(edges, state, step, room, n_codes)
+    spread = add_spread(edges, counts, spread, variance, room, codes)
+    multiplier, slack = step_size(cost, weight, spread, settings)
+    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, room)
+    change_sums(step, room.features, chain.weights, lag.weights, variance.weights)
+    total = room.total
+    change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
+    change_row(step, total.start, chain.start, lag.start, variance.start)
+    change_row(step, total.end, chain.end, lag.end, variance.end)
+    change(edges, counts, step)
+
+
+@lean_jit
+def change_sums(step, sums, weights, lag, variance):
+    """Change the weights of the features of a sample, and their variances."""
+    n_columns, growth = sums.counts[1], 0.0
+    average, so_far = lag.shape[0] > 0, step.progress[TOTAL]
+    for r in range(sums.counts[0]):
+        f = sums.features[r]
+        for c in range(n_columns):
+            d, j = sums.values[r * n_columns + c], sums.labels[c]
+            if d == 0.0:
+                continue
+            v, before = variance[f, j], weights[f, j]
+            change = step.multiplier * v * d
+            weights[f, j] = before + change
+            growth += change * (before + weights[f, j])
+            if average:
+                lag[f, j] += so_far * change
+            variance[f, j] = v / (1.0 + v * d * d / step.slack)
+    step.progress[NORM] += growth
+
+
+@change_row.of(ConfidentStep)
+def change_row_by_variance(step, d, weights, lag, variance):
+    """Change a row of weights, and their variances."""
+    average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
+    for j in range(d.shape[0]):
+        if d[j] != 0.0:
+            v = variance[j]
+            difference = step.multiplier * v * d[j]
+            weights[j] += difference
+            if average:
+                lag[j] += so_far * difference
+            variance[j] = v / (1.0 + v * d[j] * d[j] / step.slack)
+
+
+@change_token_features.of(ConfidentStep)
+def change_token_features_by_variance(step, counts):
+    """Change those of the features of transitions by sums over all tokens, and the matrix."""
+    change_sums(
+        step,
+        step.room.transitions,
+        step.chain.transition_weights,
+        step.lag.transition_weights,
+        step.variance.transition_weights,
+    )
+    change_matrix(step, step.room.total.transition)
 
 
 @lean_jit

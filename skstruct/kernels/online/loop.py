@@ -1,7 +1,10 @@
 """The epoch of all online learners: score a sample, apply the rule, change the weights.
 
-A rule (`perceptron`, `mira`, `sapo`, `sgd`) fills in how the features of labellings differ; what
-becomes of the weights, and of the lag of their average, is here, for each kind of transitions.
+Families leave open what differs. A `rule` fills in how the features of labellings differ, for the
+class of its settings (`perceptron`, `mira`, `sapo`, `sgd`, `arow`). `learn` changes the weights so,
+for the class of the state: by a step, which is here, or each by its variance (`arow`). `change`
+walks through the transitions that have a count, for the class of their scores; it knows neither
+rule nor state, so all rules learn with all kinds of chains.
 """
 
 from typing import NamedTuple
@@ -19,8 +22,14 @@ from skstruct.chain.listed import (
     read_scores,
 )
 from skstruct.chain.per_token import PerToken, TransitionChain
-from skstruct.chain.protocol import add_edge, edges_of, score_edges, state_of, zero_counts
-from skstruct.chain.scores import emission_scores, value_of
+from skstruct.chain.protocol import (
+    add_edge,
+    edges_of,
+    score_edges,
+    state_of,
+    zero_counts,
+)
+from skstruct.chain.scores import Rows, emission_scores, value_of
 from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
 from skstruct.kernels._jit import jit, lean_jit
 from skstruct.kernels.vector.lanes import LINE, prefetch
@@ -200,103 +209,104 @@ def most_transitions_changed(chain):
     return chain.transition.size
 
 
+@family
+def settle_counts(edges, gold, difference, counts, codes):
+    """Complete the counts that a rule has filled in; list the transitions that have one.
+
+    Returns
+    -------
+    n : int
+        Number of transitions in ``codes``; zero where none are listed.
+    """
+    return 0
+
+
+@settle_counts.of(SecondOrder)
+def settle_pair_counts(edges, gold, difference, counts, codes):
+    """Add those of triples to those of pairs."""
+    add_to_pairs(edges.pairs, counts)
+    return 0
+
+
+@settle_counts.of(Growing)
+def settle_listed_counts(edges, gold, difference, counts, codes):
+    """List them."""
+    return find_changed_transitions(difference, counts, gold, codes)
+
+
 @needed
-def change_transitions(edges, state, rows, sample, difference, gold, counts, step, scratch):
-    """Add ``step`` times the counts of transitions to their weights; reset the counts to zero.
+def change(edges, counts, step):
+    """Change the weights of transitions by their counts; reset the counts to zero.
 
     Parameters
     ----------
     edges : Dense or any other
         Their scores, as `scaled_edges` wrote them.
-    state : OnlineState
-    rows, sample, difference, gold
-        Of a sample: its tokens, and the differences and gold labels of these.
     counts : ndarray or NamedTuple
-        From `zero_counts`.
-    step : float
-    scratch : Scratch
+        From `zero_counts`, after `settle_counts`.
+    step : Step or any other
+        How a row of weights changes (`change_row`), with the weights, as a chain, in ``chain``,
+        their lag and variances in ``lag`` and ``variance``, and in ``codes`` what is listed.
     """
 
 
-@change_transitions.of(Dense)
-def change_dense(edges, state, rows, sample, difference, gold, counts, step, scratch):
+@change.of(Dense)
+def change_dense(edges, counts, step):
     """Change the matrix."""
-    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
-    change_matrix(counts, step, total, state.chain.transition, average, state.lag.transition)
+    change_matrix(step, counts)
 
 
-@change_transitions.of(PerToken)
-def change_of_tokens(edges, state, rows, sample, difference, gold, counts, step, scratch):
+@change.of(PerToken)
+def change_of_tokens(edges, counts, step):
     """Change the matrix, and the weights of the features of transitions."""
-    chain, total, average = state.chain, state.progress[TOTAL], state.lag.weights.shape[0] > 0
-    n = chain.transition.size
-    weights, behind = chain.transition.reshape(n), state.lag.transition.reshape(n)
-    for t in range(1, sample[1] - sample[0]):
-        d = counts[t].reshape(n)
-        n_changed = 0
-        for p in range(n):
-            if d[p] != 0.0:
-                scratch.changed[n_changed] = p
-                n_changed += 1
-        if n_changed == 0:
-            continue
-        row, which = sample[0] + t, scratch.changed[:n_changed]
-        state.progress[NORM] += change_feature_weights(
-            rows.transitions,
-            row,
-            d,
-            which,
-            step,
-            chain.transition_weights,
-            total,
-            state.lag.transition_weights,
-            scratch.both,
-        )
-        add_lagged(d, step, total, weights, average, behind)
-        for p in range(n):
-            d[p] = 0.0
+    change_token_features(step, counts)
 
 
-@change_transitions.of(SecondOrder)
-def change_pairs(edges, state, rows, sample, difference, gold, counts, step, scratch):
-    """Change the matrix of triples, and that of pairs, whose counts include those of triples."""
-    total, average = state.progress[TOTAL], state.lag.weights.shape[0] > 0
-    chain, lag, where = state.chain, state.lag, edges.pairs.triple
+@change.of(SecondOrder)
+def change_pairs(edges, counts, step):
+    """Change the matrix of triples, and that of pairs."""
+    chain, lag, variance, where = step.chain, step.lag, step.variance, edges.pairs.triple
     weights, behind = chain.triple.reshape(chain.triple.size), lag.triple.reshape(lag.triple.size)
-    add_to_pairs(edges.pairs, counts)
+    variances = variance.triple.reshape(variance.triple.size)
     for q in range(where.shape[0]):
-        d = counts.log[q]
-        if d != 0.0:
-            weights[where[q]] += step * d
-            if average:
-                behind[where[q]] += total * (step * d)
+        if counts.log[q] != 0.0:
+            one = slice(where[q], where[q] + 1)
+            change_row(step, counts.log[q : q + 1], weights[one], behind[one], variances[one])
             counts.log[q] = 0.0
-    change_matrix(counts.first, step, total, chain.transition, average, lag.transition)
+    change_matrix(step, counts.first)
 
 
-@change_transitions.of(Growing)
-def change_listed(edges, state, rows, sample, difference, gold, counts, step, scratch):
+@change.of(Growing)
+def change_listed(edges, counts, step):
     """Change the weights of what has a count, and list it."""
-    chain, total, average = state.chain, state.progress[TOTAL], state.lag.weights.shape[0] > 0
+    chain, lag, variance = step.chain, step.lag.transition, step.variance.transition
     n_labels = counts.shape[0]
-    n = find_changed_transitions(difference, counts, gold, scratch.changed)
-    for code in scratch.changed[:n]:
+    for code in step.codes:
         i, j = code % n_labels, code // n_labels
-        d = counts[i, j]
-        chain.transition[i, j] += step * d
-        if average:
-            state.lag.transition[i, j] += total * (step * d)
+        one = slice(j, j + 1)
+        change_row(step, counts[i, one], chain.transition[i, one], lag[i, one], variance[i, one])
         counts[i, j] = 0.0
         score_changed(chain, i, j)
 
 
 @lean_jit
-def change_matrix(counts, step, total, weights, average, lag):
-    """Change a matrix of weights and the lag of its average; reset the counts to zero."""
+def change_matrix(step, counts):
+    """Change the matrix of transitions; reset the counts to zero."""
+    weights, lag, variance = step.chain.transition, step.lag.transition, step.variance.transition
     for i in range(counts.shape[0]):
-        add_lagged(counts[i], step, total, weights[i], average, lag[i])
+        change_row(step, counts[i], weights[i], lag[i], variance[i])
         for j in range(counts.shape[1]):
             counts[i, j] = 0.0
+
+
+@needed
+def change_row(step, d, weights, lag, variance):
+    """Change a row of weights by its differences ``d``, and its lag and variances."""
+
+
+@needed
+def change_token_features(step, counts):
+    """Change the weights of features of transitions, and the matrix; reset the counts to zero."""
 
 
 @family
@@ -361,7 +371,7 @@ def insert_code(code, codes, n):
     return n + 1
 
 
-# Members for the weights of each kind have to be there before the loop is compiled.
+# -------------------------------------------------------------------------------------------- epoch
 
 # A smaller scale is multiplied into the weights.
 SMALLEST_SCALE = 1e-100
@@ -401,18 +411,60 @@ class EpochResult(NamedTuple):
     loss: float  # weighted sum of the losses of the samples
 
 
-@jit(inline="always")
-def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings, state):
+@needed(compiler=jit)
+def rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Difference of the features of labellings by which the weights are to change.
+
+    Parameters
+    ----------
+    settings : NamedTuple
+        Parameters of the rule. Their class is what a member is registered for.
+    rows : Rows
+        The tokens.
+    sample : ndarray of shape (4,)
+        First row and end of the sample, and 1 if it has the first and the last token of its
+        sequence, else 0.
+    scores : ndarray of shape (>= length, n_labels)
+        Scores of the labels of each token; may be overwritten.
+    edges : NamedTuple
+        Scores of the transitions (see `skstruct.chain.protocol`).
+    gold : ndarray of shape (length,)
+        Gold labels.
+    difference : ndarray of shape (>= length, n_labels)
+        Receives the change for each token and label; need not be written where both results are
+        zero.
+    counts : ndarray or NamedTuple
+        Counts of transitions, from `zero_counts`, zero; they are added to.
+
+    Returns
+    -------
+    wrong : int
+        Number of wrong tokens.
+    loss : float
+        Loss of the sample. If both are zero, nothing changes.
+    """
+
+
+@needed(compiler=jit)
+def room_for(state, edges, rows, samples):
+    """Workspace of `learn` for any of the samples."""
+
+
+@needed(compiler=lean_jit)
+def learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, room):
+    """Change the weights by the difference of a sample; reset the counts of transitions to zero.
+
+    ``sizes`` are the loss, the weight of the sample, and True if biases are learnt. All else is as
+    `rule` got and left it.
+    """
+
+
+@jit
+def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state):
     """Visit all samples in the given order.
 
     Parameters
     ----------
-    rule : function
-        ``rule(rows, sample, scores, edges, gold, settings, difference, counts)`` returns the
-        number of wrong tokens and the loss, and unless both are zero fills in the rows of
-        ``difference`` that belong to the sample and adds to ``counts``, which are zero. It may
-        overwrite the scores. ``edges`` are the scores of transitions, and ``counts`` those of
-        `zero_counts`: see `skstruct.chain.protocol`.
     rows : Rows
         The tokens.
     labels : ndarray of shape (n_rows,)
@@ -425,8 +477,8 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     schedule : Schedule
         Learning rate and penalty.
     settings : NamedTuple
-        Parameters of the rule.
-    state : OnlineState
+        Parameters of the rule, whose class says which `rule` it is.
+    state : OnlineState or ConfidentState
         Updated.
 
     Returns
@@ -440,8 +492,7 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
     difference = np.empty((length, n_labels))
     edges = edges_of(chain, length)
     counts = zero_counts(edges, length)
-    most = most_changed(chain)
-    scratch = Scratch(np.empty(most, np.int64), np.empty(most))
+    room = room_for(state, edges, rows, samples)
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
         sample, gold = samples[s], labels[samples[s, 0] : samples[s, 1]]
@@ -449,11 +500,10 @@ def online_epoch(rule, rows, labels, samples, sample_weight, schedule, settings,
             continue
         sample_scores(rows, sample, state, scores)
         scaled_edges(chain, rows, sample, progress[SCALE], edges)
-        wrong, sample_loss = rule(rows, sample, scores, edges, gold, settings, difference, counts)
+        wrong, sample_loss = rule(settings, rows, sample, scores, edges, gold, difference, counts)
         if sample_loss > 0.0 or wrong > 0:
-            step = sample_weight[s] * progress[RATE] / progress[SCALE]
-            change_labels(rows, sample, difference, step, schedule.fit_intercept, state, scratch)
-            change_transitions(edges, state, rows, sample, difference, gold, counts, step, scratch)
+            sizes = sample_loss, sample_weight[s], schedule.fit_intercept
+            learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, room)
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
@@ -514,6 +564,76 @@ def shrink(chain, scale):
         chain.start[j] *= scale
         chain.end[j] *= scale
     shrink_more(chain, scale)
+
+
+# -------------------------------------------------------------------------------- learning by steps
+
+
+class Step(NamedTuple):
+    """Change of all weights by the same multiple of their differences."""
+
+    size: float
+    chain: Chain
+    lag: Chain
+    variance: Chain  # not read
+    progress: np.ndarray
+    rows: Rows
+    sample: np.ndarray
+    codes: np.ndarray
+    scratch: Scratch
+
+
+@room_for.of(OnlineState)
+def room_for_steps(state, edges, rows, samples):
+    """Room for labels or transitions that change."""
+    most = most_changed(state.chain)
+    return Scratch(np.empty(most, np.int64), np.empty(most))
+
+
+@learn.of(OnlineState)
+def learn_by_step(state, edges, rows, sample, gold, difference, counts, sizes, settings, scratch):
+    """Take a step of the learning rate times the weight of the sample."""
+    chain, lag, progress = state.chain, state.lag, state.progress
+    size = sizes[1] * progress[RATE] / progress[SCALE]
+    change_labels(rows, sample, difference, size, sizes[2], state, scratch)
+    codes = scratch.changed[: settle_counts(edges, gold, difference, counts, scratch.changed)]
+    change(edges, counts, Step(size, chain, lag, lag, progress, rows, sample, codes, scratch))
+
+
+@change_row.of(Step)
+def step_row(step, d, weights, lag, variance):
+    """Add the step times the differences."""
+    add_lagged(d, step.size, step.progress[TOTAL], weights, step.lag.weights.shape[0] > 0, lag)
+
+
+@change_token_features.of(Step)
+def step_token_features(step, counts):
+    """Do so token by token."""
+    n = step.chain.transition.size
+    weights, lag = step.chain.transition.reshape(n), step.lag.transition.reshape(n)
+    for t in range(1, step.sample[1] - step.sample[0]):
+        d = counts[t].reshape(n)
+        n_changed = 0
+        for p in range(n):
+            if d[p] != 0.0:
+                step.scratch.changed[n_changed] = p
+                n_changed += 1
+        if n_changed == 0:
+            continue
+        step.progress[NORM] += change_feature_weights(
+            step.rows.transitions,
+            step.sample[0] + t,
+            d,
+            step.scratch.changed[:n_changed],
+            step.size,
+            step.chain.transition_weights,
+            step.progress[TOTAL],
+            step.lag.transition_weights,
+            step.scratch.both,
+        )
+        change_row(step, d, weights, lag, lag)
+        for p in range(n):
+            d[p] = 0.0
 
 
 @lean_jit

@@ -8,7 +8,7 @@ from skstruct.chain.beam import n_possible
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.kernels._jit import jit
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, rule
 from skstruct.kernels.online.products import inner_products
 
 MAX_PASSES = 200
@@ -29,8 +29,8 @@ class Margin(NamedTuple):
     slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** (order + 1)),)
 
 
-@jit
-def mira_rule(rows, sample, scores, edges, gold, margin, difference, counts):
+@rule.of(Margin)
+def mira_rule(margin, rows, sample, scores, edges, gold, difference, counts):
     """Smallest change of the weights that gives every labelling found its margin.
 
     The loss is the largest violation of a margin.
@@ -87,9 +87,3 @@ def hildreth(products, missing, cap, n_passes):
         if change <= PRECISION * largest:
             break
     return multipliers
-
-
-@jit
-def mira_epoch(rows, labels, samples, sample_weight, schedule, margin, state):
-    """One pass of MIRA (see `online_epoch`)."""
-    return online_epoch(mira_rule, rows, labels, samples, sample_weight, schedule, margin, state)

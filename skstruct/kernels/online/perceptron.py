@@ -1,20 +1,24 @@
 """The rule of the structured perceptron (Collins, 2002)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels._jit import jit
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, online_epoch
+from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, rule
 
 
-@jit
-def perceptron_rule(rows, sample, scores, edges, gold, cost, difference, counts):
-    """Gold labelling less the predicted one; the loss is the difference of their scores.
+class Mistakes(NamedTuple):
+    """Parameters of the perceptron."""
 
-    The scores include the `cost`, so that it is the margin.
-    """
-    add_cost(cost, gold, scores)
+    label_cost: np.ndarray  # added to the scores, so that it is the margin (see `add_cost`)
+
+
+@rule.of(Mistakes)
+def perceptron_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the predicted one; the loss is the difference of their scores."""
+    add_cost(settings.label_cost, gold, scores)
     length = gold.shape[0]
     predicted = np.empty(length, np.int32)
     gold_score = path_score(scores, length, edges, gold)
@@ -27,11 +31,3 @@ def perceptron_rule(rows, sample, scores, edges, gold, cost, difference, counts)
     loss = best_score - gold_score
     # Unlike max, this keeps NaN.
     return wrong, 0.0 if loss < 0.0 else loss
-
-
-@jit
-def perceptron_epoch(rows, labels, samples, sample_weight, schedule, cost, state):
-    """One pass of the structured perceptron (see `online_epoch`)."""
-    return online_epoch(
-        perceptron_rule, rows, labels, samples, sample_weight, schedule, cost, state
-    )

@@ -5,24 +5,37 @@ probability of all labellings that agree with the known labels. It is the differ
 log-partitions, and its gradient that of two means.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.ties import first_largest
-from skstruct.kernels._jit import jit
-from skstruct.kernels.online.loop import online_epoch
+from skstruct.kernels.online.loop import rule
 
 
-@jit
-def crf_rule(rows, sample, scores, edges, gold, cost, difference, counts):
+class Likelihood(NamedTuple):
+    """Parameters of descent on the likelihood."""
+
+    label_cost: np.ndarray  # added to the scores (see `add_cost`)
+
+
+class MarginalLikelihood(NamedTuple):
+    """Parameters of descent on the marginal likelihood, where some tokens have no label."""
+
+    label_cost: np.ndarray
+
+
+@rule.of(Likelihood)
+def crf_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Gold labelling less the expectation over all labellings.
 
     This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
-    another label than the gold label has the largest marginal. The scores include the `cost`.
+    another label than the gold label has the largest marginal. The scores include the costs of labels.
     """
-    add_cost(cost, gold, scores)
+    add_cost(settings.label_cost, gold, scores)
     length, n_labels = gold.shape[0], scores.shape[1]
     gold_score = path_score(scores, length, edges, gold)
     factors, scale = factors_of(edges, length), np.empty(length)
@@ -41,19 +54,13 @@ def crf_rule(rows, sample, scores, edges, gold, cost, difference, counts):
     return wrong, 0.0 if loss < 0.0 else loss
 
 
-@jit
-def crf_epoch(rows, labels, samples, sample_weight, schedule, cost, state):
-    """One pass of stochastic gradient descent (see `online_epoch`)."""
-    return online_epoch(crf_rule, rows, labels, samples, sample_weight, schedule, cost, state)
-
-
-@jit
-def partial_crf_rule(rows, sample, scores, edges, labels, cost, difference, counts):
+@rule.of(MarginalLikelihood)
+def partial_crf_rule(settings, rows, sample, scores, edges, labels, difference, counts):
     """Expectation over the labellings that agree with the known labels, less that over all.
 
-    This is minus the gradient of the loss. The scores include the `cost`.
+    This is minus the gradient of the loss. The scores include the costs of labels.
     """
-    add_cost(cost, labels, scores)
+    add_cost(settings.label_cost, labels, scores)
     length, n_labels = labels.shape[0], scores.shape[1]
     kept, scale = scores[:length].copy(), np.empty(length)
     factors = factors_of(edges, length)
@@ -64,11 +71,3 @@ def partial_crf_rule(rows, sample, scores, edges, labels, cost, difference, coun
     loss -= subtract_agreeing(kept, labels, factors, -1.0, difference, counts)
     finish(factors, counts)
     return wrong, 0.0 if loss < 0.0 else loss
-
-
-@jit
-def partial_crf_epoch(rows, labels, samples, sample_weight, schedule, cost, state):
-    """One pass of stochastic gradient descent (see `online_epoch`)."""
-    return online_epoch(
-        partial_crf_rule, rows, labels, samples, sample_weight, schedule, cost, state
-    )
