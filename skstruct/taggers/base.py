@@ -7,6 +7,7 @@ from copy import copy
 from numbers import Integral
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
@@ -41,6 +42,7 @@ from skstruct.taggers.prediction import (
     LinearChainMixin,
     weights_of,
 )
+from skstruct.taggers.scoring import Judge
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
@@ -135,8 +137,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         X_val, y_val : sequences of tokens and of labels, default=None
             Validation set, in any format. Features that `X` does not have are ignored as in
             `predict`. ``history_["validation_score"]`` records its accuracy at every epoch (or
-            iteration). With ``early_stopping`` it replaces the held-out set. Labels that do not
-            occur in `y` count as wrong.
+            iteration), or what the parameter `scoring` of online taggers says. With
+            ``early_stopping`` it replaces the held-out set. Labels that do not occur in `y` count
+            as wrong.
         sample_weight_val : float or array-like of shape (n_val_sequences,), default=None
             Weights of its sequences.
 
@@ -290,15 +293,31 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _watcher(self, validation, on_prediction, progress, is_over=None):
         """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
-        validation_set = None
+        validation_set, unseen = None, ()
         if any(part is not None for part in validation):
-            validation_set = read_validation_set(self._read_X, self.classes_, *validation)
+            try:
+                found = read_validation_set(self._read_X, self.classes_, *validation)
+            except ValueError as error:
+                raise ValueError(f"{error}{self._how_to_transform(validation[0])}") from error
+            validation_set, unseen = found
+        scoring = getattr(self, "scoring", None)
+        judge = None if scoring is None else Judge(self, scoring, unseen)
 
         def on_epoch(history, chain):
             stop = progress.report(history, lambda: weights_of(chain()))
             return stop or (is_over is not None and is_over(history))
 
-        return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch)
+        return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch, judge)
+
+    def _how_to_transform(self, X_val):
+        """Advice where the steps of a pipeline have seen X, and not the validation set."""
+        is_batch = isinstance(X_val, SequenceBatch) or sp.issparse(X_val)
+        if "vectorizer_" in vars(self) or is_batch:
+            return ""
+        return (
+            " In a Pipeline, the steps before the tagger transform X alone: give the Pipeline "
+            'transform_input=["X_val"], with metadata routing.'
+        )
 
     def _keep(self, solution):
         """Keep what was learned."""

@@ -11,17 +11,19 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn import get_config
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params
 
+from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format
@@ -34,6 +36,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.prediction import LEARNT
+from skstruct.taggers.scoring import SCORING, as_number, takes_weights
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.parallel import chain_work, range_runner, run_tasks
 from skstruct.utils.public_paths import set_module
@@ -96,17 +99,25 @@ class CRFTaggerCV(BaseTagger):
     cv : int, cross-validation generator, iterable or None, default=None
         Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
     scoring : str, callable or None, default=None
-        What is to be maximised: a scorer of :mod:`skstruct.metrics`, any other scorer, or a
-        callable ``scoring(estimator, X, y)``. None is token accuracy. For feature dicts, attribute
-        strings and lists of matrices, scorers get X as a `SequenceBatch`.
+        What is to be maximised: a scorer of :mod:`skstruct.metrics`, any other scorer or its name,
+        or a callable ``scoring(estimator, X, y)``. None is token accuracy. For feature dicts,
+        attribute strings and lists of matrices, scorers get X as a `SequenceBatch`.
     search_tol : float, default=1e-3
         Relative tolerance of the fits of the search; see `tol` of `CRFTagger`.
     tol : float, default=1e-4
         That of the last fit.
     refit : bool, default=True
         Fit with the best penalties on all data. Otherwise there is no model that predicts.
-    min_freq, all_possible_states, all_possible_transitions, fit_intercept, order : object
-        As in `CRFTagger`.
+    min_freq : float, default=0
+        Frequency below which a combination has no weight, as in `CRFTagger`.
+    all_possible_states : bool, default=False
+        Give every feature a weight for every label, not only for those that it occurs with.
+    all_possible_transitions : bool, default=False
+        Give every transition a weight, not only those that occur, as in `CRFTagger`.
+    fit_intercept : bool, default=True
+        Learn a bias for each label, and for each label at the first and at the last token.
+    order : {1, 2}, default=1
+        Order of the chain, as in `CRFTagger`.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         As in `CRFTagger`.
     max_iter : int, default=1000
@@ -174,9 +185,9 @@ class CRFTaggerCV(BaseTagger):
     >>> from skstruct.metrics import chunk_f1_scorer
     >>> X, y = load_addresses(return_X_y=True)
     >>> X = [[{"word": word.lower(), "ending": word[-2:]} for word in words] for words in X]
-    >>> tagger = CRFTaggerCV([3, 1, 0.3, 0.1, 0.03], cv=3, scoring=chunk_f1_scorer).fit(X, y)
+    >>> tagger = CRFTaggerCV([3, 0.3, 0.03, 0.003], cv=3, scoring=chunk_f1_scorer).fit(X, y)
     >>> tagger.l2_
-    0.1
+    0.03
     """
 
     _parameter_constraints: dict = {
@@ -184,7 +195,7 @@ class CRFTaggerCV(BaseTagger):
         "l2s": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "l1s": ["array-like", None],
         "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "scoring": SCORING,
         "search_tol": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "refit": ["boolean"],
@@ -358,6 +369,11 @@ class CRFTaggerCV(BaseTagger):
             .add(scorer=self.scorer_, method_mapping=to_scorer)
         )
 
+    def _chain(self):
+        if "coef_" not in vars(self) and "l2_" in vars(self):
+            raise NotFittedError("This CRFTaggerCV has no weights: fit it with refit=True.")
+        return super()._chain()
+
     def _check_params(self):
         for l1 in self.l1s_.tolist():
             self._tagger(1.0, l1)._check_params()
@@ -380,13 +396,13 @@ class CRFTaggerCV(BaseTagger):
 
     def _search(self, X, y, sample_weight, params):
         """Read all, and compare the penalties; return a list of the whole training set."""
-        y = copied_lists(y)
+        y = _to_split(copied_lists(y))
         format, batch, labels, weight = self._read(X, y, sample_weight, None, True)
         given = TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
         whole = [self._weigh(given)]
-        X = X if format in (Format.ROWS, Format.GRID) else batch
+        X = _to_split(X) if format in (Format.ROWS, Format.GRID) else batch
         split_params, score_params = self._route(sample_weight, params)
-        if not _routes() and sample_weight is not None and _takes_weights(self.scorer_):
+        if not _routes() and sample_weight is not None and takes_weights(self.scorer_):
             score_params = {"sample_weight": weight}
         data = _Data(X, y, given, score_params)
         splits = [
@@ -438,7 +454,7 @@ class CRFTaggerCV(BaseTagger):
                 tagger = copy(fold).set_params(l2=l2, l1=l1)
                 tagger._set_chain(minimum.chain)
                 end = perf_counter()
-                score = _number(self.scorer_(tagger, *arguments, **params))
+                score = as_number(self.scorer_(tagger, *arguments, **params))
                 times = end - start, perf_counter() - end
                 notes = minimum.objective, minimum.n_iter, minimum.converged
                 trials[l2] = _Trial(score, *notes, *times)
@@ -486,13 +502,12 @@ class CRFTaggerCV(BaseTagger):
         results |= {f"split{i}_n_iter": column for i, column in enumerate(columns["n_iter"].T)}
         results |= _moments("test_score", scores)
         mean = results["mean_test_score"]
-        known = np.where(np.isnan(mean), -np.inf, mean)
-        results["rank_test_score"] = rankdata(-known, method="min").astype(np.int32)
+        results["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
         best = self.best_index_ = int(np.argmin(results["rank_test_score"]))
         self.cv_results_ = results
         self.best_score_, self.best_params_ = float(mean[best]), params[best]
         self.l1_, self.l2_ = pairs[best]
-        self._complaints = self._find_fault(columns["converged"], known)
+        self._complaints = self._find_fault(columns["converged"], mean)
 
     def _find_fault(self, converged, scores):
         """Warnings about the search: kinds and messages."""
@@ -542,6 +557,15 @@ def _penalties(name, values):
     return found
 
 
+def _to_split(values):
+    """Rows, a grid or labels in a form that can be split."""
+    if sp.issparse(values):
+        return values.tocsr()
+    if isinstance(values, (list, tuple)) or is_frame(values) or hasattr(values, "iloc"):
+        return values
+    return np.asarray(values) if hasattr(values, "__array__") else list(values)
+
+
 def _positions(splits):
     """Pairs of arrays of positions; a ValueError if there are none."""
     found = [tuple(_as_positions(part) for part in split) for split in splits]
@@ -557,20 +581,6 @@ def _as_positions(part):
 
 def _moments(name, columns):
     return {f"mean_{name}": columns.mean(axis=1), f"std_{name}": columns.std(axis=1)}
-
-
-def _number(score):
-    if not isinstance(score, Real):
-        raise ValueError(f"scoring must return one number, got {short_repr(score)}.")
-    return float(score)
-
-
-def _takes_weights(scorer):
-    """Return True if a scorer has a parameter `sample_weight`."""
-    if hasattr(scorer, "_estimator"):
-        # That of the tagger itself.
-        return True
-    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
 
 
 def _routes():
