@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
-from skstruct.kernels import TransitionRows
+from skstruct import kernels
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 
@@ -74,7 +74,7 @@ class Judge:
 def _batch_of(data, tagger):
     rows = data.rows
     X, transition_X = _matrix(rows, tagger.n_features_in_), None
-    if isinstance(rows, TransitionRows):
+    if isinstance(rows, kernels.TransitionRows):
         transition_X = _matrix(rows.transitions, tagger.n_transition_features_in_)
     return SequenceBatch(X, data.offsets, transition_X=transition_X)
 
