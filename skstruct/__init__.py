@@ -16,6 +16,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
 from skstruct.taggers.arow import AROWTagger
 from skstruct.taggers.crf import CRFTagger
+from skstruct.taggers.crf_cv import CRFTaggerCV
 from skstruct.taggers.mira import MIRATagger
 from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.prediction import Labelling, Span
@@ -29,6 +30,7 @@ __all__ = [
     "SDCACRF",
     "AROWTagger",
     "CRFTagger",
+    "CRFTaggerCV",
     "EmbeddingVectorizer",
     "HashingTemplateVectorizer",
     "Labelling",

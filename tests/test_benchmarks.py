@@ -25,6 +25,7 @@ BENCHMARKS = {
         ("distributed",),
     ),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
+    "sweeps": ({"addresses", "addresses_scores", "tokens", "tokens_scores"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
     "rare_names": ({"scores", "gains", "chosen"}, ("pycrfsuite",)),

@@ -19,6 +19,7 @@ from skstruct import (
     crfsuite,
 )
 from skstruct.learning.solver import Patience
+from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, token_accuracy_scorer
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 STOPPING = [
@@ -353,3 +354,94 @@ def test_the_drop_in_scores_every_iteration(addresses, algorithm):
             assert score.model == sum(p == label for _, p in pairs)
             assert score.ref == sum(t == label for t, _ in pairs)
     assert len({entry["item_accuracy"] for entry in iterations}) > 1
+
+
+# Scores of the validation set
+
+SCORED = [
+    PerceptronTagger(),
+    PerceptronTagger(average=False, n_jobs=2),
+    PerceptronTagger(order=2),
+    MIRATagger(),
+    AROWTagger(),
+    SAPOTagger(l2=0.1, decay=0.95),
+]
+
+
+@pytest.fixture(params=SCORED, ids=name_of)
+def scored(request):
+    return clone(request.param).set_params(random_state=0, tol=None, max_iter=6)
+
+
+@pytest.fixture(scope="module")
+def chunks(addresses):
+    return tuple(part[:140] for part in addresses)
+
+
+def test_any_score_is_noted(scored, chunks):
+    """Each entry is the score of the weights that a fit of so many epochs ends with."""
+    X, y = chunks
+    held = X[80:], y[80:]
+    tagger = clone(scored).set_params(scoring=chunk_f1_scorer)
+    tagger.fit(X[:80], y[:80], X_val=held[0], y_val=held[1])
+    scores = tagger.history_["validation_score"]
+    for epoch, score in enumerate(scores, 1):
+        short = clone(scored).set_params(max_iter=epoch).fit(X[:80], y[:80])
+        assert_allclose(score, chunk_f1_score(held[1], short.predict(held[0])))
+    assert len(set(scores)) > 1
+    plain = clone(scored).fit(X[:80], y[:80], X_val=held[0], y_val=held[1])
+    accuracy = clone(scored).set_params(scoring=token_accuracy_scorer)
+    accuracy.fit(X[:80], y[:80], X_val=held[0], y_val=held[1])
+    assert_allclose(accuracy.history_["validation_score"], plain.history_["validation_score"])
+    assert_same_weights(accuracy, plain)
+
+
+def test_early_stopping_by_any_score(scored, chunks):
+    X, y = chunks
+    tagger = clone(scored).set_params(early_stopping=True, max_iter=30, tol=1e-3)
+    tagger.set_params(scoring=chunk_f1_scorer, n_iter_no_change=3)
+    tagger.fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
+    scores = tagger.history_["validation_score"]
+    assert_allclose(tagger.score(X[80:], y[80:]) > 0, True)
+    assert_allclose(scores.max(), chunk_f1_score(y[80:], tagger.predict(X[80:])))
+    assert len(scores) == min(stopping_epoch(scores, 1e-3, 3) + 1, 30)
+    held = tagger.fit(X, y).history_["validation_score"]
+    same = clone(tagger).set_params(scoring=lambda *args: chunk_f1_scorer(*args)).fit(X, y)
+    assert_array_equal(same.history_["validation_score"], held)
+
+
+def test_what_a_scorer_gets(chunks):
+    X, y = chunks
+    strange = [["S-STRANGE", *labels[1:]] for labels in y[80:120]]
+    weight = np.arange(40) % 3
+    seen = []
+
+    def scoring(tagger, X, y, sample_weight=None):
+        seen.append((len(X), y, sample_weight, tagger.classes_))
+        return chunk_f1_score(y, tagger.predict(X), sample_weight=sample_weight)
+
+    tagger = PerceptronTagger(scoring=scoring, max_iter=2, tol=None, random_state=0)
+    tagger.fit(X[:80], y[:80], X_val=X[80:120], y_val=strange, sample_weight_val=weight)
+    length, labels, weights, classes = seen[0]
+    assert labels == [s for s, w in zip(strange, weight, strict=True) if w]
+    assert length == len(labels)
+    assert_array_equal(weights, weight[weight > 0])
+    assert "S-STRANGE" not in classes
+    predicted = tagger.predict(X[80:120])
+    expected = chunk_f1_score(strange, predicted, sample_weight=weight)
+    assert_allclose(tagger.history_["validation_score"][-1], expected)
+    with pytest.raises(ValueError, match="scoring must return one number, got 'good'"):
+        tagger.set_params(scoring=lambda *args: "good").fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match="'scoring' parameter"):
+        tagger.set_params(scoring="chunks").fit(X, y)
+
+
+def test_a_pipeline_that_does_not_transform_the_validation_set(chunks):
+    X, y = chunks
+    pipeline = Pipeline([("vectorizer", SequenceVectorizer()), ("tagger", PerceptronTagger())])
+    validation = {"tagger__X_val": X[80:], "tagger__y_val": y[80:]}
+    with pytest.raises(ValueError, match=r'transform_input=\["X_val"\]'):
+        pipeline.fit(X[:80], y[:80], **validation)
+    with pytest.raises(ValueError, match=r"X_val, y_val") as caught:
+        PerceptronTagger().fit(X[:80], y[:80], X_val=X[80:], y_val=y[:3])
+    assert "transform_input" not in str(caught.value)

@@ -23,6 +23,7 @@ DIFFERENT_TYPES = {
     "cost",  # of a labelling, or between two
     "cv",  # None in SpanTaggerCV, as in scikit-learn's searches
     "min_freq",  # weights of tokens in a tagger, numbers of tokens in a vectoriser
+    "scoring",  # None is token accuracy; SpanTaggerCV maximises scores of chunks
     "tol",  # SDCACRF needs one
     "verbose",  # of SequenceUnion, as in scikit-learn
 }

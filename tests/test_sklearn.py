@@ -22,6 +22,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
     KFold,
+    RandomizedSearchCV,
     ShuffleSplit,
     cross_val_predict,
     cross_val_score,
@@ -477,3 +478,43 @@ def test_sample_weight_is_how_often_a_sequence_counts(ragged):
     assert_array_equal(counted.classes_, weighted.classes_)
     for ours, theirs in zip(learnt(weighted), learnt(counted), strict=True):
         assert_allclose(ours, theirs, atol=1e-4)
+
+
+# Searches over a tagger's own parameters, on a batch that is made once
+
+
+def test_searches_on_a_batch(tagger, ragged):
+    X, y = ragged
+    batch = SequenceVectorizer().fit_transform(X)
+    name, values = ("l2", [0.1, 1.0]) if isinstance(tagger, CRFTagger) else ("max_iter", [1, 4])
+    params = {"cv": 3, "scoring": metrics.chunk_f1_scorer, "error_score": "raise"}
+    grid = GridSearchCV(tagger, {name: values}, **params).fit(batch, y)
+    for value, score in zip(values, grid.cv_results_["mean_test_score"], strict=True):
+        one = clone(tagger).set_params(**{name: value})
+        expected = cross_val_score(one, batch, y, cv=3, scoring=metrics.chunk_f1_scorer).mean()
+        assert_allclose(score, expected)
+    drawn = RandomizedSearchCV(tagger, {name: values}, n_iter=2, random_state=0, **params)
+    assert_allclose(drawn.fit(batch, y).best_score_, grid.best_score_)
+    halving = HalvingGridSearchCV(
+        tagger, {name: values}, min_resources=20, random_state=0, **params
+    ).fit(batch, y)
+    assert halving.n_resources_ == [20, 60]
+    assert halving.predict(batch).shape == grid.predict(batch).shape == (60,)
+
+
+def test_optuna_on_a_batch(tagger, ragged):
+    optuna = pytest.importorskip("optuna")
+    X, y = ragged
+    batch = SequenceVectorizer().fit_transform(X)
+    name, values = ("l2", [0.1, 1.0]) if isinstance(tagger, CRFTagger) else ("max_iter", [1, 4])
+
+    def score(value):
+        one = clone(tagger).set_params(**{name: value})
+        return cross_val_score(one, batch, y, cv=3, scoring=metrics.chunk_f1_scorer).mean()
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.GridSampler({name: values}, seed=0)
+    )
+    study.optimize(lambda trial: score(trial.suggest_categorical(name, values)))
+    assert_allclose(study.best_value, max(map(score, values)))

@@ -115,7 +115,8 @@ def zero_transition_weights(n_features, n_labels):
         ) from None
 
 
-# Code of labels that no training sequence has; -1 is that of tokens without a label.
+# Codes of labels that no training sequence has go down from here; -1 is that of tokens without a
+# label.
 _UNSEEN = -2
 
 
@@ -135,7 +136,9 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
     Returns
     -------
     validation_set : TrainingSet
-        The sequences with a weight. Labels that no training sequence has are -2.
+        The sequences with a weight.
+    unseen : list
+        Labels that no training sequence has, whose codes are -2, -3 and so on.
 
     Raises
     ------
@@ -150,8 +153,10 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
         format, batch = read_X(X)
         found, codes = encode_labels(y, batch, format)
         code_of = {label: code for code, label in enumerate(classes.tolist())}
-        known = np.array([code_of.get(label, _UNSEEN) for label in found.tolist()], np.int32)
-        if np.all(known == _UNSEEN):
+        unseen = [label for label in found.tolist() if label not in code_of]
+        code_of |= {label: _UNSEEN - number for number, label in enumerate(unseen)}
+        known = np.array([code_of[label] for label in found.tolist()], np.int32)
+        if np.all(known <= _UNSEEN):
             raise ValueError(f"none of the labels {found.tolist()} occurs in training.")
         weight = read_sample_weight(sample_weight, len(batch), "sample_weight_val")
         require_weight(weight, batch.lengths)
@@ -159,4 +164,5 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
         rows = batch_rows(batch)
     except ValueError as error:
         raise ValueError(f"X_val, y_val: {error}") from error
-    return TrainingSet(rows, batch.offsets, known[codes], read_only(weight)).weighted()
+    given = TrainingSet(rows, batch.offsets, known[codes], read_only(weight))
+    return given.weighted(), unseen

@@ -19,6 +19,7 @@ from skstruct.inspection.explanations import (
     label_alternatives,
     smallest_label_change,
 )
+from skstruct.inspection.path import PenaltyPathDisplay
 from skstruct.inspection.probabilities import SequenceProbabilityDisplay
 from skstruct.inspection.tagged import TaggedText
 from skstruct.inspection.thresholds import SpanThresholdDisplay
@@ -32,6 +33,7 @@ __all__ = [
     "FeatureWeightsDisplay",
     "LabelChange",
     "LabelConfusionDisplay",
+    "PenaltyPathDisplay",
     "SequenceProbabilityDisplay",
     "SpanThresholdDisplay",
     "TaggedText",

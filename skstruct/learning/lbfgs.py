@@ -16,7 +16,19 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, count_shards, range_runner
 from skstruct.utils.progress import History
 
-__all__ = ["Iterate", "Settings", "has_stalled", "minimize", "minimize_lbfgs", "solve"]
+__all__ = [
+    "BLIND_STEPS",
+    "GAIN",
+    "Curvature",
+    "Iterate",
+    "Settings",
+    "build_objective",
+    "has_many_tokens",
+    "has_stalled",
+    "minimize",
+    "minimize_lbfgs",
+    "solve",
+]
 
 
 # Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
@@ -40,7 +52,78 @@ class Iterate(NamedTuple):
     gradient: np.ndarray
 
 
-def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1):
+class Curvature:
+    """What L-BFGS knows of the Hessian: steps with changes of the gradient, and a metric.
+
+    Parameters
+    ----------
+    n : int
+        Number of parameters.
+    memory : int, default=10
+        Number of past steps from which the curvature is estimated.
+    powers : (float, float), default=(0.6, 0.25)
+        Powers of the inverse diagonal of the Hessian that scale the coordinates: at first, and in a
+        long run.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (memory, 2, n)
+        Steps ``s`` and changes ``y`` of the gradient. Rows that are not in use may hold anything.
+    rho : ndarray of shape (memory,)
+        Inverses of their products.
+    order : list of int
+        Numbers of the pairs in use, newest first.
+    metric : ndarray of shape (n,)
+        Scales of the coordinates.
+    scale : float
+        Length of a step where no pair says more.
+    """
+
+    def __init__(self, n, memory=10, powers=_METRIC_POWERS):
+        # A pair of rows takes as much memory as a point in double precision.
+        self.pairs, self.rho = np.zeros((memory, 2, n), np.float32), np.zeros(memory)
+        self.order = []
+        self.scale, self.metric = 1.0, np.ones(n, np.float32)
+        self._powers = powers
+
+    def measure(self, diagonal, late=False):
+        """Scale the coordinates by the diagonal of the Hessian, which is overwritten."""
+        self.metric[:] = np.power(diagonal, -self._powers[late], out=diagonal)
+
+    def settle(self):
+        """Scale the coordinates as a long run needs it."""
+        self.metric **= self._powers[1] / self._powers[0]
+        self.rescale()
+
+    def rescale(self):
+        """Find the length of a step anew, after a change of metric or pairs."""
+        self.scale = 1.0
+        if self.order:
+            newest = self.pairs[self.order[0], 1]
+            product = kernels.dot(newest * self.metric, newest)
+            self.scale = 1.0 / (self.rho[self.order[0]] * product)
+
+    def add_penalty(self, more):
+        """Make the pairs those of an objective whose L2 penalty is stronger by `more`.
+
+        They stay exact: the gradient then changes by ``more * s`` more along a step ``s``.
+        """
+        kept = []
+        for slot in self.order:
+            s, y = self.pairs[slot]
+            y += np.float32(more) * s
+            product = kernels.dot(s, y)
+            if product > 1e-10 * kernels.dot(y, y):
+                self.rho[slot] = 1.0 / product
+                kept.append(slot)
+        self.order = kept
+
+    def forget(self):
+        """Drop the pairs."""
+        self.order, self.scale = [], 1.0
+
+
+def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=None, ask_at=1):
     """Yield the iterates of L-BFGS; the caller decides when to stop.
 
     Parameters
@@ -52,6 +135,8 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         Starting point, which is overwritten.
     memory : int, default=10
         Number of past steps from which the curvature is estimated.
+    known : Curvature, default=None
+        What is known of the Hessian, and will be. By default, nothing.
     curvature : callable, default=None
         ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
         `out`. If given, it is called once, and scales the coordinates from then on.
@@ -64,25 +149,21 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
         The starting point, then one after every step. The second step after an iterate overwrites
         its arrays. Iteration ends when no step decreases the objective.
     """
-    n = x.shape[0]
-    # A pair of rows, ``s`` and ``y``, takes as much memory as a point in double precision.
-    pairs, rho = np.zeros((memory, 2, n), np.float32), np.zeros(memory)
-    order = []
-    scale, metric = 1.0, np.ones(n, np.float32)
-    direction, gradient, spare = np.empty(n), np.empty(n), np.empty(n)
+    known = Curvature(x.shape[0], memory) if known is None else known
+    pairs, rho, metric = known.pairs, known.rho, known.metric
+    direction, gradient, spare = (np.empty(x.shape[0]) for _ in range(3))
     current = Iterate(x, value_and_gradient(x, gradient), gradient)
     yield current
     for step in count(1):
         if step == ask_at and curvature is not None:
             curvature(current.x, direction)
-            metric[:] = np.power(direction, -_METRIC_POWERS[step >= _LONG_RUN], out=direction)
-        elif step == _LONG_RUN and order:
-            metric **= _METRIC_POWERS[1] / _METRIC_POWERS[0]
-            newest = pairs[order[0], 1]
-            scale = 1.0 / (rho[order[0]] * kernels.dot(newest * metric, newest))
+            known.measure(direction, step >= _LONG_RUN)
+        elif step == _LONG_RUN and known.order:
+            known.settle()
+        order = known.order
         newest_first = np.array(order, np.int64)
         kernels.descent_direction(
-            pairs, rho, newest_first, scale, metric, current.gradient, direction
+            pairs, rho, newest_first, known.scale, metric, current.gradient, direction
         )
         slope = kernels.dot(current.gradient, direction)
         if not order and slope < 0:
@@ -90,23 +171,24 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, curvature=None, ask_at=1
             direction /= np.sqrt(-slope)
             slope = -np.sqrt(-slope)
         # Where the next pair will be stands the point that the search looks at.
-        slot = order[-1] if len(order) == memory else _free_slot(order)
+        slot = order[-1] if len(order) == len(pairs) else _free_slot(order)
         trial = pairs[slot].ravel().view(np.float64)
+        # Nothing is known of it while it is there, whatever ends the search.
+        known.order = [i for i in order if i != slot]
         value = _line_search(value_and_gradient, current, direction, slope, trial, spare)
         if value is None:
             if not order:
                 return
             # Rounding has spoilt the history: restart with steepest descent.
-            order, scale = [], 1.0
+            known.forget()
             continue
         direction[:] = trial
         following = Iterate(direction, value, spare)
         change = (following.x, current.x, following.gradient, current.gradient)
         sy, yy = kernels.remember(*change, metric, *pairs[slot])
-        order = [i for i in order if i != slot]
         if sy > 1e-10 * yy:
-            rho[slot], scale = 1.0 / sy, sy / yy
-            order = [slot, *order]
+            rho[slot], known.scale = 1.0 / sy, sy / yy
+            known.order = [slot, *known.order]
         (direction, _, spare), current = current, following
         yield current
 
@@ -151,9 +233,9 @@ def _interpolate(low, step, value, start_value, slope):
 # penalty a step takes several times as long, and more of them are needed.
 MANY_TOKENS, MANY_TOKENS_L1 = 10_000, 1_000
 # A fit ends when ten iterations gained less than this share of the tolerance.
-_GAIN, _L1_GAIN = 0.01, 1 / 3
+GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
-_BLIND_STEPS = 15
+BLIND_STEPS = 15
 
 
 # A weight, its gradient and its share of the directions of L-BFGS.
@@ -181,7 +263,17 @@ def solve(training_set, model, settings, start, watcher):
     # The result is as large as that, however few weights there are.
     model.require_memory(1, _n_tables(model, training_set, settings.n_jobs))
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
-    objective = CRFObjective(
+    objective = build_objective(training_set, model, settings)
+    # The objective has packed it.
+    del training_set
+    work = chain_work(objective.n_labels, model.order)
+    with range_runner(objective.offsets, settings.n_jobs, work) as run:
+        return minimize(objective, settings, start, watcher, run)
+
+
+def build_objective(training_set, model, settings):
+    """Objective of a training set, with the weights and the penalty of the settings."""
+    return CRFObjective(
         training_set,
         model.n_features,
         model.n_labels,
@@ -195,11 +287,6 @@ def solve(training_set, model, settings, start, watcher):
         order=model.order,
         cost=model.cost,
     )
-    # The objective has packed it.
-    del training_set
-    work = chain_work(objective.n_labels, model.order)
-    with range_runner(objective.offsets, settings.n_jobs, work) as run:
-        return minimize(objective, settings, start, watcher, run)
 
 
 def _n_tables(model, training_set, n_jobs):
@@ -255,7 +342,7 @@ def minimize(objective, settings, start, watcher, run=None):
             weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
         )
         # With an L1 penalty the bound closes late, and only the gain says that the end is near.
-        least_gain = settings.tol * (_L1_GAIN if settings.l1 else _GAIN)
+        least_gain = settings.tol * (_L1_GAIN if settings.l1 else GAIN)
         stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
         if bound <= settings.tol * point.value:
             reason = "bound"
@@ -297,16 +384,17 @@ def _bound(objective, l1, point):
 def _starts(objective, l1, start, run):
     """Yield points to start from, and the step at which to ask for the curvature; best first."""
     # With an L1 penalty the ascent has been tried.
-    if not l1 and _has_many_tokens(objective, MANY_TOKENS):
+    if not l1 and has_many_tokens(objective):
         theta = objective.stochastic_start(start, run)
         if theta is not None:
             yield theta, 1
     if start is not None:
         yield start, 1
-    yield np.zeros(objective.size), _BLIND_STEPS
+    yield np.zeros(objective.size), BLIND_STEPS
 
 
-def _has_many_tokens(objective, many):
+def has_many_tokens(objective, many=MANY_TOKENS):
+    """Return True if the stochastic start is worth its while."""
     return objective.n_tokens >= many and not objective.partial
 
 
@@ -320,7 +408,7 @@ def _iterates(objective, l1, start, run, settle):
         objective.curvature(x, out, run)
 
     point, start = None, None if start is None else objective.pack(start)
-    if l1 and start is None and _has_many_tokens(objective, MANY_TOKENS_L1):
+    if l1 and start is None and has_many_tokens(objective, MANY_TOKENS_L1):
         for point in proximal_points(objective, l1, run, settle):
             yield point
     for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):

@@ -250,6 +250,8 @@ class Watcher:
     on_epoch : callable, default=None
         ``on_epoch(history, chain)`` is called after every epoch, where ``chain()`` returns the
         weights, and returns True to stop.
+    judge : callable, default=None
+        ``judge(chain, validation_set)`` returns the score. By default, that is the token accuracy.
 
     Attributes
     ----------
@@ -259,11 +261,13 @@ class Watcher:
         Entry of the history that belongs to them.
     """
 
-    def __init__(self, stopping=None, validation_set=None, on_prediction=None, on_epoch=None):
+    def __init__(
+        self, stopping=None, validation_set=None, on_prediction=None, on_epoch=None, judge=None
+    ):
         self._stopping = Stopping() if stopping is None else stopping
         self._patience = Patience(self._stopping.tol, self._stopping.n_iter_no_change)
         self._on_prediction, self._on_epoch = on_prediction, on_epoch
-        self._rank = None
+        self._rank, self._judge_chain = None, judge
         self.validation_set = validation_set
         self.best, self.best_entry = None, -1
 
@@ -339,13 +343,17 @@ class Watcher:
             return chain
         return chain._replace(weights=chain.weights[self._rank])
 
+    def _score(self, weights):
+        data = self.validation_set
+        if self._judge_chain is not None:
+            return self._judge_chain(weights, data)
+        return token_accuracy(weights, data, self._stopping.n_jobs, self._on_prediction)
+
     def _judge(self, chain, history, merit):
         weights = None
         if self.validation_set is not None:
             weights = chain()
-            score = token_accuracy(
-                weights, self.validation_set, self._stopping.n_jobs, self._on_prediction
-            )
+            score = self._score(weights)
             history.amend(validation_score=score)
             merit = score if self._stopping.early_stopping else merit
         if merit is None:

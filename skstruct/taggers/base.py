@@ -7,6 +7,7 @@ from copy import copy
 from numbers import Integral
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
@@ -43,6 +44,7 @@ from skstruct.taggers.prediction import (
     LinearChainMixin,
     weights_of,
 )
+from skstruct.taggers.scoring import Judge
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
@@ -139,8 +141,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         X_val, y_val : sequences of tokens and of labels, default=None
             Validation set, in any format. Features that `X` does not have are ignored as in
             `predict`. ``history_["validation_score"]`` records its accuracy at every epoch (or
-            iteration). With ``early_stopping`` it replaces the held-out set. Labels that do not
-            occur in `y` count as wrong.
+            iteration), or what the parameter `scoring` of online taggers says. With
+            ``early_stopping`` it replaces the held-out set. Labels that do not occur in `y` count
+            as wrong.
         sample_weight_val : float or array-like of shape (n_val_sequences,), default=None
             Weights of its sequences.
 
@@ -215,27 +218,28 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         with draft_of(self) as draft:
 
             def learn(progress):
-                solve, settings = draft._solver()
                 warm = draft.warm_start and hasattr(draft, "coef_")
                 classes = draft.classes_ if warm else None
                 data = [draft._read_training_set(X, y, sample_weight, classes, not warm)]
-                warn_of_distinct_labels(data[0], draft.classes_, stacklevel=6)
-                with_chunks = sequences_with_chunks(data[0], draft.classes_)
-                scale = advise_scaling(data[0].rows, getattr(draft, "feature_names_in_", None))
-                # Handed over: as long as anything here held it, a solver that packs the data could
-                # not let go of it.
-                solution = solve(
-                    data.pop(),
-                    draft._model(),
-                    settings,
-                    draft._initial_chain() if warm else None,
-                    draft._watcher(validation, on_prediction, progress, is_over),
-                )
-                warn_of_missing_chunks(with_chunks, solution.chain, draft.classes_, stacklevel=6)
-                return solution._replace(scale=scale)
+                start = draft._initial_chain() if warm else None
+                watcher = draft._watcher(validation, on_prediction, progress, is_over)
+                return draft._learn_from(data, start, watcher)
 
             draft._fit_by(learn, X, y, sample_weight=sample_weight)
         return self
+
+    def _learn_from(self, data, start, watcher):
+        """Learn from a training set, the only item of a list, which is emptied.
+
+        As long as anything here held it, a solver that packs the data could not let go of it.
+        """
+        solve, settings = self._solver()
+        warn_of_distinct_labels(data[0], self.classes_, stacklevel=7)
+        with_chunks = sequences_with_chunks(data[0], self.classes_)
+        scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
+        solution = solve(data.pop(), self._model(), settings, start, watcher)
+        warn_of_missing_chunks(with_chunks, solution.chain, self.classes_, stacklevel=7)
+        return solution._replace(scale=scale)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_by(self, learn, X, y, **metadata):
@@ -295,15 +299,31 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _watcher(self, validation, on_prediction, progress, is_over=None):
         """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
-        validation_set = None
+        validation_set, unseen = None, ()
         if any(part is not None for part in validation):
-            validation_set = read_validation_set(self._read_X, self.classes_, *validation)
+            try:
+                found = read_validation_set(self._read_X, self.classes_, *validation)
+            except ValueError as error:
+                raise ValueError(f"{error}{self._how_to_transform(validation[0])}") from error
+            validation_set, unseen = found
+        scoring = getattr(self, "scoring", None)
+        judge = None if scoring is None else Judge(self, scoring, unseen)
 
         def on_epoch(history, chain):
             stop = progress.report(history, lambda: weights_of(chain()))
             return stop or (is_over is not None and is_over(history))
 
-        return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch)
+        return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch, judge)
+
+    def _how_to_transform(self, X_val):
+        """Advice where the steps of a pipeline have seen X, and not the validation set."""
+        is_batch = isinstance(X_val, SequenceBatch) or sp.issparse(X_val)
+        if "vectorizer_" in vars(self) or is_batch:
+            return ""
+        return (
+            " In a Pipeline, the steps before the tagger transform X alone: give the Pipeline "
+            'transform_input=["X_val"], with metadata routing.'
+        )
 
     def _keep(self, solution):
         """Keep what was learned."""
@@ -315,6 +335,15 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
         `classes` are those of an earlier call, or None. With `reset` the features are those of X;
         without it they must be those of the earlier call.
+        """
+        _, batch, labels, sample_weight = self._read(X, y, sample_weight, classes, reset)
+        given = TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
+        return self._weigh(given)
+
+    def _read(self, X, y, sample_weight, classes, reset):
+        """Format of X, its batch, codes of the labels, and the weights of the sequences.
+
+        Those of weight zero are empty.
         """
         format, batch = self._read_X(X, reset=reset)
         if reset:
@@ -333,16 +362,20 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         check_number(len(self.classes_))
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
+        return format, batch, labels, sample_weight
+
+    def _weigh(self, given):
+        """Give the sequences of a training set their weights; leave out those without one."""
+        labels, offsets, sample_weight = given.labels, given.offsets, given.sample_weight
         if self.class_weight is not None:
             sample_weight = weigh_sequences(
-                self.class_weight, self.classes_, labels, batch.offsets, sample_weight
+                self.class_weight, self.classes_, labels, offsets, sample_weight
             )
         if labels.min(initial=0) < 0:
-            sample_weight = without_unlabelled(sample_weight, labels, batch.offsets)
-        require_weight(sample_weight, batch.lengths)
+            sample_weight = without_unlabelled(sample_weight, labels, offsets)
+        require_weight(sample_weight, np.diff(offsets))
         check_sample_weight(sample_weight)
-        given = TrainingSet(batch_rows(batch), batch.offsets, labels, read_only(sample_weight))
-        return given.weighted()
+        return given._replace(sample_weight=read_only(sample_weight)).weighted()
 
     def _check_labels(self, labels, offsets):
         """Refuse labels that the learner does not support or that `constraint` rules out."""

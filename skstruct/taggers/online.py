@@ -27,6 +27,7 @@ from skstruct.learning.online import (
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.prediction import LEARNT, make_search, weights_of, work_of_search
+from skstruct.taggers.scoring import SCORING
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import History, Progress
@@ -327,6 +328,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
         "early_stopping": ["boolean"],
+        "scoring": SCORING,
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],

@@ -45,7 +45,7 @@ class PerceptronTagger(OnlineTagger):
         Largest number of epochs, passes over the training set.
     tol : float or None, default=1e-3
         Stop when the fraction of wrong tokens has not improved by more than this for
-        `n_iter_no_change` epochs, or with `early_stopping` the accuracy on the validation set.
+        `n_iter_no_change` epochs, or with `early_stopping` the score on the validation set.
         None runs for `max_iter` epochs. In any case, learning stops after an epoch without
         mistakes once the weights used for prediction make none on the training sequences either;
         averaged weights may take longer.
@@ -54,9 +54,13 @@ class PerceptronTagger(OnlineTagger):
     random_state : int, RandomState instance or None, default=None
         Source of the order of the sequences, and of the held-out set.
     early_stopping : bool, default=False
-        Monitor the accuracy on a validation set, stop when it no longer improves, and keep the
+        Monitor the score on a validation set, stop when it no longer improves, and keep the
         weights of the best epoch. The validation set is the one passed to `fit`, or else held out
         from the training set.
+    scoring : str, callable or None, default=None
+        Score on the validation set: a scorer of :mod:`skstruct.metrics`, any other scorer or its
+        name, or a callable ``scoring(estimator, X, y)``, which gets X as a `SequenceBatch`. None is
+        token accuracy.
     validation_fraction : float, default=0.1
         Fraction of the sequences that `early_stopping` holds out.
     n_iter_no_change : int, default=5
@@ -141,6 +145,7 @@ class PerceptronTagger(OnlineTagger):
         shuffle=True,
         random_state=None,
         early_stopping=False,
+        scoring=None,
         validation_fraction=0.1,
         n_iter_no_change=5,
         class_weight=None,
@@ -160,6 +165,7 @@ class PerceptronTagger(OnlineTagger):
         self.shuffle = shuffle
         self.random_state = random_state
         self.early_stopping = early_stopping
+        self.scoring = scoring
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.class_weight = class_weight

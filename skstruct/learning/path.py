@@ -1,0 +1,214 @@
+"""Minima of one objective for many penalties, each found from those before."""
+
+from __future__ import annotations
+
+from copy import copy
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.learning.lbfgs import (
+    BLIND_STEPS,
+    GAIN,
+    Curvature,
+    has_many_tokens,
+    has_stalled,
+    minimize,
+    minimize_lbfgs,
+)
+from skstruct.learning.solver import Watcher
+from skstruct.utils.memory import require_memory
+from skstruct.utils.progress import History
+
+__all__ = ["Minimum", "PenaltyPath", "separate_minimum"]
+
+# Few steps follow each start, so one power of the inverse diagonal of the Hessian serves all.
+_POWERS = 0.5, 0.5
+# Weights, gradients, and what L-BFGS keeps of them; the last two minima and the diagonal.
+_BYTES_OF_A_WEIGHT = 140
+
+
+class Minimum(NamedTuple):
+    """What was found for a penalty.
+
+    Attributes
+    ----------
+    chain : Chain
+        Weights.
+    objective, bound : float
+        The objective, and a bound on its distance from the minimum.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        False if `max_iter` iterations were not enough.
+    """
+
+    chain: kernels.Chain
+    objective: float
+    bound: float
+    n_iter: int
+    converged: bool
+
+
+class PenaltyPath:
+    """Minima for L2 penalties that get weaker and weaker.
+
+    The weights change steadily with the logarithm of the penalty. So the third minimum is looked
+    for where the line through the first two leads, and so on. L-BFGS goes on with what it knows of
+    the Hessian, whose diagonal changes by what the penalty does.
+
+    Parameters
+    ----------
+    objective : CRFObjective
+        Its labels are known.
+    tol : float
+        Relative tolerance, as that of the solver "lbfgs".
+    max_iter : int
+        Largest number of iterations for a penalty.
+    run : callable
+        From `skstruct.utils.parallel.range_runner`.
+    """
+
+    def __init__(self, objective, tol, max_iter, run):
+        require_memory(
+            _BYTES_OF_A_WEIGHT * objective.size,
+            f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
+            "Use a larger min_freq or all_possible_states=False.",
+        )
+        self._objective, self._run = objective, run
+        self._tol, self._max_iter = tol, max_iter
+        self._known = Curvature(objective.size, powers=_POWERS)
+        self._diagonal = None
+        # The last two minima.
+        self._before = []
+
+    def minimize(self, l2):
+        """Find the minimum for the next penalty.
+
+        Parameters
+        ----------
+        l2 : float
+            Strength of the penalty, not larger than the one before.
+
+        Returns
+        -------
+        minimum : Minimum
+
+        Raises
+        ------
+        ValueError
+            If the objective overflows.
+        """
+        objective, history = self._objective, History()
+        if self._before:
+            self._adapt(l2 - self._before[-1].l2)
+        objective.l2 = float(l2)
+        for iteration, point in enumerate(self._iterates()):
+            bound = objective.suboptimality_bound(point.gradient)
+            norm = np.sqrt(kernels.dot(point.gradient, point.gradient))
+            history.add(epoch=iteration, objective=point.value, gradient_norm=norm)
+            converged = bound <= self._tol * point.value or has_stalled(history, GAIN * self._tol)
+            if converged or iteration == self._max_iter:
+                break
+        self._before = [*self._before[-1:], _Known(objective.l2, point.x, point.value)]
+        chain = objective.unpack(point.x)
+        return Minimum(chain, point.value, bound, iteration, converged)
+
+    def _adapt(self, more):
+        """Make what is known that of the objective with so much more penalty."""
+        self._known.add_penalty(more)
+        if self._diagonal is not None:
+            self._diagonal += more
+            self._known.measure(self._diagonal.copy())
+        self._known.rescale()
+
+    def _iterates(self):
+        """Iterates of L-BFGS from the first start that is no worse than what is known."""
+        for start, most, ask_at in self._starts():
+            iterates = minimize_lbfgs(
+                lambda x, out: self._objective.value_and_gradient(x, out, self._run),
+                start,
+                known=self._known,
+                curvature=self._curvature if self._diagonal is None else None,
+                ask_at=ask_at,
+            )
+            first = next(iterates)
+            if first.value <= most:
+                break
+        yield first
+        yield from iterates
+
+    def _curvature(self, x, out):
+        self._objective.curvature(x, out, self._run)
+        self._diagonal = out.copy()
+
+    def _starts(self):
+        """Yield points to start from, best first.
+
+        With each come the largest objective with which it is of use, and the step at which to ask
+        for the curvature.
+        """
+        objective, before = self._objective, self._before
+        if not before:
+            if has_many_tokens(objective):
+                theta = objective.stochastic_start()
+                if theta is not None:
+                    yield theta, objective.most_at_zero, 1
+            yield np.zeros(objective.size), np.inf, BLIND_STEPS
+            return
+        last = before[-1]
+        start = self._extrapolate() if len(before) == 2 else None
+        if len(before) == 1 and has_many_tokens(objective):
+            start = objective.stochastic_start(last.theta, self._run)
+        if start is not None and start is not last.theta:
+            more = objective.l2 - last.l2
+            yield start, last.value + more / 2 * kernels.dot(last.theta, last.theta), 1
+        yield last.theta.copy(), np.inf, 1
+
+    def _extrapolate(self):
+        """Point on the line through the last two minima; None where it leads nowhere."""
+        (l2_a, a, _), (l2_b, b, _) = self._before
+        if not 0 < self._objective.l2 < l2_b < l2_a:
+            return None
+        ratio = log(self._objective.l2 / l2_b) / log(l2_b / l2_a)
+        return b + ratio * (b - a)
+
+
+class _Known(NamedTuple):
+    """A minimum that was found."""
+
+    l2: float
+    theta: np.ndarray
+    value: float
+
+
+def separate_minimum(objective, l2, settings, run):
+    """Find a minimum that has no use for others.
+
+    That is so with an L1 penalty, and where labels are unknown: the objective then has many minima,
+    and the one found should not depend on those of other penalties.
+
+    Parameters
+    ----------
+    objective : CRFObjective
+        Stays of use.
+    l2 : float
+        Strength of the L2 penalty.
+    settings : Settings
+        Of the solver "lbfgs", with the L1 penalty.
+    run : callable
+        From `skstruct.utils.parallel.range_runner`.
+
+    Returns
+    -------
+    minimum : Minimum
+    """
+    # The solver takes the likelihood of the one that it gets.
+    objective = copy(objective)
+    objective.l2 = float(l2)
+    solution = minimize(objective, settings, None, Watcher(), run)
+    value = float(solution.history["objective"][-1])
+    converged = solution.complaint is None
+    return Minimum(solution.chain, value, solution.bound, solution.n_iter, converged)

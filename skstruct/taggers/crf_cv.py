@@ -1,0 +1,591 @@
+"""Conditional random fields whose penalties are chosen by cross-validation, along paths."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from copy import copy
+from inspect import signature
+from numbers import Integral, Real
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import rankdata
+from sklearn import get_config
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _check_method_params
+
+from skstruct.frames import is_frame
+from skstruct.input.constraints import check_chain
+from skstruct.input.copies import copied_lists
+from skstruct.input.formats import Format
+from skstruct.input.training_set import TrainingSet, batch_rows
+from skstruct.input.weights import classes_that_occur
+from skstruct.learning import lbfgs
+from skstruct.learning.path import PenaltyPath, separate_minimum
+from skstruct.learning.solver import settings_of
+from skstruct.sequences import SequenceBatch
+from skstruct.taggers.base import BaseTagger
+from skstruct.taggers.crf import CRFTagger
+from skstruct.taggers.prediction import LEARNT
+from skstruct.taggers.scoring import SCORING, as_number, takes_weights
+from skstruct.utils.messages import compiling_announced, short_repr
+from skstruct.utils.parallel import chain_work, range_runner, run_tasks
+from skstruct.utils.public_paths import set_module
+from skstruct.utils.transaction import draft_of
+
+__all__ = ["CRFTaggerCV"]
+
+# Range of the penalties where only their number is given.
+_STRONGEST, _WEAKEST = 10.0, 0.01
+# Attributes of X, and those that the solver sets.
+_OF_X = "n_features_in_", "feature_names_in_", "vectorizer_", "n_transition_features_in_"
+_OF_SOLVER = "n_weights_", "suboptimality_bound_"
+_LEARNT = (*LEARNT, *_OF_X, *_OF_SOLVER, "classes_", "n_iter_", "history_")
+
+
+class _Data(NamedTuple):
+    """What was read of X and y, and what scorers get of them."""
+
+    X: object
+    y: object
+    training_set: TrainingSet  # with an item for each sequence, empty where its weight is zero
+    score_params: dict
+
+    def test(self, sequences):
+        """X, y and parameters for the scorer."""
+        params = _check_method_params(self.X, self.score_params, indices=sequences)
+        X = self.X
+        part = X[sequences] if isinstance(X, SequenceBatch) else _safe_indexing(X, sequences)
+        return (part, _safe_indexing(self.y, sequences)), params
+
+
+class _Trial(NamedTuple):
+    """Score of a fold for a pair of penalties, and how it came about."""
+
+    score: float
+    objective: float
+    n_iter: int
+    converged: bool
+    fit_time: float
+    score_time: float
+
+
+@set_module("skstruct")
+class CRFTaggerCV(BaseTagger):
+    """Conditional random field whose penalties are chosen by cross-validation.
+
+    What ``GridSearchCV(CRFTagger(), {"l2": l2s})`` finds, several times as fast. X is read once. In
+    each fold the minima for weaker and weaker penalties are found one from the other: the line
+    through the last two leads near the next one, and L-BFGS keeps what it has learnt of the
+    curvature. Many values of `l2` cost hardly more than few.
+
+    Parameters
+    ----------
+    l2s : int or array-like of float, default=10
+        Strengths of the L2 penalty to compare. An integer is their number, from 10 to 0.01 with the
+        same ratio from each to the next.
+    l1s : array-like of float, default=None
+        Strengths of the L1 penalty, each of which is combined with each of `l2s`. None means 0.
+        Fits with an L1 penalty have no use for each other, and take as long as on their own.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
+    scoring : str, callable or None, default=None
+        What is to be maximised: a scorer of :mod:`skstruct.metrics`, any other scorer or its name,
+        or a callable ``scoring(estimator, X, y)``. None is token accuracy. For feature dicts,
+        attribute strings and lists of matrices, scorers get X as a `SequenceBatch`.
+    search_tol : float, default=1e-3
+        Relative tolerance of the fits of the search; see `tol` of `CRFTagger`.
+    tol : float, default=1e-4
+        That of the last fit.
+    refit : bool, default=True
+        Fit with the best penalties on all data. Otherwise there is no model that predicts.
+    min_freq : float, default=0
+        Frequency below which a combination has no weight, as in `CRFTagger`.
+    all_possible_states : bool, default=False
+        Give every feature a weight for every label, not only for those that it occurs with.
+    all_possible_transitions : bool, default=False
+        Give every transition a weight, not only those that occur, as in `CRFTagger`.
+    fit_intercept : bool, default=True
+        Learn a bias for each label, and for each label at the first and at the last token.
+    order : {1, 2}, default=1
+        Order of the chain, as in `CRFTagger`.
+    constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
+        As in `CRFTagger`.
+    max_iter : int, default=1000
+        Largest number of iterations of a fit.
+    class_weight : dict, "balanced" or None, default=None
+        As in `CRFTagger`; "balanced" refers to the training part of each fold.
+    n_jobs : int, default=None
+        Number of threads. Folds are searched in parallel, one thread each, and give the same bits
+        for any number. The last fit is that of `CRFTagger` with so many threads.
+    verbose : int, default=0
+        As in `CRFTagger`, of the last fit.
+
+    Attributes
+    ----------
+    l2_, l1_ : float
+        The best penalties.
+    best_score_ : float
+        Their mean score over the folds.
+    best_params_ : dict
+        The best penalties by name; ``"l1"`` only where `l1s` were given.
+    best_index_ : int
+        Their position in `cv_results_`.
+    best_estimator_ : CRFTagger
+        The model, as a tagger with the best penalties. Only with ``refit=True``.
+    cv_results_ : dict of arrays
+        A column for each pair of penalties, as in :class:`~sklearn.model_selection.GridSearchCV`:
+        ``"params"``, ``"param_l2"``, ``"split0_test_score"``, ``"mean_test_score"``,
+        ``"rank_test_score"``, times and so on. Besides, for each fold, ``"split0_objective"`` and
+        ``"split0_n_iter"``.
+    l2s_, l1s_ : ndarray
+        The penalties that were compared.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Seconds of the last fit.
+    scorer_ : callable
+        What `scoring` stands for.
+    classes_, coef_, transition_, transition_coef_, transition2_, intercept_, start_, end_ : ndarray
+        Labels and weights, as of `CRFTagger`; these and all below only with ``refit=True``, but for
+        ``classes_`` and what belongs to X.
+    n_iter_, n_weights_, suboptimality_bound_, history_ : object
+        Of the last fit, as of `CRFTagger`.
+    n_features_in_, n_transition_features_in_, feature_names_in_, vectorizer_ : object
+        As of `CRFTagger`.
+
+    See Also
+    --------
+    CRFTagger : The same model with given penalties.
+    sklearn.linear_model.LogisticRegressionCV : The counterpart for classifiers.
+    skstruct.inspection.PenaltyPathDisplay : Picture of the scores.
+
+    Notes
+    -----
+    Labels that the training part of a fold lacks are no labels of its model, and features that it
+    lacks have no weight there, as if it had been read by itself. Where labels of tokens are
+    unknown, every fit begins anew: the objective then has many minima.
+
+    With a sample weight, scorers that take weights get those of the test part, unless metadata
+    routing says otherwise. Groups of a splitter are passed to `fit`: ``fit(X, y, groups=groups)``.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTaggerCV
+    >>> from skstruct.datasets import load_addresses
+    >>> from skstruct.metrics import chunk_f1_scorer
+    >>> X, y = load_addresses(return_X_y=True)
+    >>> X = [[{"word": word.lower(), "ending": word[-2:]} for word in words] for words in X]
+    >>> tagger = CRFTaggerCV([3, 0.3, 0.03, 0.003], cv=3, scoring=chunk_f1_scorer).fit(X, y)
+    >>> tagger.l2_
+    0.03
+    """
+
+    _parameter_constraints: dict = {
+        **BaseTagger._parameter_constraints,
+        "l2s": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "l1s": ["array-like", None],
+        "cv": ["cv_object"],
+        "scoring": SCORING,
+        "search_tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "refit": ["boolean"],
+        "min_freq": [Interval(Real, 0, None, closed="left")],
+        "all_possible_states": ["boolean"],
+        "all_possible_transitions": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "order": [Options(Integral, {1, 2})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    _learns_transition_features = True
+
+    def __init__(
+        self,
+        l2s=10,
+        *,
+        l1s=None,
+        cv=None,
+        scoring=None,
+        search_tol=1e-3,
+        tol=1e-4,
+        refit=True,
+        min_freq=0,
+        all_possible_states=False,
+        all_possible_transitions=False,
+        fit_intercept=True,
+        order=1,
+        constraint=None,
+        max_iter=1000,
+        class_weight=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.l2s = l2s
+        self.l1s = l1s
+        self.cv = cv
+        self.scoring = scoring
+        self.search_tol = search_tol
+        self.tol = tol
+        self.refit = refit
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.fit_intercept = fit_intercept
+        self.order = order
+        self.constraint = constraint
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, **params):
+        """Choose the penalties by cross-validation, and learn the weights from all data.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            In any format of `CRFTagger`.
+        y : sequences of labels
+            As in `CRFTagger`; None where the label of a token is unknown.
+        sample_weight : float or array-like of shape (n_sequences,), default=None
+            Weight of each sequence in the objective, and in scores that take weights. By default,
+            1. A sequence of weight 0 is left out of fits and scores.
+        **params : dict of array-like
+            ``groups`` for splitters that take groups, such as
+            :class:`~sklearn.model_selection.GroupKFold`. With metadata routing, whatever splitter
+            and scorer request.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If X, y or a parameter is invalid; the message names the sequence and the token. The
+            estimator is then as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If the best penalty is the first or the last one of several.
+        ConvergenceWarning
+            If `max_iter` iterations were not enough for a fit.
+        """
+        l2s, l1s = _penalties("l2s", self.l2s), _penalties("l1s", self.l1s)
+        with draft_of(self) as draft:
+            draft._forget(*_LEARNT)
+            draft.l2s_, draft.l1s_ = l2s, l1s
+
+            def learn(progress):
+                whole = draft._search(X, y, sample_weight, params)
+                if not self.refit:
+                    return None
+                start = perf_counter()
+                watcher = draft._watcher((None,) * 3, None, progress)
+                solution = draft._learn_from(whole, None, watcher)
+                draft.refit_time_ = perf_counter() - start
+                return solution
+
+            if self.refit:
+                draft._fit_by(learn, X, y, sample_weight=sample_weight)
+            else:
+                with compiling_announced(self.verbose):
+                    draft._check_params()
+                    learn(None)
+            complaints = draft._complaints
+            del draft._complaints
+        for kind, message in complaints:
+            warnings.warn(message, kind, stacklevel=3)
+        return self
+
+    def score(self, X, y, sample_weight=None, **params):
+        """Compute the score that `scoring` stands for.
+
+        Parameters
+        ----------
+        X : sequences of tokens
+            As in `predict`.
+        y : sequences of labels
+            As in `fit`.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weight of each sequence.
+        **params : dict
+            With metadata routing, what the scorer requests.
+
+        Returns
+        -------
+        score : float
+        """
+        if _routes():
+            routed = process_routing(self, "score", sample_weight=sample_weight, **params)
+            params = routed.scorer.score
+        elif sample_weight is not None:
+            params = {**params, "sample_weight": sample_weight}
+        if self.scoring is None:
+            return super().score(X, y, **params)
+        return self.scorer_(self, X, y, **params)
+
+    @property
+    def scorer_(self):
+        """What `scoring` stands for."""
+        return check_scoring(CRFTagger(), scoring=self.scoring)
+
+    @property
+    def best_estimator_(self):
+        """The model, as a tagger with the best penalties."""
+        if "coef_" not in vars(self):
+            raise AttributeError("best_estimator_ is there after fit, with refit=True.")
+        tagger = self._tagger(self.l2_, self.l1_)
+        learnt = {name: value for name, value in vars(self).items() if name in _LEARNT}
+        vars(tagger).update(learnt)
+        return tagger
+
+    def get_metadata_routing(self):
+        """Say which metadata `fit` and `score` pass on to splitter and scorer.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        to_scorer = MethodMapping().add(caller="fit", callee="score")
+        to_scorer.add(caller="score", callee="score")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(scorer=self.scorer_, method_mapping=to_scorer)
+        )
+
+    def _chain(self):
+        if "coef_" not in vars(self) and "l2_" in vars(self):
+            raise NotFittedError("This CRFTaggerCV has no weights: fit it with refit=True.")
+        return super()._chain()
+
+    def _check_params(self):
+        for l1 in self.l1s_.tolist():
+            self._tagger(1.0, l1)._check_params()
+
+    def _learns_partial_labels(self):
+        return True
+
+    def _tagger(self, l2, l1, **more):
+        """`CRFTagger` with the parameters of this one."""
+        shared = signature(CRFTagger).parameters.keys() & self.get_params(deep=False).keys()
+        params = {name: getattr(self, name) for name in shared}
+        return CRFTagger(l2=l2, l1=l1, **{**params, **more})
+
+    def _solver(self):
+        return lbfgs.solve, settings_of(lbfgs.Settings, self._tagger(self.l2_, self.l1_))
+
+    def _keep(self, solution):
+        super()._keep(solution)
+        self.n_weights_, self.suboptimality_bound_ = solution.n_weights, solution.bound
+
+    def _search(self, X, y, sample_weight, params):
+        """Read all, and compare the penalties; return a list of the whole training set."""
+        y = _to_split(copied_lists(y))
+        format, batch, labels, weight = self._read(X, y, sample_weight, None, True)
+        given = TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
+        whole = [self._weigh(given)]
+        X = _to_split(X) if format in (Format.ROWS, Format.GRID) else batch
+        split_params, score_params = self._route(sample_weight, params)
+        if not _routes() and sample_weight is not None and takes_weights(self.scorer_):
+            score_params = {"sample_weight": weight}
+        data = _Data(X, y, given, score_params)
+        splits = [
+            (train, test[weight[test] > 0])
+            for train, test in _positions(check_cv(_or(self.cv, 5)).split(X, y, **split_params))
+        ]
+        tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
+        found = run_tasks(lambda i: self._sweep(data, *tasks[i]), len(tasks), self.n_jobs)
+        trials = [
+            [found[row * len(splits) + column][l2] for column in range(len(splits))]
+            for row in range(len(self.l1s_))
+            for l2 in self.l2s_.tolist()
+        ]
+        self.n_splits_ = len(splits)
+        self._tabulate(trials)
+        return whole
+
+    def _route(self, sample_weight, params):
+        """Parameters of the splitter and of the scorer."""
+        if _routes():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return routed.splitter.split, routed.scorer.score
+        unknown = sorted(params.keys() - {"groups"})
+        if unknown:
+            raise TypeError(
+                f"CRFTaggerCV.fit does not take {unknown[0]!r}; with metadata routing, it passes "
+                "on what splitter and scorer request."
+            )
+        return {"groups": params.get("groups")}, {}
+
+    def _sweep(self, data, train, test, l1):
+        """Trials of a fold for all L2 penalties, by penalty."""
+        fold, model, part = self._fold(data.training_set.take(train))
+        settings = settings_of(lbfgs.Settings, self._tagger(1.0, l1, tol=self.search_tol))
+        objective = lbfgs.build_objective(part, model, settings)
+        arguments, params = data.test(test)
+        trials = {}
+        with range_runner(objective.offsets, 1, chain_work(len(fold.classes_), self.order)) as run:
+            path = None
+            if l1 == 0 and not objective.partial:
+                path = PenaltyPath(objective, self.search_tol, self.max_iter, run)
+            for l2 in sorted(set(self.l2s_.tolist()), reverse=True):
+                start = perf_counter()
+                if path is None:
+                    minimum = separate_minimum(objective, l2, settings, run)
+                else:
+                    minimum = path.minimize(l2)
+                check_chain(minimum.chain, model.possible, minimum.n_iter)
+                tagger = copy(fold).set_params(l2=l2, l1=l1)
+                tagger._set_chain(minimum.chain)
+                end = perf_counter()
+                score = as_number(self.scorer_(tagger, *arguments, **params))
+                times = end - start, perf_counter() - end
+                notes = minimum.objective, minimum.n_iter, minimum.converged
+                trials[l2] = _Trial(score, *notes, *times)
+        return trials
+
+    def _fold(self, part):
+        """Tagger and model of a fold, and its training set with weights.
+
+        Labels that it lacks are none of the model's.
+        """
+        classes, labels = classes_that_occur(self.classes_, part.labels)
+        constraint, class_weight = self.constraint, self.class_weight
+        if constraint is not None and not isinstance(constraint, str):
+            kept = np.unique(part.labels[part.labels >= 0])
+            constraint = np.asarray(constraint)[np.ix_(kept, kept)]
+        if isinstance(class_weight, Mapping):
+            known = set(classes.tolist())
+            class_weight = {name: w for name, w in class_weight.items() if name in known}
+        fold = self._tagger(1.0, 0.0, constraint=constraint, class_weight=class_weight)
+        fold.set_params(tol=self.search_tol, n_jobs=None, verbose=0)
+        vars(fold).update({name: value for name, value in vars(self).items() if name in _OF_X})
+        fold.classes_ = classes
+        fold._check_labels(labels, part.offsets)
+        return fold, fold._model(), fold._weigh(part._replace(labels=labels)).effective()
+
+    def _tabulate(self, trials):
+        """Keep the scores of all pairs of penalties, and the best one."""
+        pairs = [(l1, l2) for l1 in self.l1s_.tolist() for l2 in self.l2s_.tolist()]
+        names = ("l2",) if self.l1s is None else ("l1", "l2")
+        params = [
+            {name: value for name, value in zip(("l1", "l2"), pair, strict=True) if name in names}
+            for pair in pairs
+        ]
+        columns = {
+            field: np.array([[getattr(trial, field) for trial in row] for row in trials])
+            for field in _Trial._fields
+        }
+        scores = columns["score"]
+        results = _moments("fit_time", columns["fit_time"])
+        results |= _moments("score_time", columns["score_time"])
+        results |= {f"param_{name}": np.array([p[name] for p in params]) for name in names}
+        results["params"] = params
+        for name, field in (("test_score", "score"), ("objective", "objective")):
+            results |= {f"split{i}_{name}": column for i, column in enumerate(columns[field].T)}
+        results |= {f"split{i}_n_iter": column for i, column in enumerate(columns["n_iter"].T)}
+        results |= _moments("test_score", scores)
+        mean = results["mean_test_score"]
+        results["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
+        best = self.best_index_ = int(np.argmin(results["rank_test_score"]))
+        self.cv_results_ = results
+        self.best_score_, self.best_params_ = float(mean[best]), params[best]
+        self.l1_, self.l2_ = pairs[best]
+        self._complaints = self._find_fault(columns["converged"], mean)
+
+    def _find_fault(self, converged, scores):
+        """Warnings about the search: kinds and messages."""
+        complaints = []
+        if not converged.all():
+            complaints.append(
+                (
+                    ConvergenceWarning,
+                    f"{np.sum(~converged)} of the {converged.size} fits of the search did not "
+                    f"converge within max_iter={self.max_iter} iterations. Increase max_iter, "
+                    "search_tol or the least of l2s.",
+                )
+            )
+        table = scores.reshape(len(self.l1s_), len(self.l2s_))
+        best = [self.l1s_.tolist().index(self.l1_), self.l2s_.tolist().index(self.l2_)]
+        for axis, (name, values) in enumerate((("l1s", self.l1s_), ("l2s", self.l2s_))):
+            others = table[best[0]] if axis else table[:, best[1]]
+            value = values[best[axis]]
+            inner = (values > values.min()) & (values < values.max())
+            at_end = value != 0 and len(values) > 1 and not inner[best[axis]]
+            if at_end and not np.any(others[inner] == others[best[axis]]):
+                end, more = ("largest", "larger") if value == values.max() else ("least", "smaller")
+                complaints.append(
+                    (
+                        UserWarning,
+                        f"The best of {name}, {value:.4g}, is the {end} one: scores may be higher "
+                        f"beyond it. Compare {more} ones, too.",
+                    )
+                )
+        return complaints
+
+
+def _penalties(name, values):
+    """Penalties as an array."""
+    if values is None:
+        return np.zeros(1)
+    if isinstance(values, Integral):
+        return np.geomspace(_STRONGEST, _WEAKEST, values)
+    try:
+        found = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.ndim != 1 or not len(found) or not np.all(np.isfinite(found) & (found >= 0)):
+        raise ValueError(
+            f"{name} must be finite numbers that are not negative, got {short_repr(values)}."
+        )
+    return found
+
+
+def _to_split(values):
+    """Rows, a grid or labels in a form that can be split."""
+    if sp.issparse(values):
+        return values.tocsr()
+    if isinstance(values, (list, tuple)) or is_frame(values) or hasattr(values, "iloc"):
+        return values
+    return np.asarray(values) if hasattr(values, "__array__") else list(values)
+
+
+def _positions(splits):
+    """Pairs of arrays of positions; a ValueError if there are none."""
+    found = [tuple(_as_positions(part) for part in split) for split in splits]
+    if not found:
+        raise ValueError("cv has no split: there is nothing to score.")
+    return found
+
+
+def _as_positions(part):
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part
+
+
+def _moments(name, columns):
+    return {f"mean_{name}": columns.mean(axis=1), f"std_{name}": columns.std(axis=1)}
+
+
+def _routes():
+    return get_config()["enable_metadata_routing"]
+
+
+def _or(value, default):
+    return default if value is None else value

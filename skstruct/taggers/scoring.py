@@ -1,0 +1,84 @@
+"""Scorers of taggers: what they take and return, and how they judge weights while these change."""
+
+from __future__ import annotations
+
+from inspect import signature
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.utils._param_validation import StrOptions
+
+from skstruct import kernels
+from skstruct.sequences import SequenceBatch
+from skstruct.utils.messages import short_repr
+
+__all__ = ["SCORING", "Judge", "as_number", "takes_weights"]
+
+# Constraint of the parameter.
+SCORING = [StrOptions(set(get_scorer_names())), callable, None]
+
+
+def takes_weights(scorer):
+    """Return True if a scorer has a parameter `sample_weight`."""
+    if hasattr(scorer, "_estimator"):
+        # The score of the tagger itself.
+        return True
+    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
+
+
+def as_number(score):
+    """Score as a float; a ValueError if it is none."""
+    if not isinstance(score, Real) or np.isnan(score):
+        raise ValueError(f"scoring must return one number, got {short_repr(score)}.")
+    return float(score)
+
+
+class Judge:
+    """Score of weights on a validation set.
+
+    Parameters
+    ----------
+    tagger : BaseTagger
+        With the attributes of X and y.
+    scoring : str or callable
+        Its scorer.
+    unseen : list, default=()
+        Labels of the validation set that no training sequence has, whose codes are -2, -3 and so
+        on.
+    """
+
+    def __init__(self, tagger, scoring, unseen=()):
+        self._tagger, self._scorer = tagger, check_scoring(tagger, scoring=scoring)
+        # Negative codes count from the end.
+        self._labels = np.array([*tagger.classes_.tolist(), *reversed(unseen), None], dtype=object)
+        self._arguments = None
+
+    def __call__(self, chain, data):
+        """Score a chain on a `TrainingSet`, the same one in each call."""
+        if self._arguments is None:
+            labels = np.split(self._labels[data.labels], data.offsets[1:-1])
+            batch = _batch_of(data, self._tagger)
+            self._arguments = batch, [part.tolist() for part in labels]
+            self._weights = {}
+            if takes_weights(self._scorer) and np.any(data.sample_weight != 1):
+                self._weights = {"sample_weight": data.sample_weight}
+        tagger = type(self._tagger).__new__(type(self._tagger))
+        learnt = {k: v for k, v in vars(self._tagger).items() if k not in ("_state", "_turn")}
+        vars(tagger).update(learnt)
+        tagger._set_chain(chain)
+        return as_number(self._scorer(tagger, *self._arguments, **self._weights))
+
+
+def _batch_of(data, tagger):
+    rows = data.rows
+    X, transition_X = _matrix(rows, tagger.n_features_in_), None
+    if isinstance(rows, kernels.TransitionRows):
+        transition_X = _matrix(rows.transitions, tagger.n_transition_features_in_)
+    return SequenceBatch(X, data.offsets, transition_X=transition_X)
+
+
+def _matrix(rows, n_columns):
+    data = rows.data if rows.data.size else np.ones(len(rows.indices))
+    return sp.csr_array((data, rows.indices, rows.indptr), (len(rows.indptr) - 1, n_columns))
