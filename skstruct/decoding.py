@@ -10,17 +10,6 @@ from skstruct import kernels
 from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = [
-    "LIMITS",
-    "Limits",
-    "best_labels",
-    "list_transitions",
-    "marginals",
-    "probable_spans",
-    "require_room",
-    "with_list",
-]
-
 
 class Limits(NamedTuple):
     """Sizes at which a list of transitions is faster than vector instructions that run through all.

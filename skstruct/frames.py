@@ -13,8 +13,6 @@ import scipy.sparse as sp
 from skstruct.matrices import hstack
 from skstruct.utils.messages import short_repr
 
-__all__ = ["FrameConversions", "check_rows", "is_frame", "refuse_frame"]
-
 _KINDS = "expected strings, numbers or bools"
 _FROM_FRAME = 'SequenceBatch.from_frame(X, group="...") reads frames with one token a row'
 

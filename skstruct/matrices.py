@@ -9,32 +9,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = [
-    "add_up",
-    "are_ones",
-    "as_csr",
-    "as_matrix",
-    "canonical",
-    "check_lengths",
-    "count_bytes",
-    "hstack",
-    "merge_rows",
-    "pack_matrix",
-    "pieces",
-    "read_offsets",
-    "read_only",
-    "select_rows",
-    "shared_ones",
-    "stack_sequences",
-    "stores_zeros",
-    "to_csr",
-    "unpack_matrix",
-    "vstack",
-    "writable",
-    "wrong_bounds",
-]
-
-
 _AGAIN = "The arrays of the matrix do not fit together: make it again."
 
 

@@ -27,8 +27,6 @@ from skstruct.utils.messages import place
 from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["ReturnsBatches", "SequenceBatch"]
-
 
 @set_module("skstruct")
 class SequenceBatch(FrameConversions):

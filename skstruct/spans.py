@@ -26,13 +26,6 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = [
-    "SpanTaggerCV",
-    "labels_of_spans",
-    "predict_nbest",
-    "predict_spans",
-]
-
 _F_SCORE = re.compile(r"f(\d+(?:\.\d+)?)")
 _PRECISION = re.compile(r"precision at recall (\d+(?:\.\d+)?)")
 

@@ -29,8 +29,6 @@ from skstruct.compiled.archive import all_baselines, host_baselines, write_archi
 from skstruct.compiled.cache import own_folders, unpack, uses
 from skstruct.compiled.folders import read_file
 
-__all__ = ["build"]
-
 # The estimators of each part share kernels; one more part is for those that are not listed.
 PARTS = (
     ("CRFTagger",),

@@ -21,8 +21,6 @@ from skstruct.compiled.cache import outside
 from skstruct.compiled.keys import is_outside
 from skstruct.kernels._jit import lean_jit
 
-__all__ = ["Family", "family", "needed"]
-
 # Left to LLVM, a small member is inlined or not with every edit of its body. Called from Python, it
 # runs in Python: a wrapper takes longer to compile than most members.
 inlined_jit = partial(lean_jit, forceinline=True, no_cpython_wrapper=True)

@@ -8,17 +8,6 @@ from skstruct.cli.text import errors_name_lines
 from skstruct.input.schemes import scheme_of_classes
 from skstruct.spans import labels_of_spans
 
-__all__ = [
-    "Answer",
-    "Choice",
-    "Details",
-    "answer",
-    "as_attributes",
-    "baselines_of",
-    "check_kind",
-    "inputs_of",
-]
-
 
 class Details(NamedTuple):
     """Contents of an answer besides the best labels."""

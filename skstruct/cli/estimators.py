@@ -12,8 +12,6 @@ from skstruct.cli.options import in_options
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
-__all__ = ["RERANKERS", "STACKED", "estimator_names", "make", "make_vectorizer", "with_options"]
-
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
 _PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}

@@ -12,17 +12,6 @@ from skstruct.datasets.conllu import COLUMNS
 from skstruct.datasets.spans import convert_labels
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, count_breaches, infer_scheme
 
-__all__ = [
-    "convert_sequences",
-    "describe_columns",
-    "describe_scheme",
-    "doubt_about_labels",
-    "look_like_runs",
-    "reading_of",
-    "scheme_option",
-    "training_scheme_options",
-]
-
 _EXAMPLES = 3
 # Labels that are more than so many, and more than this share of the tokens, look like words.
 _MANY, _SHARE = 20, 0.1

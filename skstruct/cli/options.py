@@ -11,19 +11,6 @@ import click
 
 from skstruct.utils.files import check_writable
 
-__all__ = [
-    "EstimatorName",
-    "assignments",
-    "can_be_written",
-    "did_you_mean",
-    "folder_can_be_made",
-    "in_options",
-    "jobs_option",
-    "model_option",
-    "quiet_option",
-    "require_other_files",
-]
-
 
 def model_option(*, required=True):
     """Make the option ``-m``."""

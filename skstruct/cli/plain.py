@@ -12,8 +12,6 @@ from skstruct.cli.text import Sequence, opened_source, without_end
 from skstruct.datasets.spans import labels_to_spans
 from skstruct.input.schemes import RUNS, scheme_of_classes
 
-__all__ = ["check_takes_words", "read_texts", "text_writer", "tokenizer_option"]
-
 _RULES = {"whitespace": r"\S+", "characters": r"\S"}
 
 

@@ -27,8 +27,6 @@ from skstruct.cli.plain import check_takes_words, read_texts, text_writer, token
 from skstruct.cli.text import batches, comments_in, read_sequences, sequence_writer
 from skstruct.utils.files import check_writable, replaced
 
-__all__ = ["tag"]
-
 
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))

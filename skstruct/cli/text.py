@@ -23,21 +23,6 @@ from skstruct.input.schemes import are_chunk_labels, are_segment_letters
 from skstruct.utils.files import os_errors_name
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "Sequence",
-    "batches",
-    "comments_in",
-    "count_columns",
-    "errors_name_lines",
-    "has_chunks",
-    "labels_in",
-    "opened_source",
-    "read_all",
-    "read_sequences",
-    "sequence_writer",
-    "without_end",
-]
-
 _FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
 _TOKENS = str, int, list, dict
 # A label that is a number is a whole one, and so is True.

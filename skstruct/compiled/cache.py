@@ -38,18 +38,6 @@ from skstruct.compiled.keys import (
 )
 from skstruct.utils.messages import announce_compiling, log_once
 
-__all__ = [
-    "KernelCache",
-    "Use",
-    "has_private_names",
-    "mark_native",
-    "outside",
-    "own_folders",
-    "pack",
-    "unpack",
-    "uses",
-]
-
 logger = logging.getLogger("skstruct")
 
 

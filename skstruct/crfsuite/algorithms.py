@@ -12,15 +12,6 @@ from skstruct.learning.lbfgs import has_stalled
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "Parameter",
-    "algorithm_named",
-    "make_estimator",
-    "parameters_of",
-    "read_value",
-    "stopping_rule",
-]
-
 _ALIASES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
 
 

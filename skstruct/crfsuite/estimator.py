@@ -20,8 +20,6 @@ from skstruct.utils.progress import CallbackSupport, FitTasks
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["CRF"]
-
 
 @set_module("skstruct.crfsuite")
 class CRF(CallbackSupport, Persistent, BaseEstimator):

@@ -16,8 +16,6 @@ from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["OnlineCRF"]
-
 
 @set_module("skstruct.crfsuite")
 class OnlineCRF(OnlineTagger):

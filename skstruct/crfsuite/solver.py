@@ -14,8 +14,6 @@ from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
 from skstruct.learning.solver import Solution
 
-__all__ = ["Settings", "solve"]
-
 # Attributes for the biases of all, first and last tokens. The others are column numbers.
 _BIASES = ("all", "first", "last")
 

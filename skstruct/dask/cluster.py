@@ -10,8 +10,6 @@ from typing import NamedTuple
 import skstruct
 from skstruct.dask.direct import DirectCalls
 
-__all__ = ["Cluster", "installed_releases"]
-
 # Tasks for each thread that run or are done, where several results are taken at a time.
 _AHEAD = 2
 # Shards of an iterator whose arguments are in this process at the same time.

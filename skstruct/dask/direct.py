@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ["DirectCalls"]
-
 
 class DirectCalls:
     """Calls of functions of results that are kept on the workers.

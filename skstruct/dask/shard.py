@@ -26,20 +26,6 @@ from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.packing import pack_strings
 
-__all__ = [
-    "Counts",
-    "Shard",
-    "Summary",
-    "count",
-    "count_hits",
-    "describe",
-    "number",
-    "predict",
-    "predict_proba",
-    "read",
-    "vectorize",
-]
-
 
 class Summary(NamedTuple):
     """What the driver has to know of a shard.

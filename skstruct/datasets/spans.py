@@ -24,19 +24,6 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "ConvertedLabels",
-    "as_whole",
-    "checked_spans",
-    "convert_labels",
-    "find_tokens",
-    "labels_from_ids",
-    "labels_to_ids",
-    "labels_to_spans",
-    "spans_to_labels",
-]
-
-
 _ALIGNMENTS = ("strict", "expand", "contract")
 
 

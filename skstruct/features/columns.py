@@ -13,8 +13,6 @@ from skstruct.frames import refuse_frame
 from skstruct.input.copies import copied
 from skstruct.utils.messages import short_repr
 
-__all__ = ["TokenColumns"]
-
 # Sequences that are in memory at the same time.
 _CHUNK = 4096
 _SHAPE = (

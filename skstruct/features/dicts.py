@@ -23,8 +23,6 @@ from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["SequenceVectorizer"]
-
 # Values of features that `pack` remembers at least.
 _MOST_VALUES = 1 << 16
 

@@ -22,8 +22,6 @@ from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import reads_one_fit
 
-__all__ = ["EmbeddingVectorizer"]
-
 _FARTHEST = 1000
 
 

@@ -8,8 +8,6 @@ from skstruct.features.dicts import SequenceVectorizer
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count, Objects, Part
 
-__all__ = ["FeatureInput"]
-
 
 class FeatureInput:
     """Mixin for estimators that accept feature dicts, attribute strings or numbers.

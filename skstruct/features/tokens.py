@@ -24,21 +24,6 @@ from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
 
-__all__ = [
-    "NO_COLUMN",
-    "PLAIN_COLLECTIONS",
-    "ArrayValues",
-    "KnownCodes",
-    "NewCodes",
-    "PackedBatch",
-    "Stream",
-    "canonical",
-    "is_vector",
-    "iterate_level",
-    "read_tokens",
-    "renumber",
-]
-
 
 def is_vector(value):
     """Return True if the value of a feature is an array of numbers."""

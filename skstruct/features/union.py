@@ -12,8 +12,6 @@ from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["SequenceUnion"]
-
 
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")

@@ -6,8 +6,6 @@ import warnings
 
 import numpy as np
 
-__all__ = ["warn_of_unseen_attributes", "warn_of_unseen_values"]
-
 # Fewer tokens may well have nothing in common with the training data.
 _FEWEST_TOKENS = 20
 # As many are looked at.

@@ -21,20 +21,6 @@ from skstruct.input.schemes import (
 )
 from skstruct.utils.messages import place, short_repr
 
-__all__ = [
-    "BIASES",
-    "WEIGHTS",
-    "Constraint",
-    "check_chain",
-    "check_labelling",
-    "first_impossible",
-    "forbid",
-    "impossible",
-    "minus_infinite",
-    "read_constraint",
-    "without_forbidden",
-]
-
 # The weights that may be minus infinity.
 WEIGHTS = ("transition", "start", "end")
 # Weights of a chain that `fit_intercept` stands for.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["copied", "copied_lists"]
-
 
 def copied(value):
     """Copy of a list; anything else as it is."""

@@ -12,8 +12,6 @@ from skstruct.matrices import read_only
 from skstruct.utils.declared import Declaration
 from skstruct.utils.messages import short_repr
 
-__all__ = ["NO_COST", "LabelCost", "read_label_cost"]
-
 # Kernels read it as no cost.
 NO_COST = read_only(np.zeros((0, 0)))
 _MISSED, _OUTSIDE = "missed", "O"

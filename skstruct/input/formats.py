@@ -24,8 +24,6 @@ from skstruct.matrices import to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import place, short_repr
 
-__all__ = ["NO_LABEL", "Format", "encode_labels", "read_format", "shape_predictions"]
-
 # The number that stands for "no label" in datasets, as in the losses of PyTorch.
 NO_LABEL = -100
 

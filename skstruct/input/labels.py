@@ -10,18 +10,6 @@ from skstruct.matrices import read_only
 from skstruct.utils.declared import MAX_LABELS
 from skstruct.utils.messages import place
 
-__all__ = [
-    "check_completable",
-    "check_decoded",
-    "check_number",
-    "check_partial",
-    "clamp",
-    "label_array",
-    "no_labelling",
-    "sorted_classes",
-    "without_unlabelled",
-]
-
 
 def check_number(n_labels):
     """Raise a ValueError if there are more labels than are supported."""

@@ -11,17 +11,6 @@ import numpy as np
 
 from skstruct.utils.messages import HOW_TO_SCALE, overflowed, place, short_repr
 
-__all__ = [
-    "LARGEST",
-    "advise_scaling",
-    "check_log_partition",
-    "check_sample_weight",
-    "check_values",
-    "check_weights",
-    "correct_marginals",
-    "warn_of_scale",
-]
-
 # The largest number in single precision, in which some solvers keep a part of their state. Products
 # of such numbers, and sums of their squares, are far below the limit of double precision.
 LARGEST = float(np.finfo(np.float32).max)

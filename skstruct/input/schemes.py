@@ -14,28 +14,6 @@ import numpy as np
 
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "LETTERS",
-    "OUTSIDE",
-    "RUNS",
-    "SCHEMES",
-    "Allowed",
-    "Scheme",
-    "allowed_labels",
-    "are_chunk_labels",
-    "are_of_schemes",
-    "are_segment_letters",
-    "belongs",
-    "count_breaches",
-    "infer_scheme",
-    "joins",
-    "letters_in",
-    "scheme_named",
-    "scheme_of_classes",
-    "split_label",
-    "write_chunk",
-]
-
 
 class Scheme(NamedTuple):
     """Letters of a scheme."""

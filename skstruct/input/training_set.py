@@ -12,16 +12,6 @@ from skstruct.input.scale import check_sample_weight, check_values
 from skstruct.input.weights import read_sample_weight, require_weight
 from skstruct.matrices import are_ones, as_csr, read_only
 
-__all__ = [
-    "TrainingSet",
-    "as_rows",
-    "batch_rows",
-    "read_validation_set",
-    "take_rows",
-    "zero_transition_weights",
-]
-
-
 # The column indices of kernels have 32 bits.
 _MOST_COLUMNS = int(np.iinfo(np.int32).max)
 

@@ -10,15 +10,6 @@ import numpy as np
 from skstruct.matrices import add_up
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "classes_that_occur",
-    "empty_unweighted",
-    "read_sample_weight",
-    "refuse_balanced",
-    "require_weight",
-    "weigh_sequences",
-]
-
 
 def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
     """Check weights of sequences.

@@ -14,8 +14,6 @@ from skstruct.metrics.labels import as_list, stack_both
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["ChunkConfusionDisplay", "LabelConfusionDisplay"]
-
 _NONE = "(none)"
 # Labels beyond which numbers would not be read.
 _MOST_NUMBERS = 25

@@ -6,8 +6,6 @@ import numpy as np
 
 from skstruct.inspection.models import require
 
-__all__ = ["heat_map", "new_axes", "panels", "plain_spines"]
-
 # Cells of a heat map beyond which numbers would not be read.
 MOST_NUMBERS = 12
 

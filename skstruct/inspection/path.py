@@ -7,8 +7,6 @@ import numpy as np
 from skstruct.inspection.figures import new_axes
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["PenaltyPathDisplay"]
-
 
 @set_module("skstruct.inspection")
 class PenaltyPathDisplay:

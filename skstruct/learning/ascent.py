@@ -10,8 +10,6 @@ import numpy as np
 from skstruct import kernels
 from skstruct.utils.parallel import chain_work, portions
 
-__all__ = ["DualFreeAscent", "draw_order", "new_memory", "shrink"]
-
 # Largest number of bytes that the start may store.
 _MOST_MEMORY = 2**31
 # Share of the visits in a random order that is uniform; the others are by priority.

@@ -13,8 +13,6 @@ from skstruct.input.costs import NO_COST
 from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
 
-__all__ = ["CRFDual", "Certificate", "marginals_nbytes"]
-
 # Gap of a sequence before its first visit.
 _UNKNOWN_GAP = 100.0
 # Least share of wrong labels in the start.

@@ -16,21 +16,6 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, count_shards, range_runner
 from skstruct.utils.progress import History
 
-__all__ = [
-    "BLIND_STEPS",
-    "GAIN",
-    "Curvature",
-    "Iterate",
-    "Settings",
-    "build_objective",
-    "has_many_tokens",
-    "has_stalled",
-    "minimize",
-    "minimize_lbfgs",
-    "solve",
-]
-
-
 # Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
 _DECREASE = 1e-4
 _CURVATURE = 0.9

@@ -7,8 +7,6 @@ import numpy as np
 from skstruct import kernels
 from skstruct.utils.parallel import range_runner, run_tasks
 
-__all__ = ["Mixture"]
-
 
 class Mixture:
     """Learners of one shard of the training set each (McDonald, Hall and Mann, 2010).

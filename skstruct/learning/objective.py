@@ -22,8 +22,6 @@ from skstruct.learning.parameters import (
 )
 from skstruct.matrices import count_bytes, read_only, writable
 
-__all__ = ["CRFObjective", "Likelihood", "Objective"]
-
 
 class Likelihood:
     """``sum_i s_i nll_i(w)``, as a function of one parameter vector.

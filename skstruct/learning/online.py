@@ -17,20 +17,6 @@ from skstruct.matrices import read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
 from skstruct.utils.progress import History
 
-__all__ = [
-    "OnlineLearner",
-    "Settings",
-    "Undo",
-    "UpdateRule",
-    "averaged",
-    "cut_sequences",
-    "less_loss",
-    "may_rescale",
-    "new_state",
-    "note_epoch",
-    "without_features",
-]
-
 
 def new_state(model, *, average, learning_rate, start=None):
     """State before the first sample.

@@ -12,23 +12,6 @@ from skstruct.input.constraints import WEIGHTS, Constraint, forbid
 from skstruct.input.training_set import take_rows, zero_transition_weights
 from skstruct.matrices import pieces, read_only
 
-__all__ = [
-    "Observed",
-    "ParameterVector",
-    "RowLayout",
-    "VectorShape",
-    "lay_out",
-    "merge_observed",
-    "observe",
-    "point_to_rows",
-    "restrict",
-    "squared",
-    "sum_observed",
-    "sum_of_squares",
-    "transition_frequency",
-    "without_first_tokens",
-]
-
 
 class VectorShape(NamedTuple):
     """Parts of a parameter vector.

@@ -22,8 +22,6 @@ from skstruct.learning.solver import Watcher
 from skstruct.utils.memory import require_memory
 from skstruct.utils.progress import History
 
-__all__ = ["Minimum", "PenaltyPath", "separate_minimum"]
-
 # Few steps follow each start, so one power of the inverse diagonal of the Hessian serves all.
 _POWERS = 0.5, 0.5
 # Weights, gradients, and what L-BFGS keeps of them; the last two minima and the diagonal.

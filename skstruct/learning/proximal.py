@@ -9,15 +9,6 @@ import numpy as np
 
 from skstruct import kernels
 
-__all__ = [
-    "ProximalIterate",
-    "best_dual",
-    "duality_gap",
-    "least_subgradient",
-    "minimize_proximal",
-    "proximal_points",
-]
-
 
 def duality_gap(objective, theta, value, smooth, l1):
     """Bound the distance of the objective with an L1 penalty from its minimum.

@@ -11,17 +11,6 @@ from importlib import import_module
 from numbers import Real
 from typing import Any, NamedTuple
 
-__all__ = [
-    "ABILITIES",
-    "SOLVERS",
-    "check_parameters",
-    "load",
-    "load_all",
-    "require",
-    "solvers_with",
-    "support_table",
-]
-
 
 class Ability(NamedTuple):
     """Something that only some solvers support.

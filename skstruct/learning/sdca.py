@@ -19,8 +19,6 @@ from skstruct.utils.messages import say
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.progress import History
 
-__all__ = ["Settings", "relative_gap", "solve", "storage_dtype"]
-
 # Work after which convergence is checked at the earliest, some 10 ms: an epoch over a dozen
 # sequences takes less time than the check.
 _WORK_BETWEEN = 1e6

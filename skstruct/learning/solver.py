@@ -15,19 +15,6 @@ from skstruct.input.training_set import zero_transition_weights
 from skstruct.matrices import read_only
 from skstruct.utils.memory import require_memory
 
-__all__ = [
-    "Complaint",
-    "Model",
-    "Patience",
-    "Solution",
-    "Stopping",
-    "Watcher",
-    "not_converged",
-    "settings_of",
-    "token_accuracy",
-]
-
-
 if TYPE_CHECKING:
     from skstruct.input.constraints import Constraint
 

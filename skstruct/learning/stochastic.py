@@ -13,8 +13,6 @@ from skstruct.learning.solver import Solution, not_converged
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.progress import History
 
-__all__ = ["Settings", "run_epochs"]
-
 # The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
 # computed after every tenth epoch, and before that where the estimate promises convergence, but not
 # again right after it was not.

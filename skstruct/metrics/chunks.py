@@ -26,15 +26,6 @@ from skstruct.metrics.labels import (
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
-__all__ = [
-    "chosen_types",
-    "chunks_of",
-    "count_chunks",
-    "count_chunks_of_sequences",
-    "pairs_of_chunks",
-    "pairs_of_labels",
-]
-
 _O, _B, _I, _E, _S = range(5)
 _ROLES = {"O": _O, "B": _B, "I": _I, "M": _I, "E": _E, "L": _E, "S": _S, "U": _S}
 _READINGS = ("conlleval", *SCHEMES)

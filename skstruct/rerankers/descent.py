@@ -10,8 +10,6 @@ from skstruct import kernels
 from skstruct.rerankers.base import BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
 
-__all__ = ["Descent", "DescentReranker"]
-
 
 class Descent(NamedTuple):
     """Settings that distinguish one descent learner from another."""

@@ -6,8 +6,6 @@ from skstruct import kernels
 from skstruct.rerankers.descent import Descent, DescentReranker
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["PerceptronReranker"]
-
 
 @set_module("skstruct")
 class PerceptronReranker(DescentReranker):

@@ -11,8 +11,6 @@ from skstruct.rerankers.base import LOSS_OPTIONS
 from skstruct.rerankers.descent import Descent, DescentReranker
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["TruncatedGradientReranker"]
-
 
 @set_module("skstruct")
 class TruncatedGradientReranker(DescentReranker):

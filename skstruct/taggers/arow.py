@@ -10,8 +10,6 @@ from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["AROWTagger", "equal_variances", "workspace"]
-
 
 @set_module("skstruct")
 class AROWTagger(OnlineTagger):

@@ -51,8 +51,6 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, Progress
 from skstruct.utils.transaction import draft_of
 
-__all__ = ["BaseTagger"]
-
 
 class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.

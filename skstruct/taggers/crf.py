@@ -15,8 +15,6 @@ from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.declared import Numbers
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["CRFTagger"]
-
 # Attributes that not every solver sets.
 _OF_SOLVERS = ("n_weights_", "suboptimality_bound_")
 

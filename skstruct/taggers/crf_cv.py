@@ -42,8 +42,6 @@ from skstruct.utils.parallel import chain_work, range_runner, run_tasks
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of
 
-__all__ = ["CRFTaggerCV"]
-
 # Range of the penalties where only their number is given.
 _STRONGEST, _WEAKEST = 10.0, 0.01
 # Attributes of X, and those that the solver sets.

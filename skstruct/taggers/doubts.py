@@ -11,8 +11,6 @@ from skstruct.input.schemes import are_chunk_labels
 from skstruct.matrices import read_only
 from skstruct.metrics.chunks import count_chunks_of_sequences
 
-__all__ = ["sequences_with_chunks", "warn_of_distinct_labels", "warn_of_missing_chunks"]
-
 # With fewer tokens, labels that are all different may be meant.
 _FEWEST_TOKENS = 10
 # Sequences that are labelled for the comparison, so that it takes next to no time.

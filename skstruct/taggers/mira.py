@@ -10,8 +10,6 @@ from skstruct.taggers.online import SearchTagger
 from skstruct.taggers.prediction import FEW, MANY
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["MIRATagger"]
-
 
 @set_module("skstruct")
 class MIRATagger(SearchTagger):

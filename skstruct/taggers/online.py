@@ -33,8 +33,6 @@ from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import History, Progress
 from skstruct.utils.transaction import draft_of
 
-__all__ = ["LearnerState", "OnlineTagger", "PartialFitMixin", "SearchTagger"]
-
 
 class LearnerState(Declaration):
     """State from which `partial_fit` goes on.

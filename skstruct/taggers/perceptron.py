@@ -4,8 +4,6 @@ from skstruct import kernels
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["PerceptronTagger"]
-
 
 @set_module("skstruct")
 class PerceptronTagger(OnlineTagger):

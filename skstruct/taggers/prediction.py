@@ -28,22 +28,6 @@ from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import reads_one_fit
 
-__all__ = [
-    "ALWAYS_LEARNT",
-    "FEW",
-    "LEARNT",
-    "MANY",
-    "Labelling",
-    "LinearChainMixin",
-    "Span",
-    "check_search",
-    "make_search",
-    "search_sequences",
-    "weights_of",
-    "work_of_search",
-]
-
-
 # With up to so many labellings, features and scores take most of the time. From the other number
 # on, more do not count as more work: few sequences have as many.
 FEW, MANY = 50, 10_000

@@ -8,8 +8,6 @@ from skstruct import kernels
 from skstruct.taggers.online import SearchTagger
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["SAPOTagger"]
-
 
 @set_module("skstruct")
 class SAPOTagger(SearchTagger):

@@ -14,8 +14,6 @@ from skstruct import kernels
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 
-__all__ = ["SCORING", "Judge", "as_number", "takes_weights"]
-
 # Constraint of the parameter.
 SCORING = [StrOptions(set(get_scorer_names())), callable, None]
 

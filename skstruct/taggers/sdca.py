@@ -15,8 +15,6 @@ from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["SDCACRF"]
-
 
 @set_module("skstruct")
 class SDCACRF(BaseTagger):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Gazetteer"]
-
 # Values of the marks: none, the only word of a match, its first, inner and last word.
 MARKS = ["", "S", "B", "I", "E"]
 _ONLY, _FIRST, _INNER, _LAST = range(1, 5)

@@ -25,8 +25,6 @@ from skstruct.templates.values import Memory, Vocabulary, hash_pieces, renumber
 from skstruct.utils.declared import Array, Count, Flag, Strings
 from skstruct.utils.persistence import Persistent
 
-__all__ = ["LearntFeatures", "learn_features", "merge_features", "select", "split_name"]
-
 
 def learn_features(reader, min_freq, dtype):
     """Number the features of a batch, and keep the frequent ones.

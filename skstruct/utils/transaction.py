@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import wraps
 
-__all__ = ["draft_of", "reads_one_fit"]
-
 
 @contextmanager
 def draft_of(estimator, undo=()):

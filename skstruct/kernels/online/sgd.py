@@ -33,7 +33,7 @@ def crf_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Gold labelling less the expectation over all labellings.
 
     This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
-    another label than the gold label has the largest marginal. The scores include the costs of labels.
+    another label than the gold label has the largest marginal. The scores include costs of labels.
     """
     add_cost(settings.label_cost, gold, scores)
     length, n_labels = gold.shape[0], scores.shape[1]
