@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import re
+from collections import deque
 from copy import copy
 from itertools import chain, pairwise, repeat
 from numbers import Integral
 
-from skstruct.datasets.conll import GZIP_MAGIC, iter_conll, open_line_blocks
+from skstruct.datasets.conll import GZIP_MAGIC, TokenLines, open_line_blocks, starting_with
 from skstruct.datasets.conll import read_conll as read_columns
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -218,50 +218,31 @@ def _read_block(file, places, size, parameters):
     parameters : dict
         For the reader.
     """
-    name = _name(file)
+    name, encoding, label = _name(file), parameters["encoding"], parameters["label"]
+    layout = {key: parameters[key] for key in ("columns", "separator", "skip_docstart")}
+    lines, skip = TokenLines(name, label, **layout), starting_with(parameters["comment"])
+
+    def read(pieces):
+        with open_line_blocks(_Pieces(name, pieces), encoding) as (_, blocks):
+            yield from lines.sequences(blocks, skip)
+
     with copy(file) as opened:
         if opened.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
             raise _packed(file)
         start, stop = (_next_cut(opened, byte, size) for byte in places)
-        if start == stop > 0:
-            return [], None if parameters["label"] is None else []
-        head = _first_sequence(opened, name, parameters)
-        read = _read_first if start == 0 else _read_later
-        return read(opened, name, start, stop, head, parameters)
-
-
-# The first line of a file fixes the number of columns, and which of them counts from the end. So
-# every block is read together with the first sequence of its file. That comes last in the first
-# block, whose lines are then numbered as in the file.
-
-
-def _read_first(opened, name, start, stop, head, parameters):
-    pieces = chain(_pieces(opened, start, stop), [b"\n\n", _encoded(head, parameters)])
-    tokens, labels = read_columns(_Pieces(name, pieces), **parameters)
-    return tokens[:-1], labels and labels[:-1]
-
-
-def _read_later(opened, name, start, stop, head, parameters):
-    text = _encoded(head, parameters)
-    try:
-        pieces = chain([text, b"\n"], _pieces(opened, start, stop))
-        tokens, labels = read_columns(_Pieces(name, pieces), **parameters)
-    except ValueError:
-        # Again, after as many lines as there are in the file, so that the error counts them.
-        n_lines = _count_lines(opened, start, parameters["encoding"])
-        before = [text] if n_lines >= len(head) else []
-        more = _newlines(n_lines - len(head) if before else n_lines)
-        pieces = chain(before, more, _pieces(opened, start, stop))
-        read_columns(_Pieces(name, pieces), **parameters)
-        raise
-    return tokens[1:], labels and labels[1:]
-
-
-def _encoded(lines, parameters):
-    encoding = codecs.lookup(parameters["encoding"]).name
-    # In the middle of a file, a byte order mark would be a character.
-    encoding = "utf-8" if encoding == "utf-8-sig" else encoding
-    return "\n".join([*lines, ""]).encode(encoding)
+        # The first line of the file that has a token fixes the columns of all others.
+        next(read(_pieces(opened)))
+        try:
+            # After a line end, a byte order mark is a character.
+            before = [b"\n"] if start else []
+            sequences = list(read(chain(before, _pieces(opened, start, stop))))
+        except ValueError:
+            # Again, after as many lines as there are in the file, so that the error counts them.
+            before = _newlines(_count_lines(opened, start, encoding))
+            deque(read(chain(before, _pieces(opened, start, stop))), maxlen=0)
+            raise
+    tokens, labels = ([pair[k] for pair in sequences] for k in (0, 1))
+    return tokens, None if label is None else labels
 
 
 def _pieces(opened, start=0, stop=float("inf")):
@@ -292,26 +273,6 @@ def _next_cut(opened, byte, size):
         kept = text[-_CONTEXT:]
         start, text = start + len(text) - len(kept), kept
     return size
-
-
-def _first_sequence(opened, name, parameters):
-    """Lines of a file up to the end of its first sequence."""
-    lines = []
-
-    def noted(blocks):
-        for line in chain.from_iterable(blocks):
-            lines.append(line)
-            yield line
-
-    try:
-        source = _Pieces(name, _pieces(opened))
-        with open_line_blocks(source, parameters["encoding"]) as (_, blocks):
-            next(iter_conll(noted(blocks), **parameters))
-    except ValueError:
-        # The same error, with the name of the file.
-        read_columns(_Pieces(name, _pieces(opened)), **parameters)
-        raise
-    return lines
 
 
 def _count_lines(opened, stop, encoding):

@@ -33,6 +33,7 @@ __all__ = [
     "parsed_lines",
     "read_conll",
     "splitter",
+    "starting_with",
     "write_conll",
     "write_lines",
 ]
@@ -249,7 +250,7 @@ def read_conll(
         label=label,
         encoding=encoding,
         separator=separator,
-        skip=_starting_with(comment),
+        skip=starting_with(comment),
         skip_docstart=skip_docstart,
     )
     tokens, labels = map(list, zip(*parsed, strict=True))
@@ -333,7 +334,7 @@ def iter_conll(
         label=label,
         encoding=encoding,
         separator=separator,
-        skip=_starting_with(comment),
+        skip=starting_with(comment),
         skip_docstart=skip_docstart,
         remembered=_REMEMBERED,
     )
@@ -359,7 +360,7 @@ def batched(sequences, batch_size, labelled=True):
         yield tokens, labels if labelled else None
 
 
-def _starting_with(comment):
+def starting_with(comment):
     """Function that is true of comments; None without them."""
     return None if comment is None else methodcaller("startswith", comment)
 
@@ -389,27 +390,7 @@ def parsed_lines(
         Labels are None if `label` is.
     """
     with open_line_blocks(source, encoding) as (name, blocks):
-        tokens = TokenLines(name, label, **layout)
-        before, labels_before = [], []
-        for block in chain(blocks, [[""]]):
-            if len(tokens) > remembered:
-                tokens.forget()
-            tokens.enter(block)
-            lines = block if skip is None else [line for line in block if not skip(line)]
-            found, labels, error = tokens.read(lines)
-            start = 0
-            for end in [i for i, token in enumerate(found) if token is None]:
-                if start < end or before:
-                    sequence = before + found[start:end]
-                    yield sequence, None if label is None else labels_before + labels[start:end]
-                    before, labels_before = [], []
-                start = end + 1
-            before += found[start:]
-            labels_before += labels[start:]
-            if error is not None:
-                raise error
-    if tokens.width is None:
-        raise ValueError(f"{name}: the file has no tokens")
+        yield from TokenLines(name, label, **layout).sequences(blocks, skip, remembered)
 
 
 class TokenLines(dict):
@@ -440,20 +421,34 @@ class TokenLines(dict):
         self._n_lines += len(self._block)
         self._block = block
 
-    def read(self, lines):
-        """Tokens and labels of lines up to the first bad one, and the error about it or None."""
-        try:
-            found, error = list(map(self.__getitem__, lines)), None
-        except ValueError as bad_line:
-            lines, error = list(takewhile(self.__contains__, lines)), bad_line
-            found = list(map(self.__getitem__, lines))
-        return found, list(map(self.labels.__getitem__, lines)), error
-
-    def forget(self):
-        """Clear the cache."""
-        self.clear()
-        self.labels.clear()
-        self._same.clear()
+    def sequences(self, blocks, skip=None, remembered=float("inf")):
+        """Yield tokens and labels of each sequence in blocks of lines; see `parsed_lines`."""
+        self._block, self._n_lines = [], 0
+        before, labels_before = [], []
+        for block in chain(blocks, [[""]]):
+            if len(self) > remembered:
+                for cache in (self, self.labels, self._same):
+                    cache.clear()
+            self.enter(block)
+            lines, error = [line for line in block if skip is None or not skip(line)], None
+            try:
+                found = list(map(self.__getitem__, lines))
+            except ValueError as bad_line:
+                lines, error = list(takewhile(self.__contains__, lines)), bad_line
+                found = list(map(self.__getitem__, lines))
+            labels, start = list(map(self.labels.__getitem__, lines)), 0
+            for end in [i for i, token in enumerate(found) if token is None]:
+                if start < end or before:
+                    of_sequence = labels_before + labels[start:end]
+                    yield before + found[start:end], None if self._label is None else of_sequence
+                    before, labels_before = [], []
+                start = end + 1
+            before += found[start:]
+            labels_before += labels[start:]
+            if error is not None:
+                raise error
+        if self.width is None:
+            raise ValueError(f"{self._name}: the file has no tokens")
 
     def __missing__(self, line):
         fields = self._split(line)
