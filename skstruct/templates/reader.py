@@ -1,7 +1,5 @@
 """Batches of tokens in the layout of the template kernels."""
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np
@@ -10,6 +8,7 @@ from skstruct import kernels
 from skstruct.features.columns import TokenColumns
 from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
+from skstruct.utils.messages import place
 
 __all__ = ["TemplateReader", "check_templates", "group_literals"]
 
@@ -56,7 +55,10 @@ class TemplateReader:
             self._templates = []
             self._transitions = [], self._transitions[1], []
         else:
-            self._add_derived(columns)
+            for i, make in enumerate(derive, start=columns.n_columns):
+                columns.values[i], columns.codes[i] = make(
+                    columns.values[0], columns.codes[0], columns.offsets
+                )
         self._read_fields(columns)
 
     def _set_templates(self, lines):
@@ -95,12 +97,6 @@ class TemplateReader:
         own = {column for column in wanted if column < n_columns}
         return own | {0} if self._derive else own
 
-    def _add_derived(self, columns):
-        for i, make in enumerate(self._derive, start=columns.n_columns):
-            columns.values[i], columns.codes[i] = make(
-                columns.values[0], columns.codes[0], columns.offsets
-            )
-
     def _read_fields(self, columns):
         templates = self._templates + self._transitions[2]
         macros = [(m, t.where) for t in templates for m in t.macros]
@@ -118,9 +114,10 @@ class TemplateReader:
                 try:
                     made[macro.source] = numbers.of_macro(macro, values, function)
                 except FunctionError as error:
-                    told, value = error.args
+                    message, value = error.args
                     row = np.argmax(columns.codes[macro.column] == values.index(value))
-                    raise ValueError(f"{self._place(row)}: {told}") from error.__cause__
+                    where = place(self.offsets, row)
+                    raise ValueError(f"{where}: {message}") from error.__cause__
         keys = {_field_key(macro): macro for macro, _ in macros}
         counts = np.diff(self.offsets)
         fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
@@ -137,11 +134,6 @@ class TemplateReader:
         self.patterns = [_pattern(t, field_of, self.literals) for t in self._templates]
         patterns = [_pattern(t, field_of, literals) for t in observers]
         self._transitions = patterns, literals, observers
-
-    def _place(self, row):
-        """Sequence and token of a row, for messages."""
-        i = np.searchsorted(self.offsets, row, side="right") - 1
-        return f"Sequence {i}, token {row - self.offsets[i]}"
 
     @property
     def values(self):

@@ -1,7 +1,5 @@
 """Syntax of feature templates: CRF++'s format, Wapiti's patterns, and functions of columns."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -17,6 +15,7 @@ __all__ = [
     "FARTHEST",
     "Macro",
     "Template",
+    "column_lines",
     "compose",
     "default_lines",
     "parse_template",
@@ -196,7 +195,7 @@ _TRUTHS = {bool, type(None)}
 
 
 class FunctionError(ValueError):
-    """Error of a function of the user: message, and the value of the column that it fails for."""
+    """Error of a user's function: the message, and the value that it fails for."""
 
 
 class Steps:
@@ -238,8 +237,10 @@ class Steps:
             try:
                 _ = value is None or step(value)
             except Exception as again:
-                told = f"{what} {type(again).__name__}: {again}, for the value {short_repr(value)}."
-                return FunctionError(told, original)
+                message = (
+                    f"{what} {type(again).__name__}: {again}, for the value {short_repr(value)}."
+                )
+                return FunctionError(message, original)
         return FunctionError(f"{what} {type(error).__name__}: {error}.", originals[0])
 
     def _as_string(self, value, step):
@@ -400,10 +401,16 @@ def default_lines(n_columns):
     lines += [f"prefix{n}:%x[0,0|prefix{n}]" for n in (2, 3)]
     lines += [f"suffix{n}:%x[0,0|suffix{n}]" for n in (1, 2, 3, 4)]
     for c in range(1, n_columns):
-        lines += [f"C{c}{i:+d}:%x[{i},{c}]" for i in range(-2, 3)]
-        for length, starts in ((2, range(-2, 2)), (3, range(-2, 1))):
-            for start in starts:
-                places = range(start, start + length)
-                name = "".join(f"{i:+d}" for i in places)
-                lines.append(f"C{c}{name}:" + "/".join(f"%x[{i},{c}]" for i in places))
+        lines += column_lines(f"C{c}", c, 2)
     return ["U" + line for line in lines] + ["B"]
+
+
+def column_lines(name, column, window):
+    """Single values, pairs and triples of a column within a window."""
+    lines = []
+    for length in (1, 2, 3):
+        for first in range(-window, window - length + 2):
+            rows = range(first, first + length)
+            values = "/".join(f"%x[{i},{column}]" for i in rows)
+            lines.append(f"{name}{''.join(f'{i:+d}' for i in rows)}:{values}")
+    return lines
