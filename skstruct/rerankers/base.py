@@ -1,7 +1,5 @@
 """Base of the rerankers: reading groups of candidates, and choosing among them."""
 
-from __future__ import annotations
-
 from copy import copy, deepcopy
 from itertools import pairwise
 from numbers import Integral, Real
@@ -25,9 +23,9 @@ from skstruct.rerankers.groups import (
     errors_name_groups,
     read_baseline_score,
     read_costs,
-    refuse_lone,
+    refuse_single_candidates,
+    split_column,
     split_groups,
-    take_out,
 )
 from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
 from skstruct.utils.memory import require_memory
@@ -350,7 +348,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         require_memory(40 * batch.n_features, what, "Use fewer features.")
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)
-        refuse_lone(batch.lengths, weight)
+        refuse_single_candidates(batch.lengths, weight)
         base = read_baseline_score(baseline_score, batch.offsets)
         costs, by_cost = read_costs(y, batch.offsets)
         with errors_name_groups():
@@ -401,7 +399,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         if self.baseline is not None:
             names = getattr(self, "feature_names_in_", None)
             column = baseline_column(self.baseline, self.n_features_in_, names)
-            batch, values = take_out(batch, column)
+            batch, values = split_column(batch, column)
             base += values
         with np.errstate(over="ignore"):
             return batch, self.baseline_weight * base

@@ -1,7 +1,5 @@
 """Input of the rerankers: costs, oracles and baselines, group by group."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +21,9 @@ __all__ = [
     "learn_in_portions",
     "read_baseline_score",
     "read_costs",
-    "refuse_lone",
+    "refuse_single_candidates",
+    "split_column",
     "split_groups",
-    "take_out",
 ]
 
 
@@ -51,7 +49,7 @@ def _translate(match):
 
 
 def learn_in_portions(learn, groups, order):
-    """Visit the groups in an order, and answer an interrupt in between.
+    """Visit the groups in an order, and handle interrupts in between.
 
     Parameters
     ----------
@@ -86,8 +84,8 @@ def split_groups(values, offsets, format):
     return result
 
 
-def take_out(batch, column):
-    """Set a column to zero; return the new batch and the values of the column."""
+def split_column(batch, column):
+    """Set a column to zero in a copy of a batch; return it, and the values of the column."""
     X = batch.X.copy()
     if isinstance(X, np.ndarray):
         values = X[:, column].astype(np.float64)
@@ -99,7 +97,7 @@ def take_out(batch, column):
     return SequenceBatch(X, batch.offsets, feature_names=batch.feature_names), values
 
 
-def refuse_lone(n_candidates, weight):
+def refuse_single_candidates(n_candidates, weight):
     """Raise a ValueError if a group with a weight has a single candidate."""
     lone = np.flatnonzero((n_candidates == 1) & (weight > 0))
     if lone.size:
