@@ -1,7 +1,5 @@
 """`read_conll`: column files as partitions, a file or a block of one each."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from copy import copy
@@ -175,7 +173,7 @@ def _size(file):
 
 
 def _block_bounds(size, blocksize):
-    """Where blocks of about equal size, of `blocksize` or more, begin and end."""
+    """Bounds of blocks of about equal size, at least `blocksize` bytes each."""
     n_blocks = max(1, size // blocksize)
     return [size * number // n_blocks for number in range(n_blocks + 1)]
 
@@ -206,13 +204,13 @@ def _read_file(file, parameters):
 
 
 def _read_block(file, places, size, parameters):
-    """Tokens and labels of what is between two cuts of a file.
+    """Read the tokens and labels of a block of a file.
 
     Parameters
     ----------
     file : OpenFile
     places : (int, int)
-        Bytes from which on the cuts are sought.
+        Offsets after which the block begins and ends, at the next empty lines.
     size : int
         Bytes of the file.
     parameters : dict
@@ -238,7 +236,7 @@ def _read_block(file, places, size, parameters):
             sequences = list(read(chain(before, _pieces(opened, start, stop))))
         except ValueError:
             # Again, after as many lines as there are in the file, so that the error counts them.
-            before = _newlines(_count_lines(opened, start, encoding))
+            before = _lines_before(opened, start, encoding)
             deque(read(chain(before, _pieces(opened, start, stop))), maxlen=0)
             raise
     tokens, labels = ([pair[k] for pair in sequences] for k in (0, 1))
@@ -246,7 +244,7 @@ def _read_block(file, places, size, parameters):
 
 
 def _pieces(opened, start=0, stop=float("inf")):
-    """Pieces of an open file between two bytes."""
+    """Yield pieces of an open file between two offsets."""
     opened.seek(start)
     while start < stop:
         piece = opened.read(int(min(_PIECE, stop - start)))
@@ -257,7 +255,7 @@ def _pieces(opened, start=0, stop=float("inf")):
 
 
 def _next_cut(opened, byte, size):
-    """The first place from a byte on that follows an empty line, else the end of the file.
+    """Offset after the first empty line that ends at or after a byte, else the end of the file.
 
     It depends on nothing but the file, so neighbouring blocks agree about it.
     """
@@ -275,13 +273,8 @@ def _next_cut(opened, byte, size):
     return size
 
 
-def _count_lines(opened, stop, encoding):
-    """Number of lines before a byte at which a line begins."""
+def _lines_before(opened, stop, encoding):
+    """Pieces of as many empty lines as there are lines before a byte at which a line begins."""
     with open_line_blocks(_Pieces("", _pieces(opened, 0, stop)), encoding) as (_, blocks):
-        return sum(map(len, blocks)) - 1
-
-
-def _newlines(n):
-    """Pieces of so many empty lines."""
-    n_full, n_more = divmod(n, _PIECE)
+        n_full, n_more = divmod(sum(map(len, blocks)) - 1, _PIECE)
     return chain(repeat(b"\n" * _PIECE, n_full), [b"\n" * n_more])

@@ -3,8 +3,6 @@
 A fit may start from an earlier one, and store its progress in a file that outlives the driver.
 """
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
@@ -63,7 +61,7 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
         solution = fit_online(tagger, workers, *shards, start, watcher)
         return solution._replace(scale=scale)
     objective = make_objective(tagger, workers, *shards, dtype)
-    # The objective has a copy of its own of what it needs.
+    # The objective has its own copy.
     del shards
     solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
     return solution._replace(scale=scale)
@@ -98,7 +96,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
     scale = next((of.scale for of in found if of.scale is not None), None)
     codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
-    # The driver has united it.
+    # Free the summaries, which have been merged.
     del found
     possible = tagger._model().possible
     training_sets = workers.map(
@@ -140,7 +138,7 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
 
 
 class _Counted:
-    """Sums of what shards have counted, and what they have observed, one by one."""
+    """Totals of the counts of all shards, added one by one."""
 
     def __init__(self, counts, n_labels, order):
         self._counts = counts
@@ -148,7 +146,7 @@ class _Counted:
         self.n_labelled, self.partial = 0, False
 
     def observed(self):
-        """Yield what each shard has observed."""
+        """Yield the observed features of each shard."""
         for counted in self._counts:
             for total, of_shard in zip(self.transitions, counted.transitions, strict=True):
                 total += of_shard

@@ -1,6 +1,4 @@
-"""Labels and features of all shards, united by the driver."""
-
-from __future__ import annotations
+"""Union of the labels and features of all shards."""
 
 from typing import NamedTuple
 
@@ -185,7 +183,7 @@ def _merge_lengths(found):
 
 
 def _require_one_kind(kinds, what):
-    """Return the kind that all shards have; None stands for a shard that has any."""
+    """Return the kind that all shards share; None stands for a shard of any kind."""
     first = next((i for i, kind in enumerate(kinds) if kind is not None), None)
     for i, kind in enumerate(kinds):
         if kind is not None and kind != kinds[first]:

@@ -7,8 +7,6 @@ hardly move. A shard has the weights of its own features alone, and sends those 
 The penalty is a factor that all weights of a shard share.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from typing import NamedTuple
 
@@ -132,7 +130,7 @@ class _Mixture:
     def __init__(self, state):
         self._state = state
         self._average = len(state.lag.weights) > 0
-        # Sums over the shards, of what each chain would be and of what its average would lack.
+        # Sums over the shards of the chain, and of the lag of its average.
         self._chain, self._lag = (
             type(parts)(*map(np.zeros_like, parts)) for parts in (state.chain, state.lag)
         )
@@ -140,7 +138,7 @@ class _Mixture:
         self._seen = []
 
     def add(self, own, learnt):
-        """Add what a shard has learnt, whose features have the numbers `own`."""
+        """Add the result of a shard, whose features have the numbers `own`."""
         scale, total = learnt.progress[[kernels.SCALE, kernels.TOTAL]]
         rows = own[learnt.rows]
         self._n_changed[rows] += np.any(learnt.chain.weights, axis=1)
@@ -183,7 +181,7 @@ class _Mixture:
         return kernels.EpochResult(*map(sum, zip(*results, strict=True)))
 
     def notes(self):
-        """Means over the samples of what there is to note."""
+        """Means of the notes over the samples."""
         n_visited = sum(n for *_, n in self._seen)
         noted = [notes for *_, notes, _ in self._seen]
         return {name: sum(notes[name] for notes in noted) / n_visited for name in noted[0]}
@@ -209,7 +207,7 @@ class _Sizes(NamedTuple):
 
 
 class _Epoch(NamedTuple):
-    """What all shards need to know of an epoch."""
+    """Settings of an epoch that all shards share."""
 
     tagger: object
     model: Model
@@ -220,9 +218,9 @@ class _Epoch(NamedTuple):
 
 
 class _Learnt(NamedTuple):
-    """What a shard has learnt in an epoch: its state, and what there is to note.
+    """Result of an epoch of a shard.
 
-    Of the weights of features there are those that changed: their differences in `chain`.
+    Of the weights of features, only the rows that changed are there: in `chain` their differences.
     """
 
     rows: np.ndarray  # features that changed, by the numbers of the shard
@@ -230,7 +228,7 @@ class _Learnt(NamedTuple):
     lag: kernels.Chain
     progress: np.ndarray
     result: tuple  # fields of `EpochResult`
-    notes: dict  # sums over the samples
+    notes: dict  # sums over the samples, for the history
     n_visited: int  # number of samples
 
 
