@@ -1,7 +1,5 @@
 """Predictions for sequences and groups, as they are written to files."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from skstruct.cli.text import errors_name_lines

@@ -1,7 +1,5 @@
 """Layout of annotated files: given by options, by a file's name, or by the model."""
 
-from __future__ import annotations
-
 import codecs
 import functools
 import warnings

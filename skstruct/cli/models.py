@@ -1,7 +1,5 @@
 """Model files: read in any format, and written whole or not at all."""
 
-from __future__ import annotations
-
 import zipfile
 from typing import NamedTuple
 

@@ -1,6 +1,4 @@
-"""What goes to standard output; progress and warnings, which go to standard error."""
-
-from __future__ import annotations
+"""Standard output, and progress and warnings on standard error."""
 
 import contextlib
 import errno
@@ -40,9 +38,9 @@ def standard_output():
 
 
 class Progress(io.TextIOBase):
-    """Text file that writes to standard error, or nowhere if its disk is full or its terminal gone.
+    """Text file that writes to standard error, and ignores errors such as a full disk.
 
-    A training does not end for that. It does when whatever reads a pipe has stopped reading.
+    A training goes on then. It ends if a pipe is closed.
     """
 
     def write(self, text):
@@ -59,7 +57,7 @@ class Progress(io.TextIOBase):
 
 
 def drop_unwritten():
-    """Drop what cannot be written: Python would try again when it ends, and complain."""
+    """Drop unwritten output, which Python would try to write again when it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -73,12 +71,10 @@ def drop_unwritten():
 def plain_warnings():
     """Context in which warnings are lines without a place in Python code."""
     before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {_one_line(message)}\n"
+    warnings.formatwarning = lambda message, *_, **__: (
+        f"Warning: {' '.join(str(message).split())}\n"
+    )
     try:
         yield
     finally:
         warnings.formatwarning = before
-
-
-def _one_line(message):
-    return " ".join(str(message).split())

@@ -1,7 +1,5 @@
 """``skstruct show``: describe a model and its weights."""
 
-from __future__ import annotations
-
 import inspect
 from itertools import product
 

@@ -4,8 +4,6 @@ A file has columns, one token a line and a blank line after each sequence; or is
 object a line in JSON, with tokens and labels or with candidates and costs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -188,7 +186,7 @@ def count_columns(sequence, layout):
 
 
 def _without_end(blocks):
-    """Leave out what follows the last line end, if that is nothing."""
+    """Leave out the empty text after the last line end."""
     block = next(blocks)
     for after in blocks:
         yield block
@@ -275,7 +273,7 @@ def _parse(line, labelled, name, number):
 
 
 def labels_in(found, key, n_tokens):
-    """List of the labels in an object, one for each token; a ValueError if it is none."""
+    """Labels in an object, one for each token; a ValueError if they are invalid."""
     labels = _list_in(found, key, _LABELS, "a string or a whole number")
     return _of_length(labels, n_tokens, "tokens", key)
 
