@@ -9,8 +9,6 @@ The work is cut into parts, each with a process, a cache and numbers of its own,
 not depend on how many processes there are.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os

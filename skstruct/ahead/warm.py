@@ -1,7 +1,5 @@
 """Compiling ahead of time, in several processes."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import warnings

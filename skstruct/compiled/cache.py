@@ -9,8 +9,6 @@ when another kernel that is compiled here calls the one that was loaded, and par
 of the time of loading. So it is parsed on demand, and wheels carry none.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging
@@ -54,8 +52,8 @@ class Use(NamedTuple):
 
 
 uses = []
-# Classes with functions in files that are no sources of the package. Kernels that call these are
-# not kept: nothing would notice an edit.
+# Classes whose functions are not in the sources of the package. Kernels that call these are not
+# cached: an edit would go unnoticed.
 untracked = set()
 _DIGEST = hashlib.sha256().digest_size
 NOT_COMPILED = (
@@ -77,7 +75,7 @@ def own_folders(target=None):
 
 
 def mark_native():
-    """From now on, prefer what is compiled here to what came with the package."""
+    """Prefer kernels compiled here to those of the package from now on."""
     write_file(own_folders(), NATIVE, b"")
 
 

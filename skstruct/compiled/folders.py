@@ -6,8 +6,6 @@ What is read is run. So it is read only where nobody but the user, root and the 
 can have written it, and never from the current folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -3,8 +3,6 @@
 Constants are compiled as any integer: a first fit from source takes a quarter less.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 

@@ -1,7 +1,5 @@
 """Everything that compiled code depends on: sources, versions, settings, processor."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sysconfig

@@ -1,6 +1,4 @@
-"""Versions of what skstruct stands on, and where its compiled kernels come from."""
-
-from __future__ import annotations
+"""Versions of dependencies, and origins of compiled kernels."""
 
 import platform
 from collections import Counter

@@ -1,7 +1,5 @@
 """Models of CRF++: read into a pipeline of a vectoriser and a tagger, and written from one."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -93,16 +91,13 @@ def read_model(source, *, encoding="utf-8"):
     array([list(['DET', 'NOUN'])], dtype=object)
     """
     with value_errors_name(source):
-        return _as_pipeline(parse_model(_decoded(read_bytes(source), encoding)))
-
-
-def _decoded(content, encoding):
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
-        ) from None
+        try:
+            text = read_bytes(source).decode(encoding)
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
+            ) from None
+        return _as_pipeline(parse_model(text))
 
 
 def _as_pipeline(model):

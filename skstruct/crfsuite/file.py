@@ -12,8 +12,6 @@ Every size and offset in a file is checked against the size of the file before i
 damaged or hostile file costs no more than reading it.
 """
 
-from __future__ import annotations
-
 import struct
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The names of python-crfsuite and sklearn-crfsuite, for programs that import these."""
 
-from __future__ import annotations
-
 import sys
 from functools import wraps
 from importlib.machinery import ModuleSpec

@@ -1,7 +1,5 @@
 """Log of a training with the entries of python-crfsuite's, and CRFsuite's messages about it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import NamedTuple
 

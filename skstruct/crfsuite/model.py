@@ -1,7 +1,5 @@
 """Taggers read from CRFsuite's model files, and written to them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import weakref

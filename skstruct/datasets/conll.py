@@ -1,9 +1,6 @@
 """Column files with one token a line, the CoNLL formats and similar ones: read and written."""
 
-from __future__ import annotations
-
 import codecs
-import gzip
 import io
 import os
 import re
@@ -91,7 +88,7 @@ def open_line_blocks(source, encoding):
 
 
 def _ended(line):
-    """Append the newline that a line may lack."""
+    """Append a newline unless there is one."""
     end = "\n" if isinstance(line, str) else b"\n"
     return line if line.endswith(end) else line + end
 
@@ -380,7 +377,7 @@ def parsed_lines(
     label : int or None
         Column of the label.
     remembered : float
-        Distinct lines to cache, about.
+        Approximate number of distinct lines to cache.
     **layout
         Of the columns, for `TokenLines`.
 
@@ -497,12 +494,7 @@ class TokenLines(dict):
 
 def unpacked(content, name):
     """Decompress bytes if they are gzipped."""
-    if not content.startswith(GZIP_MAGIC):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{name}: the gzip data is truncated or damaged ({error})") from error
+    return b"".join(_unpacked(iter([content]), name))
 
 
 def _resolved(columns, label, width, where):
@@ -652,7 +644,7 @@ class _Line:
         return line
 
     def _fault(self, line, fields, is_first):
-        """Why a line would not be read back, and what to do; None if it would."""
+        """Reason why a line could not be read back, with a remedy; None if it could."""
         same = bool(fields) and self._split(line) == fields and fields[-1]
         if not same or "\n" in line or "\r" in line:
             return (
@@ -729,18 +721,20 @@ def encoded(pieces, place, encoding, errors="strict"):
     ValueError
         If the encoding has not all of the characters, or takes some for others.
     """
-    content = _survivor("".join(pieces), encoding, errors)
+    content = _encode_reversibly("".join(pieces), encoding, errors)
     if content is not None:
         return content
-    bad = next((k for k, p in enumerate(pieces) if _survivor(p, encoding, errors) is None), 0)
+    bad = next(
+        (k for k, p in enumerate(pieces) if _encode_reversibly(p, encoding, errors) is None), 0
+    )
     raise ValueError(
         f"{place(bad)}: {short_repr(pieces[bad].rstrip())} could not be read back from a file in "
         f"{encoding}; choose another encoding, or change the text."
     )
 
 
-def _survivor(text, encoding, errors):
-    """Bytes of a text; None if they are not read as the text."""
+def _encode_reversibly(text, encoding, errors):
+    """Encode a text; None if it would be decoded as another one."""
     try:
         content = text.encode(encoding, errors)
         # Bytes that look like those of a gzipped file are taken for one.

@@ -1,7 +1,5 @@
 """Reliability of the probabilities of tokens and of whole sequences."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 

@@ -1,7 +1,5 @@
 """Confusion matrices of labels and of types of chunks."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np
@@ -17,7 +15,7 @@ from skstruct.utils.public_paths import set_module
 __all__ = ["ChunkConfusionDisplay", "LabelConfusionDisplay"]
 
 _NONE = "(none)"
-# Labels beyond which numbers would not be read.
+# Number of labels beyond which numbers are illegible.
 _MOST_NUMBERS = 25
 
 
@@ -44,7 +42,11 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         return cls.from_predictions(y, estimator.predict(X), **options)
 
     @classmethod
-    def _plotted(cls, matrix, names, options):
+    def _plotted(cls, true, pred, labels, normalize, options):
+        matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
+        names = [str(label) for label in labels]
+        if normalize is not None:
+            options.setdefault("values_format", ".2f")
         size = 2.5 + 0.35 * len(names)
         ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1, size))
         options.setdefault("cmap", "Blues")
@@ -52,7 +54,7 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         options.setdefault("xticks_rotation", "vertical" if len(names) > 5 else "horizontal")
         display = cls(confusion_matrix=matrix, display_labels=names).plot(ax=ax, **options)
         if display.text_ is not None:
-            # In a matrix of many zeros the rest is seen at once.
+            # Other numbers stand out where zeros are left out.
             for cell in np.argwhere(matrix == 0):
                 display.text_[tuple(cell)].set_text("")
         return display
@@ -114,10 +116,7 @@ class LabelConfusionDisplay(_SequenceConfusion):
         if labels is None:
             known = sorted({*true, *pred})
             labels = [known[k] for k in order_of_labels(known)]
-        matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
-        if normalize is not None:
-            options.setdefault("values_format", ".2f")
-        return cls._plotted(matrix, [str(label) for label in labels], options)
+        return cls._plotted(true, pred, labels, normalize, options)
 
 
 @set_module("skstruct.inspection")
@@ -197,11 +196,7 @@ class ChunkConfusionDisplay(_SequenceConfusion):
             raise ValueError("There are no chunks, neither in y_true nor in y_pred.")
         types = sorted({*true, *pred} - {_NONE})
         types = types if labels is None else chosen_types(labels, types)
-        names = [*types, _NONE]
-        matrix = confusion_matrix(true, pred, labels=names, normalize=normalize)
-        if normalize is not None:
-            options.setdefault("values_format", ".2f")
-        return cls._plotted(matrix, names, options)
+        return cls._plotted(true, pred, [*types, _NONE], normalize, options)
 
 
 def _tokens(y_true, y_pred):

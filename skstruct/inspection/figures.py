@@ -1,6 +1,4 @@
-"""Axes and heat maps that displays have in common."""
-
-from __future__ import annotations
+"""Axes and heat maps shared by the displays."""
 
 import numpy as np
 
@@ -8,7 +6,7 @@ from skstruct.inspection.models import require
 
 __all__ = ["heat_map", "new_axes", "panels", "plain_spines"]
 
-# Cells of a heat map beyond which numbers would not be read.
+# Rows or columns of a heat map beyond which numbers are illegible.
 MOST_NUMBERS = 12
 
 

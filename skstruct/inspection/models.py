@@ -1,8 +1,5 @@
 """The tagger in an estimator, and the steps before it."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
@@ -11,19 +8,17 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.metrics.chunks import are_chunk_labels
 from skstruct.metrics.labels import as_list
 
 __all__ = [
     "FittedTagger",
-    "are_chunk_labels",
     "find_tagger",
     "labels_of",
     "order_of_labels",
     "require",
 ]
 
-# A letter alone, such as the tag "S", says nothing about chunks.
-_CHUNK_LABEL = re.compile("O|[BIESLU]-.+", re.DOTALL)
 _WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
 
 
@@ -123,11 +118,6 @@ def order_of_labels(labels):
     if not are_chunk_labels(labels):
         return np.arange(len(labels))
     return np.array(sorted(range(len(labels)), key=lambda k: (labels[k][2:], labels[k])))
-
-
-def are_chunk_labels(labels):
-    """True if labels are O, B-NP and the like."""
-    return all(isinstance(label, str) and _CHUNK_LABEL.fullmatch(label) for label in labels)
 
 
 def require(package, what):

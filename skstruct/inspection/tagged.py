@@ -1,15 +1,14 @@
 """HTML view of texts with their labels."""
 
-from __future__ import annotations
-
 from html import escape
 from itertools import count
 from zlib import crc32
 
 import numpy as np
 
-from skstruct.inspection.models import are_chunk_labels, find_tagger
+from skstruct.inspection.models import find_tagger
 from skstruct.inspection.probabilities import token_texts
+from skstruct.metrics.chunks import are_chunk_labels
 from skstruct.metrics.labels import sequences_of
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.files import write_whole
@@ -179,7 +178,7 @@ class TaggedText:
     def _sequence(self, i):
         labels = self.labels[i]
         tokens = [self._token(i, t) for t in range(len(labels))]
-        if are_chunk_labels(labels):
+        if are_chunk_labels(labels) or set(labels) <= {"O"}:
             marks = extract_chunks(labels) if labels else []
         else:
             marks = [(t, t + 1, label) for t, label in enumerate(labels)]

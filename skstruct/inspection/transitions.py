@@ -1,7 +1,5 @@
 """Weights of label pairs, as a picture and as a table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.inspection.figures import MOST_NUMBERS, heat_map, new_axes
@@ -33,7 +31,7 @@ class TransitionDisplay:
     text_ : ndarray of matplotlib Text, or None
         Numbers in the cells.
     ax_, figure_ : matplotlib Axes and Figure
-        Where they are.
+        Axes and figure of the plot.
 
     See Also
     --------

@@ -1,7 +1,5 @@
 """Features with the largest weights of each label, as a picture and as a table."""
 
-from __future__ import annotations
-
 from numbers import Integral
 
 import numpy as np
@@ -15,7 +13,7 @@ __all__ = ["FeatureWeightsDisplay", "feature_weights"]
 
 @set_module("skstruct.inspection")
 class FeatureWeightsDisplay:
-    """Bars of the features that speak most for each label, and most against it.
+    """Bar chart of the features with the largest and the smallest weights of each label.
 
     It is recommended to use :meth:`from_estimator`.
 
@@ -35,7 +33,7 @@ class FeatureWeightsDisplay:
     axes_ : list of matplotlib Axes
         A panel for each label.
     ax_, figure_ : matplotlib Axes and Figure
-        Where the panels are.
+        Axes that the panels divide, and the figure.
 
     See Also
     --------
@@ -68,7 +66,7 @@ class FeatureWeightsDisplay:
         labels : array-like, default=None
             Labels to show. By default all.
         n_features : int, default=10
-            Most features for each label, and most against it.
+            Largest number of features with positive weights for each label, and with negative ones.
         ax : matplotlib Axes or array-like of Axes, default=None
             One for each label, or one that is divided; by default a new figure.
         **options : object
@@ -135,7 +133,8 @@ def feature_weights(estimator, *, labels=None, n_features=None):
     labels : array-like, default=None
         Labels to list. By default all.
     n_features : int, default=None
-        Most features for each label, and most against it. By default all whose weight is not zero.
+        Largest number of features with positive weights for each label, and with negative ones.
+        By default all whose weight is not zero.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Errors in chunks by their kind: wrong type, wrong boundary, missed, invented."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.metrics.chunks import pairs_of_chunks

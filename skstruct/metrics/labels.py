@@ -56,7 +56,7 @@ def as_list(y):
 
 
 def sequences_of(y, name):
-    """Convert sequences to lists; an error names what is a single element in place of one."""
+    """Convert sequences to lists; an error names the first element that is not a sequence."""
     rows = as_list(y)
     for i, row in enumerate(rows):
         if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
@@ -147,7 +147,7 @@ def check_sample_weight(sample_weight, n_sequences):
 
 
 def weighted_share(true, weights):
-    """Share of what is true, weighted; ValueError if all weights are zero."""
+    """Weighted share of True; ValueError if all weights are zero."""
     if weights is not None and len(weights) and not weights.sum():
         raise ValueError("the weights of all tokens add up to zero; give some sequence a weight")
     return float(np.average(true, weights=weights))

@@ -1,7 +1,5 @@
 """Test of the difference between two systems on the same sequences."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,6 +1,4 @@
-"""Checkpoints of streams: what is learnt so far, and of what stream it is."""
-
-from __future__ import annotations
+"""Checkpoints of streams: the state of learning, and a description of the stream."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -142,7 +140,7 @@ def _load(path, estimator):
 
 
 def describe(**parts):
-    """Describe what determines the features of a stream, and what is learnt from them.
+    """Describe the estimators and vectorisers that a stream is learnt with.
 
     Parameters
     ----------
@@ -161,7 +159,11 @@ def describe(**parts):
 
 
 def _describe(part):
-    params = part.get_params(deep=True) if hasattr(part, "get_params") else _public(part)
+    if hasattr(part, "get_params"):
+        params = part.get_params(deep=True)
+    else:
+        # Others are the object's own business.
+        params = {n: v for n, v in getattr(part, "__dict__", {}).items() if n[:1] != "_"}
     found = {"type": _named(_path(part))}
     for name, value in params.items():
         last = name.rpartition("__")[2]
@@ -172,11 +174,6 @@ def _describe(part):
     with suppress(AttributeError):
         found["features"] = _named(part.get_feature_names_out().tolist())
     return found
-
-
-def _public(thing):
-    """Attributes of an object, but for those that it may use as it likes."""
-    return {n: v for n, v in getattr(thing, "__dict__", {}).items() if not n.startswith("_")}
 
 
 def _named(value):

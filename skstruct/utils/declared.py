@@ -1,4 +1,4 @@
-"""Declarations of stored attributes: what they are, in which range, and what they consist of.
+"""Declarations of stored attributes: types, shapes and ranges.
 
 A class says beside its code what a file may hold for each attribute that it learns, and
 `skstruct.utils.persistence.Persistent` reads loaded attributes by it, in this order::
@@ -13,8 +13,6 @@ two methods: ``write(value)`` returns what is stored for a value, and ``read(val
 returns the value again, or raises a ValueError that says what is wrong with it. `what` names it,
 and `size` is the function that `sizes_of` makes.
 """
-
-from __future__ import annotations
 
 from contextlib import suppress
 from numbers import Integral, Real
@@ -51,7 +49,6 @@ __all__ = [
     "Record",
     "Share",
     "Strings",
-    "check_matrix",
     "sizes_of",
 ]
 
@@ -153,7 +150,7 @@ class Numbers(Declaration):
     Parameters
     ----------
     length : int
-        How many.
+        Number of them.
     """
 
     def __init__(self, length):
@@ -215,7 +212,7 @@ class Strings(Declaration):
 
 
 class Part(Declaration):
-    """Object, such as an estimator, with some methods and attributes.
+    """Object, such as an estimator, that has certain methods and attributes.
 
     Parameters
     ----------
@@ -229,7 +226,7 @@ class Part(Declaration):
         self._names, self._lengths = (*names, *lengths), lengths
 
     def read(self, value, what, size):
-        """Object that has what is needed of it."""
+        """Object with all of them."""
         lacking = [name for name in self._names if not hasattr(value, name)]
         if lacking or isinstance(value, type):
             raise ValueError(f"{what} is {type(value).__name__}, without {', '.join(lacking)}.")
@@ -240,7 +237,7 @@ class Part(Declaration):
 
 
 class Maybe(Declaration):
-    """None, or what another declaration allows."""
+    """None, or a value that another declaration allows."""
 
     def __init__(self, kind):
         self._kind = kind
@@ -255,7 +252,7 @@ class Maybe(Declaration):
 
 
 class Either(Declaration):
-    """What any of several declarations allows; messages are those of the last one."""
+    """Value that one of several declarations allows; messages are those of the last one."""
 
     def __init__(self, *kinds):
         self._kinds = kinds
@@ -338,7 +335,9 @@ class Array(Declaration):
         expected = tuple(map(size, self._shape))
         array = unpack_zeros(value, expected)
         if self._sparse and sp.issparse(array):
-            numbers = check_matrix(array).data
+            # Indices of columns that there are.
+            array.check_format(full_check=True)
+            numbers = array.data
             needs = 8.0 * np.prod(expected, dtype=float)
             require_memory(needs, f"The weights of {what}", "Load it where there is more.")
         elif isinstance(array, np.ndarray):
@@ -429,7 +428,7 @@ class Columns(Declaration):
     Parameters
     ----------
     names : sequence of str, default=()
-        Columns that there are in any case.
+        Required columns.
     """
 
     def __init__(self, *names):
@@ -446,10 +445,3 @@ class Columns(Declaration):
         if len(set(map(len, value.values()))) > 1:
             raise ValueError(f"the columns of {what} differ in length.")
         return value
-
-
-def check_matrix(X):
-    """Check that the indices of a sparse matrix are those of columns that there are."""
-    if sp.issparse(X):
-        X.check_format(full_check=True)
-    return X

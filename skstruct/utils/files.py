@@ -1,7 +1,5 @@
 """Files that are written whole or not at all, and read with errors that name them."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools
@@ -45,7 +43,7 @@ def write_whole(path, content):
 def check_writable(path):
     """Raise an error if a file cannot be written, before the work for it begins.
 
-    What a process that was killed has left unfinished in its folder is removed.
+    Unfinished files that killed processes have left in its folder are removed.
 
     Parameters
     ----------
@@ -203,7 +201,7 @@ def read_text(path, *, keep_mark=False):
 
 
 def not_in_encoding(error, where, remedy):
-    """Error for bytes that are not in an encoding, made of Python's."""
+    """ValueError for bytes that are not in an encoding, from Python's error."""
     byte = error.object[error.start]
     name = error.encoding
     return ValueError(f"{where}: not {name} text (byte {byte:#04x}: {error.reason}); {remedy}")

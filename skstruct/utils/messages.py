@@ -1,7 +1,5 @@
 """Messages: values in those of errors, and those of fits, which are printed and logged."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import contextmanager
 from reprlib import Repr

@@ -1,7 +1,5 @@
 """Checks of parameters that several rooms have in common."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.utils.messages import short_repr

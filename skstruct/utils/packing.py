@@ -4,8 +4,6 @@ skops stores each string of a list, dict or object array by itself, and all form
 What is unpacked is checked: a file may say anything.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
@@ -33,7 +31,7 @@ def pack(value):
 
 
 def unpack(value):
-    """What `pack` has packed; anything else as it is."""
+    """Unpack the result of `pack`; anything else stays as it is."""
     return unpack_zeros(unpack_strings(value))
 
 
@@ -79,7 +77,7 @@ def unpack_strings(value):
 def pack_zeros(value):
     """Long arrays of floats that are mostly zero without their zeros; anything else as it is.
 
-    Every weight that a model has takes nine or ten bytes, wherever it stands.
+    Each weight then takes nine or ten bytes, wherever it is.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.size < _SHORT:
         return value

@@ -5,8 +5,6 @@ is packed, because skops stores each string of a list, dict or object array by i
 when it is loaded, because compiled code does not check that its arrays fit together.
 """
 
-from __future__ import annotations
-
 import zipfile
 from inspect import signature
 from math import prod

@@ -1,6 +1,4 @@
-"""Progress of a fit: histories, lines for people and for the logger, and tasks for callbacks."""
-
-from __future__ import annotations
+"""Progress of a fit: history, messages, and tasks for callbacks."""
 
 import logging
 import math
@@ -145,7 +143,7 @@ class FitTasks:
     n_tasks : int or None
         Largest number of epochs or other parts of the fit; None where there is no limit.
     **metadata : object
-        What else `fit` was given, such as sample weights.
+        Further arguments of `fit`, such as sample weights.
     """
 
     def __init__(self, estimator, X, y, n_tasks, **metadata):
@@ -167,7 +165,7 @@ class FitTasks:
         return cls(estimator, X, y, n_tasks, **metadata)
 
     def begin_epoch(self):
-        """Begin the next epoch, if there can be one."""
+        """Begin the next epoch, unless it was the last."""
         if self._n_left:
             self._n_left -= 1
             self._epoch = self.root.subcontext(task_name="epoch")
@@ -216,7 +214,7 @@ class FitTasks:
     def close(self):
         """End the fit of an estimator that has its attributes."""
         if self._epoch is not None:
-            # It was begun, but the fit was over.
+            # It was begun before the fit turned out to be over.
             self._epoch.call_on_fit_task_end(estimator=self._estimator)
         self.root.call_on_fit_task_end(
             estimator=self._estimator, **self._data, reconstruction_attributes={}
@@ -270,6 +268,7 @@ def as_one_task(fit):
     return fit_as_task
 
 
+@contextmanager
 def part_of_fit(context, estimator, of=None):
     """Context of a part of a fit that another estimator does.
 
@@ -282,11 +281,9 @@ def part_of_fit(context, estimator, of=None):
     of : estimator
         The estimator whose fit it is.
     """
-    return nullcontext() if context is None else _task_context(context, estimator, of)
-
-
-@contextmanager
-def _task_context(context, estimator, of):
+    if context is None:
+        yield
+        return
     inherit = nullcontext if estimator is None else context.propagate_callback_context
     with inherit(estimator):
         context.call_on_fit_task_begin(estimator=of)
@@ -313,7 +310,7 @@ class Progress:
     tasks : FitTasks, default=None
         Tasks for callbacks.
     max_iter : int, default=None
-        Most epochs that there can be; None where that is unknown.
+        Largest number of epochs; None if unknown.
     verbose : int, default=None
         In place of that of the estimator.
     """

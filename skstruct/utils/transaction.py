@@ -1,6 +1,4 @@
-"""Fits in one go: neither another thread nor an error finds an estimator that is half fitted."""
-
-from __future__ import annotations
+"""Atomic fits: no thread and no error ever meets an estimator that is half fitted."""
 
 from contextlib import contextmanager
 from functools import wraps
@@ -20,7 +18,7 @@ def draft_of(estimator, undo=()):
     ----------
     estimator : estimator
     undo : list of callable, default=()
-        Called after an error: they restore what the attributes refer to. May be filled later.
+        Called after an error, to restore objects that the attributes refer to. May be filled later.
 
     Yields
     ------
@@ -40,7 +38,7 @@ def draft_of(estimator, undo=()):
 
 
 def reads_one_fit(method):
-    """Decorator of a method that reads what was learnt: all of it from the same fit.
+    """Decorator of a method that reads learnt attributes, all of them from the same fit.
 
     The method gets an estimator that keeps the attributes of the moment, whatever another thread
     fits meanwhile. What it caches as an attribute stays with them.

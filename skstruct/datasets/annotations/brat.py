@@ -1,7 +1,5 @@
 """Files of brat: a text, and beside it a file with a line for each annotation."""
 
-from __future__ import annotations
-
 import re
 
 from skstruct.datasets.annotations.exports import FoundSpan, place_spans

@@ -1,7 +1,5 @@
 """Exports of Label Studio: JSON with all annotations of a task, and JSON-MIN."""
 
-from __future__ import annotations
-
 import json
 import warnings
 
@@ -126,16 +124,13 @@ def _regions_of_controls(task, text_key, where):
     regions = {}
     for key, values in task.items():
         is_list = isinstance(values, list) and any(isinstance(v, dict) for v in values)
-        if key == text_key or key in _OTHERS or not (holds_spans(values) or _has_labels(values)):
+        has_labels = is_list and any(isinstance(v, dict) and "labels" in v for v in values)
+        if key == text_key or key in _OTHERS or not (holds_spans(values) or has_labels):
             continue
         if not is_list:
             raise unknown_keys(task, [key], ("the name of a control tag",), where)
         regions[key] = [span for value in values for span in _spans_of_value(value, where)]
     return {name: spans for name, spans in regions.items() if spans}
-
-
-def _has_labels(values):
-    return isinstance(values, list) and any(isinstance(v, dict) and "labels" in v for v in values)
 
 
 def _spans_of_value(value, where):
@@ -149,7 +144,8 @@ def _spans_of_value(value, where):
     try:
         part = as_whole(value["start"]), as_whole(value["end"])
         kinds = value["labels"]
-        if not isinstance(kinds, list) or not kinds or not all(map(_is_type, kinds)):
+        is_list = isinstance(kinds, list) and len(kinds) > 0
+        if not is_list or not all(isinstance(kind, str) and kind for kind in kinds):
             raise TypeError
     except (KeyError, TypeError, ValueError):
         raise ValueError(
@@ -160,12 +156,8 @@ def _spans_of_value(value, where):
     return [FoundSpan((part,), kind, stored, where) for kind in kinds]
 
 
-def _is_type(kind):
-    return isinstance(kind, str) and kind
-
-
 def _spans_of_text(regions, data, text_key, where):
-    """Those of the spans that are of the text, and not of another one of the same task."""
+    """Spans of this text, without those of other texts of the task."""
     found = []
     for name, spans in regions.items():
         key = _field(name, spans, data, text_key)
