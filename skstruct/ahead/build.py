@@ -28,8 +28,6 @@ from skstruct.compiled.cache import own_folders, unpack, uses
 from skstruct.compiled.folders import read_file
 from skstruct.compiled.keys import file_name
 
-__all__ = ["build"]
-
 # The estimators of each part share kernels; one more part is for those that are not listed.
 PARTS = (
     ("CRFTagger",),

@@ -13,8 +13,6 @@ from skstruct.compiled import cache
 from skstruct.compiled.cache import mark_native
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["number_symbols_from", "warm"]
-
 
 @set_module("skstruct")
 def warm(names=None, *, n_jobs=-1, native=False):

@@ -21,8 +21,6 @@ from skstruct.crfsuite.trainer import Trainer
 from skstruct.learning.lbfgs import MANY_TOKENS
 from skstruct.taggers.online import OnlineTagger
 
-__all__ = ["Step", "estimators", "run_step", "steps"]
-
 LABELS = np.array(["B-a", "B-b", "I-a", "O"])
 N_FEATURES = 5
 TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nU02:%x[0,1|prefix2]\nB"

@@ -5,17 +5,6 @@ from typing import NamedTuple
 from skstruct.cli.text import errors_name_lines
 from skstruct.spans import labels_of_spans, scheme_of_classes
 
-__all__ = [
-    "Answer",
-    "Choice",
-    "Details",
-    "answer",
-    "as_attributes",
-    "baselines_of",
-    "check_kind",
-    "inputs_of",
-]
-
 
 class Details(NamedTuple):
     """Contents of an answer besides the best labels."""

@@ -7,8 +7,6 @@ from skstruct.cli.options import can_be_written, require_other_files
 from skstruct.crfpp.model import write_model as write_crfpp
 from skstruct.crfsuite.model import write_model as write_crfsuite
 
-__all__ = ["convert"]
-
 
 @click.command(short_help="Convert a model to another format.")
 @click.argument("source", type=click.Path(exists=True, dir_okay=False))

@@ -9,8 +9,6 @@ import skstruct
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
-__all__ = ["RERANKERS", "STACKED", "estimator_names", "make", "make_vectorizer"]
-
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
 _PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}

@@ -14,8 +14,6 @@ from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
 
-__all__ = ["brief_scores", "evaluate"]
-
 
 @click.command(short_help="Score a model, or predictions.")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))

@@ -8,8 +8,6 @@ from skstruct.ahead.warm import warm as compile_ahead
 from skstruct.cli.output import standard_output, write_line
 from skstruct.compiled.versions import show_versions
 
-__all__ = ["versions", "warm"]
-
 
 @click.command(short_help="Compile kernels ahead of time.")
 @click.argument("estimators", nargs=-1)

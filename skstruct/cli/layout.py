@@ -10,15 +10,6 @@ import click
 from skstruct.cli.text import count_columns
 from skstruct.datasets.conllu import COLUMNS
 
-__all__ = [
-    "Layout",
-    "check_layout",
-    "layout_for",
-    "layout_options",
-    "layout_to_store",
-    "warn_of_columns",
-]
-
 FORMATS = ("columns", "conllu", "jsonl")
 # Suffixes of file names that say what the format is.
 SUFFIXES = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl"}

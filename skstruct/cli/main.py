@@ -14,8 +14,6 @@ from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
 
-__all__ = ["main"]
-
 COMMANDS = (train, tag, evaluate, show, convert, warm, versions)
 FAILED, UNUSABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Environment variable that asks for the traceback of an error.

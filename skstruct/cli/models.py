@@ -13,8 +13,6 @@ from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.persistence import check_archive
 
-__all__ = ["Model", "check_chain", "load_model", "store_model"]
-
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
 

@@ -7,16 +7,6 @@ import click
 
 from skstruct.utils.files import check_writable
 
-__all__ = [
-    "assignments",
-    "can_be_written",
-    "folder_can_be_made",
-    "jobs_option",
-    "model_option",
-    "quiet_option",
-    "require_other_files",
-]
-
 
 def model_option(*, required=True):
     """Make the option ``-m``."""

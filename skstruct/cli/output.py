@@ -11,8 +11,6 @@ import click
 
 from skstruct.utils.files import os_errors_name
 
-__all__ = ["Progress", "drop_unwritten", "plain_warnings", "standard_output", "write_line"]
-
 _NAME = "standard output"
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from skstruct.cli.models import load_model
 from skstruct.cli.output import write_line
 
-__all__ = ["show"]
-
 
 @click.command(short_help="Describe a model and its weights.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))

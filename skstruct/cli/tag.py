@@ -24,8 +24,6 @@ from skstruct.cli.output import plain_warnings, standard_output
 from skstruct.cli.text import batches, read_sequences, sequence_writer
 from skstruct.utils.files import check_writable, replaced
 
-__all__ = ["tag"]
-
 
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))

@@ -21,18 +21,6 @@ from skstruct.metrics.chunks import are_chunk_labels
 from skstruct.utils.files import os_errors_name
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "Sequence",
-    "batches",
-    "count_columns",
-    "errors_name_lines",
-    "has_chunks",
-    "labels_in",
-    "read_all",
-    "read_sequences",
-    "sequence_writer",
-]
-
 _FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
 _TOKENS = str, int, list, dict
 # A label that is a number is a whole one, and so is True.

@@ -32,8 +32,6 @@ from skstruct.cli.output import Progress, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, has_chunks, read_all
 from skstruct.metrics import scores as scorers
 
-__all__ = ["train"]
-
 
 @click.command(short_help="Train a tagger or a reranker.")
 @click.argument(

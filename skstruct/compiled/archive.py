@@ -24,15 +24,6 @@ import numba
 from skstruct.compiled.keys import environment
 from skstruct.utils.messages import log_once
 
-__all__ = [
-    "all_baselines",
-    "archive_report",
-    "folder",
-    "host_baselines",
-    "usable_archives",
-    "write_archive",
-]
-
 # The levels of the x86-64 psABI, with LLVM's names of their features.
 _V2 = "cmov cx8 cx16 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3"
 _V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"

@@ -28,18 +28,6 @@ from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_fil
 from skstruct.compiled.keys import file_name, folder_name, kernel_name, sources_unchanged
 from skstruct.utils.messages import announce_compiling, log_once
 
-__all__ = [
-    "KernelCache",
-    "Use",
-    "has_private_names",
-    "mark_native",
-    "own_folders",
-    "pack",
-    "unpack",
-    "untracked",
-    "uses",
-]
-
 logger = logging.getLogger("skstruct")
 
 

@@ -21,16 +21,6 @@ import numba
 from skstruct.utils.files import replaced
 from skstruct.utils.messages import log_once
 
-__all__ = [
-    "CANNOT_KEEP",
-    "NATIVE",
-    "cache_folders",
-    "is_native",
-    "is_safe",
-    "read_file",
-    "write_file",
-]
-
 # Folders of other environments are kept if they are among the newest or were used within a day.
 KEPT = 5
 # Name of a file that says: prefer this folder to what came with the package.

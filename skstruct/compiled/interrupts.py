@@ -10,8 +10,6 @@ import signal
 import threading
 from contextlib import contextmanager
 
-__all__ = ["interrupts_deferred"]
-
 
 @contextmanager
 def interrupts_deferred():

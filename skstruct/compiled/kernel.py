@@ -17,8 +17,6 @@ from skstruct.compiled.folders import CANNOT_KEEP
 from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.utils.messages import log_once
 
-__all__ = ["Kernel"]
-
 # numba imports parts of itself when it first compiles or loads: two that are imported above, and
 # all that it can compile. A fork or a Ctrl-C in the midst of imports leaves modules that are never
 # complete.

@@ -10,14 +10,6 @@ import llvmlite
 import numba
 import numpy as np
 
-__all__ = [
-    "environment",
-    "file_name",
-    "folder_name",
-    "kernel_name",
-    "sources_unchanged",
-]
-
 # Number of the layout of cache files and archives.
 FORMAT = 3
 # Settings of numba that change the code it makes.

@@ -13,8 +13,6 @@ from skstruct.compiled.folders import is_native, is_safe
 from skstruct.compiled.keys import sources_unchanged
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["show_versions"]
-
 PACKAGES = (
     "skstruct",
     "numpy",

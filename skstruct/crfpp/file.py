@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["TextModel", "damaged", "format_model", "parse_model", "require"]
-
 
 class TextModel(NamedTuple):
     """Content of a model file."""

@@ -20,8 +20,6 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["read_model", "write_model"]
-
 # CRF++ looks at most so many tokens to either side.
 _LARGEST_OFFSET = 4
 # They separate names in the file, and NUL ends them.

@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CRFsuiteModel", "decode_model", "describe_header", "encode_model", "hash_names"]
-
 _UINT32 = np.dtype("<u4")
 _HEADER = struct.Struct("<4sI4s9I")
 _CHUNK = struct.Struct("<4sII")

@@ -16,8 +16,6 @@ from skstruct.crfsuite.tagger import ModelInfo, Tagger
 from skstruct.crfsuite.trainer import BaseTrainer, Trainer
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["install"]
-
 # The release of CRFsuite whose interface and format these are.
 _VERSION = "0.12"
 

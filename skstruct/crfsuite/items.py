@@ -10,18 +10,6 @@ from skstruct.input.copies import copied
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "ItemSequence",
-    "LabelLists",
-    "as_label_lists",
-    "as_sequences",
-    "as_text",
-    "as_tokens",
-    "count_sequences",
-    "refuse_other_labels",
-    "snapshot",
-]
-
 _TAKES = (
     "X is a list of sequences of tokens, and y has a list for each, with one label for each token. "
     "CRFTagger takes a matrix and one label a row, too."

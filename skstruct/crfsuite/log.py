@@ -8,16 +8,6 @@ import numpy as np
 from skstruct.crfsuite.file import describe_header
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "HeldOut",
-    "LabelScore",
-    "TrainLogParser",
-    "TrainingLog",
-    "log_entries",
-    "storing_messages",
-    "training_events",
-]
-
 # CRFsuite's names, and columns of `history_`, of which the first that exists is the source.
 _COLUMNS = {
     "loss": ("objective", "loss"),

@@ -19,16 +19,6 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "ModelFile",
-    "chain_from_model",
-    "model_from_tagger",
-    "read_model",
-    "tagger_from_model",
-    "tagger_to_bytes",
-    "write_model",
-]
-
 
 @set_module("skstruct.crfsuite")
 def read_model(source, *, max_bytes=2**32):

@@ -18,8 +18,6 @@ from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["ModelInfo", "Tagger", "tagger_of"]
-
 
 @set_module("skstruct.crfsuite")
 class ModelInfo(NamedTuple):

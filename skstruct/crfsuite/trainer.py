@@ -29,8 +29,6 @@ from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.progress import EpochRelay
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["BaseTrainer", "Trainer", "learn"]
-
 
 def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     """Train an estimator with the parameters of `CRF`.

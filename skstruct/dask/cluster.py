@@ -8,8 +8,6 @@ from typing import NamedTuple
 import skstruct
 from skstruct.dask.direct import DirectCall, DirectCalls
 
-__all__ = ["Cluster", "installed_releases"]
-
 # Tasks under way for each thread, where several results are taken at a time.
 _AHEAD = 2
 # Shards of an iterator whose arguments are in memory at a time.

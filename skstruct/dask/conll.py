@@ -11,8 +11,6 @@ from skstruct.datasets.conll import read_conll as read_columns
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["read_conll"]
-
 _PIECE = 1 << 16
 # A line end that follows another one. What follows a "\r" says whether it is whole.
 _empty_lines = re.compile(rb"(?<=[\r\n])\r\n?|(?<=\n)\n").finditer

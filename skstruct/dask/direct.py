@@ -8,8 +8,6 @@ CoNLL-2000 (``benchmarks/distributed``, the part "seconds").
 
 import asyncio
 
-__all__ = ["DirectCall", "DirectCalls"]
-
 
 class DirectCalls:
     """Calls of functions of results that are kept on the workers.

@@ -21,8 +21,6 @@ from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.files import write_whole
 from skstruct.utils.progress import without_callbacks
 
-__all__ = ["Checkpoints", "learn", "make_objective", "read_shards", "start_from"]
-
 
 def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, before=None):
     """Learn the weights of a tagger from partitions.

@@ -13,8 +13,6 @@ from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.messages import short_repr
 from skstruct.utils.packing import unpack_strings
 
-__all__ = ["Columns", "merge_classes", "merge_columns", "sort_classes"]
-
 # Kinds of features and of labels, for messages.
 _NAMED, _NUMBERED = "feature dicts or attribute strings", "numbers"
 _STRINGS, _INTEGERS = "strings", "integers"

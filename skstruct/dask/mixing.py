@@ -21,8 +21,6 @@ from skstruct.learning.solver import Model
 from skstruct.matrices import read_only
 from skstruct.utils.progress import without_callbacks
 
-__all__ = ["fit_online"]
-
 
 def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     """Learn the weights of an online learner.

@@ -24,19 +24,6 @@ from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.packing import pack_strings
 
-__all__ = [
-    "Counts",
-    "Shard",
-    "Summary",
-    "answer",
-    "count",
-    "count_hits",
-    "describe",
-    "number",
-    "read",
-    "vectorize",
-]
-
 
 class Summary(NamedTuple):
     """Summary of a shard for the driver.

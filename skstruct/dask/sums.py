@@ -17,8 +17,6 @@ from skstruct.learning.parameters import point_to_rows, restrict
 from skstruct.matrices import pieces, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
-__all__ = ["RowTable", "ShardedLikelihood", "ShardedObjective"]
-
 # Shards whose sums the driver takes at a time, and the bytes up to which it does. One by one takes
 # longer on a few workers, but less memory.
 _TOGETHER, _SMALL = 2, 1 << 21

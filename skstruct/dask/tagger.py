@@ -27,8 +27,6 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["DaskTagger"]
-
 # Taggers whose weights can be mixed, and solvers of CRFTagger that can learn from shards.
 _ONLINE = (PerceptronTagger, MIRATagger, SAPOTagger)
 _SOLVERS = ("lbfgs", "sgd")

@@ -18,24 +18,6 @@ from skstruct.utils.files import not_in_encoding, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "BYTE_ORDER_MARK",
-    "DOCSTART",
-    "GZIP_MAGIC",
-    "TokenLines",
-    "batched",
-    "encoded",
-    "iter_conll",
-    "open_line_blocks",
-    "parsed_lines",
-    "read_conll",
-    "splitter",
-    "starting_with",
-    "write_conll",
-    "write_lines",
-]
-
-
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = "\ufeff"
 _PIECE = 1 << 16

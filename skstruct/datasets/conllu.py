@@ -13,8 +13,6 @@ from skstruct.metrics.labels import sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["COLUMNS", "UNKNOWN", "is_no_word", "read_conllu", "write_conllu"]
-
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # Comments, ranges such as 1-2 (a contraction) and empty nodes such as 3.1.
 is_no_word = re.compile(r"#|\d+[-.]\d+\t").match

@@ -4,8 +4,6 @@ from skstruct.metrics.chunks import chunks_of
 from skstruct.metrics.labels import sequences_of
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["docs_to_sequences", "labels_to_docs"]
-
 
 @set_module("skstruct.datasets")
 def docs_to_sequences(docs, *, attributes="text", label="ent", sentences=False):

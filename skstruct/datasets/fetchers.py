@@ -19,9 +19,6 @@ from skstruct.utils.files import write_whole
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["fetch_conll2000", "fetch_conll2002", "fetch_ocr_letters"]
-
-
 DATA_VARIABLE = "SKSTRUCT_DATA"
 DEFAULT_HOME = "~/skstruct_data"
 N_PIXELS = 128

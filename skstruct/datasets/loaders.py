@@ -11,8 +11,6 @@ from skstruct.datasets.conll import read_conll
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["description", "load_addresses", "load_digit_sequences", "text_bunch"]
-
 
 def text_bunch(tokens, labels, source, return_X_y):
     """Make a Bunch of tokens and labels, or just return them if `return_X_y`.

@@ -12,18 +12,6 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "as_whole",
-    "checked_spans",
-    "find_tokens",
-    "labels_from_ids",
-    "labels_to_ids",
-    "labels_to_spans",
-    "letters_of_chunk",
-    "spans_to_labels",
-]
-
-
 # Letters of the first, inner, last and only token of a chunk.
 _LETTERS = {"IOB2": "BIIB", "IOBES": "BIES", "BIOES": "BIES", "BILOU": "BILU"}
 _ALIGNMENTS = ("strict", "expand", "contract")

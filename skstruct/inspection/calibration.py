@@ -8,8 +8,6 @@ from skstruct.metrics.labels import as_list
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["CalibrationDisplay"]
-
 
 @set_module("skstruct.inspection")
 class CalibrationDisplay(_CalibrationDisplay):

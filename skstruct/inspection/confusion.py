@@ -12,8 +12,6 @@ from skstruct.metrics.labels import as_list, stack_both
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["ChunkConfusionDisplay", "LabelConfusionDisplay"]
-
 _NONE = "(none)"
 # Number of labels beyond which numbers are illegible.
 _MOST_NUMBERS = 25

@@ -20,14 +20,6 @@ from skstruct.utils.public_paths import set_module
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "LabelChange",
-    "explain_labelling",
-    "explain_token",
-    "label_alternatives",
-    "smallest_label_change",
-]
-
 
 @set_module("skstruct.inspection")
 def explain_labelling(estimator, X, *, index=0, labels=None):

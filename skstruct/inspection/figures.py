@@ -4,8 +4,6 @@ import numpy as np
 
 from skstruct.inspection.models import require
 
-__all__ = ["heat_map", "new_axes", "panels", "plain_spines"]
-
 # Rows or columns of a heat map beyond which numbers are illegible.
 MOST_NUMBERS = 12
 

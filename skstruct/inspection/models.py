@@ -11,14 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.metrics.chunks import are_chunk_labels
 from skstruct.metrics.labels import as_list
 
-__all__ = [
-    "FittedTagger",
-    "find_tagger",
-    "labels_of",
-    "order_of_labels",
-    "require",
-]
-
 _WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
 
 

@@ -7,8 +7,6 @@ from skstruct.inspection.models import find_tagger, labels_of, order_of_labels
 from skstruct.metrics.labels import as_list
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["SequenceProbabilityDisplay", "token_texts"]
-
 
 @set_module("skstruct.inspection")
 class SequenceProbabilityDisplay:

@@ -14,8 +14,6 @@ from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["TaggedText"]
-
 _STYLE = """
 .skstruct-text { --ink: #1c1c1e; --paper: #fff; --line: #8884; --light: 90%; --rich: 65%;
   font: 1em/2.1 system-ui, sans-serif; color: var(--ink); max-width: 60em;

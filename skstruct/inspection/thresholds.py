@@ -5,8 +5,6 @@ import numpy as np
 from skstruct.inspection.figures import new_axes
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["SpanThresholdDisplay"]
-
 
 @set_module("skstruct.inspection")
 class SpanThresholdDisplay:

@@ -7,8 +7,6 @@ import numpy as np
 from skstruct.inspection.figures import panels, plain_spines
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["TrainingCurveDisplay"]
-
 _TITLES = {
     "bound": "bound on the distance from the minimum",
     "gap": "duality gap",

@@ -6,8 +6,6 @@ from skstruct.inspection.figures import MOST_NUMBERS, heat_map, new_axes
 from skstruct.inspection.models import find_tagger, require
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["TransitionDisplay", "transition_weights"]
-
 _START, _END = "(start)", "(end)"
 
 

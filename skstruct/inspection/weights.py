@@ -8,8 +8,6 @@ from skstruct.inspection.figures import panels, plain_spines
 from skstruct.inspection.models import find_tagger, require
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["FeatureWeightsDisplay", "feature_weights"]
-
 
 @set_module("skstruct.inspection")
 class FeatureWeightsDisplay:

@@ -17,17 +17,6 @@ from skstruct.metrics.labels import (
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
-__all__ = [
-    "are_chunk_labels",
-    "are_labels_of_schemes",
-    "chosen_types",
-    "chunks_of",
-    "count_chunks",
-    "count_chunks_of_sequences",
-    "pairs_of_chunks",
-    "pairs_of_labels",
-]
-
 _O, _B, _I, _E, _S = range(5)
 _ROLES = {"O": _O, "B": _B, "I": _I, "E": _E, "S": _S, "L": _E, "U": _S}
 _PREFIXES = {

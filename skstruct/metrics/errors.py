@@ -5,8 +5,6 @@ import numpy as np
 from skstruct.metrics.chunks import pairs_of_chunks
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["KINDS_OF_ERRORS", "SCHEMAS", "chunk_error_report", "errors_of_sequence"]
-
 KINDS_OF_ERRORS = ("right", "wrong type", "wrong boundary", "both wrong", "missed", "invented")
 # What is right in a pair of chunks that overlap; what others are, and how much they count.
 SCHEMAS = {

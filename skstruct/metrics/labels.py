@@ -12,23 +12,6 @@ from skstruct.input.weights import read_sample_weight
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "StackedLabels",
-    "as_list",
-    "check_sample_weight",
-    "check_types",
-    "compare_tokens",
-    "sequence_accuracy_score",
-    "sequences_of",
-    "stack",
-    "stack_both",
-    "stack_pair",
-    "token_accuracy_score",
-    "weigh_tokens",
-    "weighted_share",
-]
-
-
 _NO_LABEL = (
     "it stands for no label; leave such tokens out of y_true and y_pred, as token_accuracy_score "
     "does where y_true has none"

@@ -8,21 +8,6 @@ from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_scor
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = [
-    "chunk_f1_score",
-    "chunk_f1_scorer",
-    "chunk_precision_recall_fscore_support",
-    "chunk_precision_score",
-    "chunk_precision_scorer",
-    "chunk_recall_score",
-    "chunk_recall_scorer",
-    "chunk_report",
-    "extract_chunks",
-    "sequence_accuracy_scorer",
-    "token_accuracy_scorer",
-]
-
-
 _AVERAGES = ("micro", "macro", "weighted")
 
 

@@ -11,8 +11,6 @@ from skstruct.metrics.labels import as_list, compare_tokens, stack_both
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["PairedTest", "paired_permutation_test"]
-
 # Numbers in memory at once.
 _AT_ONCE = 10_000_000
 

@@ -34,8 +34,6 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["LOSS_OPTIONS", "BaseReranker"]
-
 # Names of the losses, whose codes `kernels.LOSSES` has.
 LOSS_OPTIONS = StrOptions({"bayes_risk", "hinge", "log", "logistic"})
 

@@ -10,8 +10,6 @@ from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["PerceptronReranker", "SGDReranker", "TruncatedGradientReranker"]
-
 
 class DescentReranker(BaseReranker):
     """Base of the rerankers that learn by steps of (sub)gradient descent.

@@ -14,18 +14,6 @@ from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import HOW_TO_SCALE, short_repr
 from skstruct.utils.parallel import portions
 
-__all__ = [
-    "baseline_column",
-    "check_scores",
-    "errors_name_groups",
-    "learn_in_portions",
-    "read_baseline_score",
-    "read_costs",
-    "refuse_single_candidates",
-    "split_column",
-    "split_groups",
-]
-
 
 @contextmanager
 def errors_name_groups():

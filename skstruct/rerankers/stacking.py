@@ -26,8 +26,6 @@ from skstruct.utils.progress import CallbackSupport, FitTasks, part_of_fit
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = ["NBestReranker", "chunk_features", "label_features"]
-
 
 def chunk_features(x, labels):
     """Features of the chunks of a label sequence: their types, in order and together, and lengths.

@@ -14,8 +14,6 @@ from skstruct.utils.declared import Array, Count, Declaration, Record
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["VRDAReranker", "VoteHistories", "count_all_votes"]
-
 
 class VoteHistories(Declaration):
     """`Histories` of a reranker, whose mistakes ascend for every feature."""

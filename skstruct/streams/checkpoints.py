@@ -13,8 +13,6 @@ from skstruct.utils.files import replaced
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import check_archive
 
-__all__ = ["MAY_CHANGE", "Checkpoint", "describe"]
-
 _KEY, _VERSION = "skstruct_stream", 2
 # Parameters without an effect on what is learnt from a stream, or made of one.
 MAY_CHANGE = frozenset(

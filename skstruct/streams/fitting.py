@@ -20,8 +20,6 @@ from skstruct.utils.progress import History, Progress
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of
 
-__all__ = ["fit_stream", "iter_batches"]
-
 
 @set_module("skstruct.streams")
 def iter_batches(sequences, batch_size=1000, *, block_size=None, random_state=None):

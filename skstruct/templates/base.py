@@ -21,13 +21,6 @@ from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-__all__ = [
-    "BaseTemplateVectorizer",
-    "LearningTemplateVectorizer",
-    "TemplateVectorizer",
-    "fitted_vectorizer",
-]
-
 
 class BaseTemplateVectorizer(
     Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None

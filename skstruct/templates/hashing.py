@@ -16,8 +16,6 @@ from skstruct.templates.syntax import parse_template
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["HashingTemplateVectorizer"]
-
 
 @set_module("skstruct")
 class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=None):

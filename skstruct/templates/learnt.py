@@ -23,14 +23,6 @@ from skstruct.templates.values import FunctionResults, Vocabulary, hash_pieces, 
 from skstruct.utils.declared import Array, Count, Declaration, Flag, Strings
 from skstruct.utils.persistence import Persistent
 
-__all__ = [
-    "LearntFeatures",
-    "StoredFeatures",
-    "learn_features",
-    "merge_features",
-    "split_name",
-]
-
 
 def learn_features(reader, min_freq, dtype):
     """Number the features of a batch, and keep the frequent ones.

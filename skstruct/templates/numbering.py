@@ -8,18 +8,6 @@ import scipy.sparse as sp
 from skstruct import kernels
 from skstruct.utils.parallel import run_tasks
 
-__all__ = [
-    "empty_slots",
-    "expand_group",
-    "expand_names",
-    "gather",
-    "keep_frequent",
-    "merge_equal_names",
-    "number_all",
-    "order_features",
-    "run_for_patterns",
-]
-
 # For fewer tokens, starting threads takes longer than the work itself.
 _ROWS_FOR_THREADS = 5000
 

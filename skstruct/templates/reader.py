@@ -10,8 +10,6 @@ from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
 from skstruct.utils.messages import place
 
-__all__ = ["TemplateReader", "check_templates", "group_literals"]
-
 
 class TemplateReader:
     """A batch in the layout of the kernels: codes of the macros' values, and the templates.

@@ -11,17 +11,6 @@ from typing import NamedTuple
 from skstruct.utils.files import read_text
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "FARTHEST",
-    "Macro",
-    "Template",
-    "column_lines",
-    "compose",
-    "default_lines",
-    "parse_template",
-    "template_lines",
-]
-
 _MACRO = re.compile(
     r"%(?P<command>[xXtTmM])\[\s*(?P<absolute>@?)(?P<offset>[+-]?[0-9]+)\s*,\s*(?P<column>[0-9]+)\s*"
     r'(?P<functions>(?:\|\s*\w+\s*)*)(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]'

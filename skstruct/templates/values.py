@@ -9,8 +9,6 @@ import numpy as np
 
 from skstruct import kernels
 
-__all__ = ["FunctionResults", "ValueNumbers", "Vocabulary", "hash_pieces", "renumber"]
-
 # Never to be changed: the columns of the hashing vectoriser depend on it.
 _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
     1, 2**64, 256, dtype=np.uint64, endpoint=False

@@ -14,8 +14,6 @@ from skstruct.utils.declared import Strings
 from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["WordVectorizer"]
-
 # Templates reach no farther; a line for each of more tokens or characters would fill the memory.
 _COUNT = Interval(Integral, 0, FARTHEST, closed="both")
 

@@ -30,28 +30,6 @@ from skstruct.utils.packing import (
     unpack_zeros,
 )
 
-__all__ = [
-    "MAX_LABELS",
-    "REAL",
-    "Array",
-    "Choice",
-    "Columns",
-    "Count",
-    "Counts",
-    "Declaration",
-    "Either",
-    "Flag",
-    "Labels",
-    "Maybe",
-    "Numbers",
-    "Objects",
-    "Part",
-    "Record",
-    "Share",
-    "Strings",
-    "sizes_of",
-]
-
 # Real numbers of any type that is no wider than 64 bits.
 REAL = "real"
 # Most labels that the integers in the layout of weights can number.

@@ -12,16 +12,6 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that is open
     fcntl = None
 
-__all__ = [
-    "check_writable",
-    "not_in_encoding",
-    "os_errors_name",
-    "read_bytes",
-    "read_text",
-    "replaced",
-    "value_errors_name",
-    "write_whole",
-]
 
 _UNFINISHED = ".skstruct-unfinished-"
 

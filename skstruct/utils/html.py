@@ -5,8 +5,6 @@ from html import escape
 import numpy as np
 from scipy.sparse import issparse
 
-__all__ = ["batch_html"]
-
 # Sequences and tokens of each, and features of a token that are shown.
 _SEQUENCES, _TOKENS, _FEATURES = 3, 5, 8
 _STYLE = """

@@ -9,7 +9,6 @@ try:
 except ImportError:  # Windows
     resource = None
 
-__all__ = ["as_size", "require_memory", "usable_memory"]
 
 _CGROUP_LIMITS = (
     "/sys/fs/cgroup/memory.max",

@@ -6,18 +6,6 @@ from reprlib import Repr
 
 import numpy as np
 
-__all__ = [
-    "HOW_TO_SCALE",
-    "announce_compiling",
-    "compiling_announced",
-    "log_once",
-    "logger",
-    "overflowed",
-    "place",
-    "say",
-    "short_repr",
-]
-
 HOW_TO_SCALE = "scale the features, for example with MaxAbsScaler or StandardScaler of scikit-learn"
 
 logger = logging.getLogger("skstruct")

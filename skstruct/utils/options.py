@@ -4,8 +4,6 @@ import numpy as np
 
 from skstruct.utils.messages import short_repr
 
-__all__ = ["check_choice", "check_float_dtype"]
-
 
 def check_choice(name, value, choices):
     """Raise a ValueError unless a parameter has one of the values allowed."""

@@ -10,16 +10,6 @@ import numpy as np
 
 from skstruct.utils.memory import require_memory
 
-__all__ = [
-    "fits_shape",
-    "pack",
-    "pack_strings",
-    "pack_zeros",
-    "unpack",
-    "unpack_strings",
-    "unpack_zeros",
-]
-
 _STRINGS, _NONZERO = "_packed_strings", "_packed_zeros"
 # Length of arrays that are small in any case.
 _SHORT = 4096

@@ -13,8 +13,6 @@ from itertools import pairwise
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
-__all__ = ["chain_work", "count_shards", "portions", "range_runner", "run_tasks"]
-
 # Work of a kernel between two checks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
 _WORK_AT_ONCE = 2e9
 # More threads only take memory.

@@ -16,8 +16,6 @@ from skstruct.utils.declared import sizes_of
 from skstruct.utils.memory import require_memory
 from skstruct.utils.packing import pack, unpack
 
-__all__ = ["Persistent", "check_archive"]
-
 # Increased when states change so that older versions cannot read them.
 FORMAT = 3
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"

@@ -13,18 +13,6 @@ from sklearn.utils.metaestimators import available_if
 
 from skstruct.utils.messages import logger, overflowed, say
 
-__all__ = [
-    "CallbackSupport",
-    "EpochRelay",
-    "FitTasks",
-    "History",
-    "Progress",
-    "as_one_task",
-    "has_callbacks",
-    "part_of_fit",
-    "without_callbacks",
-]
-
 
 class History:
     """Equally long lists of numbers, one entry an epoch, with the seconds since the start.

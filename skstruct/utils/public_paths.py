@@ -4,8 +4,6 @@ pickle and skops store a class as the name of a module and the name of the class
 classes can move from file to file, public ones name the package that exports them.
 """
 
-__all__ = ["set_module"]
-
 
 def set_module(package):
     """Decorate a class or function with the package that exports it.

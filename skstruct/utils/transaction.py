@@ -3,8 +3,6 @@
 from contextlib import contextmanager
 from functools import wraps
 
-__all__ = ["draft_of", "reads_one_fit"]
-
 
 @contextmanager
 def draft_of(estimator, undo=()):

@@ -7,8 +7,6 @@ from skstruct.datasets.conll import BYTE_ORDER_MARK
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 
-__all__ = ["read_brat", "write_brat"]
-
 # "T1<tab>PERSON 0 5<tab>Maria". A span over a line end, and any other with gaps, has several pairs.
 _SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t(.*))?").fullmatch
 

@@ -16,8 +16,6 @@ from skstruct.datasets.spans import as_whole
 from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr
 
-__all__ = ["read_doccano", "write_doccano"]
-
 # Keys of the spans in the versions of doccano: "entities" beside "relations", "annotations" with
 # the numbers of types.
 _KEYS = ("label", "labels", "entities", "annotations", "spans")

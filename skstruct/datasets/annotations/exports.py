@@ -6,17 +6,6 @@ from typing import NamedTuple
 
 from skstruct.utils.messages import short_repr
 
-__all__ = [
-    "FoundSpan",
-    "holds_spans",
-    "parse_json",
-    "place_spans",
-    "placed_or_none",
-    "text_of",
-    "unknown_keys",
-]
-
-
 # Parts of the names that tools give to the offsets of a span.
 _PLACES = ("start", "begin", "offset")
 

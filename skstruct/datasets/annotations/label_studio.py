@@ -16,8 +16,6 @@ from skstruct.datasets.spans import as_whole
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 
-__all__ = ["read_label_studio", "write_label_studio"]
-
 # Keys of a task's annotations; the second is that of versions before 1.0.
 _KEYS = ("annotations", "completions")
 # What a model has said of a task counts only in files that have nothing else.

@@ -11,8 +11,6 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-__all__ = ["read_annotations", "write_annotations"]
-
 
 @set_module("skstruct.datasets")
 def read_annotations(path, *, format, text_key="text"):
