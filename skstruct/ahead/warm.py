@@ -1,4 +1,4 @@
-"""Compiling ahead of time, in several processes."""
+"""Compilation ahead of time, in several processes."""
 
 import itertools
 import os

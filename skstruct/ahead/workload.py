@@ -70,7 +70,7 @@ SECOND_ORDER = [{}, {"l1": 0.1}, {"solver": "sgd"}]
 
 
 class Step(NamedTuple):
-    """Something to call, which returns what certain kernels compute."""
+    """Call that needs certain kernels."""
 
     estimator: str
     title: str

@@ -7,7 +7,7 @@ from skstruct.spans import labels_of_spans, scheme_of_classes
 
 
 class Details(NamedTuple):
-    """Contents of an answer besides the best labels."""
+    """Optional contents of an answer, besides the best labels."""
 
     n_best: int | None = None
     marginals: bool = False  # the probability of each label that is predicted

@@ -251,7 +251,7 @@ def _X_y(sequences):
 
 
 def _like(y, others):
-    """Labels in which 1 and "1" are what they are in `y`: column files and JSON lines differ."""
+    """Give labels the types that they have in `y`: numbers of JSON lines are text in columns."""
     same = {str(label): label for labels in y for label in labels if label is not None}
     return [
         [label if label is None else same.get(str(label), label) for label in labels]

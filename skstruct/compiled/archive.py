@@ -43,7 +43,7 @@ def all_baselines():
 
 @lru_cache(maxsize=1)
 def host_features():
-    """LLVM's names of the features of this processor; none where LLVM does not know them."""
+    """LLVM's names of the features of this processor; empty if LLVM does not know them."""
     try:
         return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
     except RuntimeError:
@@ -145,7 +145,7 @@ def _open(baseline, needed):
 
 
 def archive_report():
-    """Lines that say which archives are used here, and why others are not."""
+    """Lines on the archives: the number of kernels of each, or why it is not used."""
     if not _wanted():
         return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
     return [

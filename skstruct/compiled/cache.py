@@ -68,7 +68,7 @@ def mark_native():
 
 
 def pack(code, bitcode):
-    """Content of a cache file: a hash, machine code with what belongs to it, and bitcode."""
+    """Content of a cache file: a hash, reduced machine code, and bitcode."""
     content = pickle.dumps((code, bitcode))
     return hashlib.sha256(content).digest() + content
 
@@ -101,7 +101,7 @@ class KernelCache(NullCache):
         self._without_bitcode = set()
 
     def must_compile_again(self, signature):
-        """Return True, once, if another kernel asks for code that was loaded without bitcode."""
+        """Return True, once, if another kernel links code that was loaded without bitcode."""
         again = self.for_linking and signature in self._without_bitcode
         if again:
             self._without_bitcode.remove(signature)
@@ -127,7 +127,12 @@ class KernelCache(NullCache):
         if not (self.for_linking or is_native(folders)):
             for archive in usable_archives():
                 yield archive.baseline, archive.find
-        yield "cache", functools.partial(_find_file, folders)
+
+        def find(name):
+            content = read_file(folders, name)
+            return None if content is None else unpack(content)
+
+        yield "cache", find
 
     def _load(self, find, name, signature, target):
         try:
@@ -163,11 +168,6 @@ def _is_untracked(kind):
     return getattr(kind, "instance_class", None) in untracked or any(map(_is_untracked, parts))
 
 
-def _find_file(folders, name):
-    content = read_file(folders, name)
-    return None if content is None else unpack(content)
-
-
 def _reduce(signature, result):
     """Code and bitcode of a result of numba's compiler."""
     # The annotation is a listing of the source for people, and long.
@@ -178,7 +178,7 @@ def _reduce(signature, result):
 
 
 def _stub(*names):
-    """Bitcode that takes the place of the real one: it names what the machine code defines.
+    """Bitcode in place of the real one: it declares the symbols of the machine code.
 
     The names stand for bytes, not functions: whatever tries to call them fails to link.
     """
@@ -187,7 +187,7 @@ def _stub(*names):
 
 
 def _rebuild(code, bitcode, signature, target):
-    """Result of numba's compiler; None if it does not belong here."""
+    """Restore a result of numba's compiler; None if it is that of another signature."""
     kept_signature, reduced = pickle.loads(code)
     if kept_signature != signature:
         return None

@@ -29,11 +29,10 @@ PACKAGES = (
 
 @set_module("skstruct")
 def show_versions():
-    """Print what a bug report should say.
+    """Print versions and origins of kernels, for bug reports.
 
-    These are the versions of Python and of the packages that skstruct needs, the processor, and
-    where compiled kernels come from: which of those that came with the package can be used here,
-    and the folders where those that are compiled here are kept.
+    These are the versions of Python and of the packages that skstruct needs, the processor, the
+    kernels of the package that can be used on it, and the folders of the cache.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def install():
 
 
 class CRFSuiteError(Exception):
-    """Error of CRFsuite, which nothing here raises."""
+    """Error of CRFsuite, never raised here."""
 
 
 def _pycrfsuite():

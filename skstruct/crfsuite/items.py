@@ -144,7 +144,7 @@ def refuse_other_labels(y, labels):
 
 
 def as_tokens(xseq):
-    """Tokens of a sequence, also if given as an `ItemSequence`."""
+    """Tokens of a sequence or `ItemSequence`."""
     if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
         return xseq.items()
     return xseq

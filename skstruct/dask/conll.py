@@ -119,7 +119,7 @@ def read_conll(
         else:
             if packed is not None:
                 raise _packed(file)
-            bounds = _block_bounds(_size(file), blocksize)
+            bounds = _block_bounds(file, blocksize)
             parts += [
                 delayed(_read_block, nout=2)(file, places, bounds[-1], parameters)
                 for places in pairwise(bounds)
@@ -160,18 +160,14 @@ def _packed(file):
     )
 
 
-def _size(file):
+def _block_bounds(file, blocksize):
+    """Bounds of blocks of about equal size, at least `blocksize` bytes each."""
     size = file.fs.info(file.path)["size"]
     if size is None:
         raise ValueError(
             f"{_name(file)}: its file system does not know the size of the file, so it cannot be "
             "cut into blocks. Leave blocksize out."
         )
-    return size
-
-
-def _block_bounds(size, blocksize):
-    """Bounds of blocks of about equal size, at least `blocksize` bytes each."""
     n_blocks = max(1, size // blocksize)
     return [size * number // n_blocks for number in range(n_blocks + 1)]
 

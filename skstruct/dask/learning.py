@@ -1,4 +1,4 @@
-"""The fit of a tagger from partitions: workers read and count, the driver merges and lays out.
+"""Fits on partitions: workers read and count, the driver merges and lays out.
 
 A fit may start from an earlier one, and store its progress in a file that outlives the driver.
 """

@@ -1,4 +1,4 @@
-"""Online learners on shards: every epoch each shard learns alone, and the driver mixes the weights.
+"""Online learners on shards, whose weights the driver mixes after every epoch.
 
 This is iterative parameter mixing (McDonald, Hall and Mann, 2010). But where threads take the mean
 of all weights (`skstruct.learning.mixing`), here the changes of a feature's weights are divided by
@@ -186,7 +186,7 @@ class _Mixture:
 
 
 def _gain(n_changed):
-    """Factor of the sum of the changes that so many shards have made to a feature's weights.
+    """Factor of the sum of the changes that `n_changed` shards made to a feature's weights.
 
     A change that one shard alone has made counts as it is. Of several changes the mean moves too
     little where shards are small, and more than twice the mean would diverge where they are large.

@@ -198,22 +198,12 @@ class DaskTagger(Persistent, BaseEstimator):
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
 
-        def read_validation_set():
-            known = X_val is None or _is_of_tagger(vectorizer)
-            return X_val if known else vectorizer.transform(X_val), y_val, None
-
-        self._learn(tagger, vectorizer, X, y, classes, read_validation_set)
-        with draft_of(self) as draft:
-            draft._keep(tagger, vectorizer)
-        return self
-
-    def _keep(self, tagger, vectorizer):
-        self.estimator_, self.classes_ = tagger, tagger.classes_
-        self.vectorizer_ = None if _is_of_tagger(vectorizer) else vectorizer
-        return self
-
-    def _learn(self, tagger, vectorizer, X, y, classes, read_validation_set):
         workers = Cluster(self.client, self.max_retries)
+
+        def make_watcher(progress):
+            known = X_val is None or _is_of_tagger(vectorizer)
+            held_out = X_val if known else vectorizer.transform(X_val), y_val, None
+            return tagger._watcher(held_out, None, progress)
 
         def learn_from_parts(progress):
             if self.checkpoint is not None:
@@ -228,7 +218,7 @@ class DaskTagger(Persistent, BaseEstimator):
                 _pair_parts(workers.client, X, y),
                 vectorizer,
                 classes,
-                lambda: tagger._watcher(read_validation_set(), None, progress),
+                lambda: make_watcher(progress),
                 self.transport_dtype,
                 self if tagger.warm_start and hasattr(self, "estimator_") else None,
             )
@@ -236,6 +226,14 @@ class DaskTagger(Persistent, BaseEstimator):
         with closing(workers):
             workers.check_versions()
             tagger._fit_by(learn_from_parts, X, y)
+        with draft_of(self) as draft:
+            draft._keep(tagger, vectorizer)
+        return self
+
+    def _keep(self, tagger, vectorizer):
+        self.estimator_, self.classes_ = tagger, tagger.classes_
+        self.vectorizer_ = None if _is_of_tagger(vectorizer) else vectorizer
+        return self
 
     @reads_one_fit
     def predict(self, X):
@@ -414,7 +412,7 @@ def _warn_of_scattered(client, futures):
             f"{scattered} of the partitions were scattered: if their worker dies they are lost, "
             "and learning ends with an error. Bags and delayed objects can be computed again.",
             UserWarning,
-            stacklevel=8,
+            stacklevel=7,
         )
 
 

@@ -1,4 +1,4 @@
-"""Column files with one token a line, the CoNLL formats and similar ones: read and written."""
+"""Reading and writing of column files with one token a line, such as the CoNLL formats."""
 
 import codecs
 import io
@@ -107,10 +107,9 @@ def _unpacked(pieces, name):
         if len(head) >= len(GZIP_MAGIC):
             break
     pieces = chain([head], pieces)
-    return _gunzipped(pieces, name) if head.startswith(GZIP_MAGIC) else pieces
-
-
-def _gunzipped(pieces, name):
+    if not head.startswith(GZIP_MAGIC):
+        yield from pieces
+        return
     unpack = zlib.decompressobj(_GZIP_WINDOW)
     try:
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""Labels in other forms, and back: spans of characters, and numbers."""
+"""Conversion of labels to spans of characters or to numbers, and back."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping

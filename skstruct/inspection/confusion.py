@@ -110,7 +110,8 @@ class LabelConfusionDisplay(_SequenceConfusion):
         ValueError
             If a sequence has another number of labels in `y_pred`.
         """
-        true, pred = _tokens(y_true, y_pred)
+        pairs = chain.from_iterable(zip(*pair, strict=True) for pair in _pairs(y_true, y_pred))
+        true, pred = map(list, zip(*((a, b) for a, b in pairs if a is not None), strict=True))
         if labels is None:
             known = sorted({*true, *pred})
             labels = [known[k] for k in order_of_labels(known)]
@@ -195,13 +196,6 @@ class ChunkConfusionDisplay(_SequenceConfusion):
         types = sorted({*true, *pred} - {_NONE})
         types = types if labels is None else chosen_types(labels, types)
         return cls._plotted(true, pred, [*types, _NONE], normalize, options)
-
-
-def _tokens(y_true, y_pred):
-    """Labels of all tokens whose true label is known."""
-    pairs = chain.from_iterable(zip(*pair, strict=True) for pair in _pairs(y_true, y_pred))
-    true, pred = zip(*((a, b) for a, b in pairs if a is not None), strict=True)
-    return list(true), list(pred)
 
 
 def _pairs(y_true, y_pred):

@@ -44,7 +44,7 @@ class FittedTagger(NamedTuple):
         return np.asarray(names, dtype=object)
 
     def codes(self, labels):
-        """Positions of labels in ``classes_``; of all in a clear order with None.
+        """Positions of labels in ``classes_``; with None of all, ordered by type of chunk.
 
         Raises
         ------

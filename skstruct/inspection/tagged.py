@@ -142,7 +142,7 @@ class TaggedText:
         return cls(tokens, labels, alternatives=alternatives, nbest=nbest)
 
     def to_html(self):
-        """Return the HTML, an element that can stand in any page.
+        """Return the HTML, an element for any page.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class TaggedText:
         return f'<div class="skstruct-text">\n<style>{_STYLE}</style>\n{body}\n</div>'
 
     def save(self, path, *, title="Tagged text"):
-        """Write a page of its own.
+        """Write an HTML page.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ _SCORES = ("precision", "recall", "f1-score")
 def chunk_error_report(
     y_true, y_pred, *, scheme="conlleval", digits=2, output_dict=False, zero_division=0.0
 ):
-    """Report what kinds of errors predicted chunks have, and four ways to score them.
+    """Report the kinds of errors of predicted chunks, and four scores of them.
 
     In the first table each chunk counts once: it is right; it has the wrong type, the wrong
     boundary, or both, beside a true chunk that it overlaps; it was missed or invented. Pairs that
@@ -106,7 +106,7 @@ def chunk_error_report(
 
 
 def errors_of_sequence(true, predicted):
-    """Pair the chunks of a sequence, those first that have most in common.
+    """Pair the chunks of a sequence, the most similar ones first.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def errors_of_sequence(true, predicted):
 
 
 def _count(true, predicted, schema, counts):
-    """Count as nervaluate does: each predicted chunk takes a true one that is left, in order."""
+    """Count as nervaluate does: pair each predicted chunk in turn with a true one that is left."""
     is_correct, otherwise, _ = SCHEMAS[schema]
     left = list(true)
     for chunk in predicted:

@@ -97,7 +97,12 @@ def paired_permutation_test(
         check_choice("metric", metric, tuple(_METRICS))
         count, score = _METRICS[metric]
         counts = [count(y_true, y_pred, scheme) for y_pred in (y_pred_1, y_pred_2)]
-        statistic, n = _of_counts(score, *counts)
+        n, stacked = len(counts[0]), np.concatenate(counts)
+
+        def statistic(first, second, axis):
+            """Difference of the scores of summed counts, for many samples at once."""
+            return score(stacked[first].sum(axis=-2)) - score(stacked[second].sum(axis=-2))
+
         options = {"vectorized": True, "batch": max(1, _AT_ONCE // (6 * n))}
     result = permutation_test(
         (np.arange(n), np.arange(n, 2 * n)),
@@ -129,16 +134,6 @@ def _of_labels(metric, y_true, y_pred_1, y_pred_2):
         return next(scores) - next(scores)
 
     return difference, n
-
-
-def _of_counts(score, counts_1, counts_2):
-    """Difference of a score of summed counts, for many samples at once."""
-    stacked = np.concatenate([counts_1, counts_2])
-
-    def difference(first, second, axis):
-        return score(stacked[first].sum(axis=-2)) - score(stacked[second].sum(axis=-2))
-
-    return difference, len(counts_1)
 
 
 def _chunk_f1(counts):

@@ -19,7 +19,7 @@ from skstruct.input.weights import read_sample_weight, require_weight
 from skstruct.matrices import read_only
 from skstruct.rerankers.groups import (
     baseline_column,
-    check_scores,
+    check_finite,
     errors_name_groups,
     read_baseline_score,
     read_costs,
@@ -29,7 +29,7 @@ from skstruct.rerankers.groups import (
 )
 from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
 from skstruct.utils.memory import require_memory
-from skstruct.utils.messages import compiling_announced
+from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
@@ -310,7 +310,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         check_weights([self.coef_], epoch)
 
     def _finished_now(self, groups, state):
-        """Attributes that ``_finish`` would set, with the learning still to go on."""
+        """Attributes that ``_finish`` would set now, while learning goes on."""
         finished = copy(self)
         finished._finish(groups, deepcopy(state))
         return vars(finished)
@@ -322,7 +322,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _linear(self, batch, base):
         with np.errstate(over="ignore", invalid="ignore"):
             scores = batch.X @ self.coef_ + base
-        check_scores(scores, batch.offsets)
+        check_finite(scores, batch.offsets, "score", HOW_TO_SCALE)
         return scores
 
     def _choose(self, batch, base):

@@ -341,7 +341,7 @@ def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
 
 
 def _folds(cv, n_sequences):
-    """List of the training and held-out sequences of each fold; a ValueError if it has others."""
+    """Training and held-out sequences of each fold; a ValueError if they are invalid."""
     folds, found = cv, []
     if hasattr(cv, "split") or not isinstance(cv, Iterable):
         try:
@@ -361,7 +361,7 @@ def _folds(cv, n_sequences):
 
 
 def _are_numbers(part, n_sequences):
-    """Return True for an array of numbers of sequences."""
+    """Return True for a valid array of sequence numbers."""
     valid = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
     return valid and bool(np.all((part >= -n_sequences) & (part < n_sequences)))
 

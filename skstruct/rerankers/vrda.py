@@ -16,7 +16,7 @@ from skstruct.utils.public_paths import set_module
 
 
 class VoteHistories(Declaration):
-    """`Histories` of a reranker, whose mistakes ascend for every feature."""
+    """`Histories` of a reranker, in which the mistakes of every feature ascend."""
 
     def write(self, value):
         """Dict of the fields."""

@@ -51,7 +51,7 @@ class Checkpoint(NamedTuple):
     place: dict
 
     def write(self, path, given):
-        """Write a file, which is whole or not there.
+        """Write a file, whole or not at all.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ def _named(value):
 
 
 def _plain(value):
-    """The same without what differs from process to process."""
+    """Replace parts that differ from process to process."""
     if isinstance(value, np.random.RandomState):
         return value.get_state(legacy=False)
     if hasattr(value, "__qualname__") or hasattr(value, "get_params"):
@@ -220,5 +220,5 @@ def _compare(theirs, ours, path):
 
 
 def _pair(named):
-    """Hash and text, also of what is not there."""
+    """Hash and text; None for those of a missing parameter."""
     return named if isinstance(named, list) and len(named) == 2 else (None, None)

@@ -266,7 +266,7 @@ class _Loop:
         self._epoch, self._n_in_epoch, self._n_tokens = 1, 0, 0
 
     def rounds(self, batches, n_epochs, round_size):
-        """Yield the number of the epoch and the batches of each round to come."""
+        """Yield the number of the epoch and the batches of each remaining round."""
         for epoch in range(self._epoch, n_epochs + 1):
             if self._patience.is_over:
                 return
@@ -328,7 +328,7 @@ class _Loop:
         Checkpoint(self._estimator, best, self.history.arrays(), place).write(path, given)
 
     def load(self, path, given, classes, is_scored):
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         stored = Checkpoint.read(path, self._estimator, given)
         if ("validation_score" in stored.history) != is_scored:
             kind = "without" if is_scored else "with"

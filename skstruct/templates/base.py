@@ -157,7 +157,7 @@ class LearningTemplateVectorizer(
         )
 
     def _merge(self, parts, frequency):
-        """Learn what parts of the data have learnt.
+        """Unite the features of parts of the data.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
 
 
 def fitted_vectorizer(features, n_columns, transitions=None):
-    """Make a fitted vectoriser of features that were learnt elsewhere.
+    """Make a fitted vectoriser with given features.
 
     Parameters
     ----------

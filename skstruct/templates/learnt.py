@@ -1,4 +1,4 @@
-"""Learnt features of templates: made from a batch or from names, looked up, named, united."""
+"""Learnt features of templates: learning, look-up, names, and union."""
 
 from itertools import compress, count
 
@@ -94,7 +94,7 @@ def _select(features, chosen, values):
 
 
 class LearntFeatures(Persistent):
-    """Features with a column each, and the values that they combine.
+    """Learnt features, each with a column, and the values that they combine.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class LearntFeatures(Persistent):
         return names
 
     def _tables(self):
-        """Vocabulary, hash table of features, and for each group of a single macro its values."""
+        """Vocabulary, hash table of features, and features by value of groups of one macro."""
         if not hasattr(self, "_lookup"):
             results = self.__dict__.pop("_memory", None) or FunctionResults({}, {})
             vocabulary = Vocabulary(self._values, results)

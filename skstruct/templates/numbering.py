@@ -1,4 +1,4 @@
-"""Features of templates: combinations of values numbered, ordered, named and gathered."""
+"""Features of templates: combinations of values, their numbers, order, names and rows."""
 
 from itertools import pairwise, repeat
 

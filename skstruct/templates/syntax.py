@@ -170,10 +170,8 @@ def compose(macro, functions, where):
         The template line, for messages.
     """
     steps = [_named(name, functions, where) for name in macro.functions]
-    if macro.command == "m":
-        steps.append(_matched(macro.pattern))
-    elif macro.command == "t":
-        steps.append(_matches(macro.pattern))
+    if macro.command != "x":
+        steps.append(_search(macro.pattern, macro.command))
     if macro.lower:
         steps.append(str.lower)
     return Steps(steps, where) if steps else None
@@ -290,24 +288,17 @@ _FUNCTIONS = {
 
 
 @cache
-def _matched(pattern):
+def _search(pattern, command):
+    """Function of the command: the match of a pattern ("m"), or whether there is one ("t")."""
     search = _compiled(pattern).search
 
-    def matched(value):
+    def found(value):
         match = search(value)
+        if command == "t":
+            return "true" if match else "false"
         return match.group() if match else ""
 
-    return matched
-
-
-@cache
-def _matches(pattern):
-    search = _compiled(pattern).search
-
-    def matches(value):
-        return "true" if search(value) else "false"
-
-    return matches
+    return found
 
 
 @cache

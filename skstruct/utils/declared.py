@@ -38,7 +38,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 
 def sizes_of(owner):
-    """Make a function from the declaration of a size to the number that it is.
+    """Make the function that evaluates declared sizes.
 
     A size is a number itself; the name of an attribute, which is a number or has a length; a pair
     of such a name and a number to add; or None, which is any number.
@@ -74,7 +74,7 @@ class Count(Declaration):
         self._least = least
 
     def read(self, value, what, size):
-        """Integer that is large enough."""
+        """Integer in the range."""
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
         if not is_integer or value < self._least:
             raise ValueError(f"{what} is {short_repr(value)}, and not at least {self._least}.")
@@ -82,7 +82,7 @@ class Count(Declaration):
 
 
 class Counts(Declaration):
-    """Dict of strings to integers that are not negative.
+    """Dict of strings to non-negative integers.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Share(Declaration):
 
 
 class Numbers(Declaration):
-    """Tuple of numbers that are finite and not negative.
+    """Tuple of finite, non-negative numbers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Messages: values in those of errors, and those of fits, which are printed and logged."""
+"""Messages of fits, printed and logged, and short reprs of values for those of errors."""
 
 import logging
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ COMPILING = (
 
 
 def overflowed(epoch):
-    """Error for a fit whose numbers have become too large to compute with."""
+    """Error for a fit whose numbers have overflowed."""
     return ValueError(
         f"Weights or gradients became infinite or NaN in epoch {epoch}: {HOW_TO_SCALE}, or use "
         "smaller sample weights, a smaller learning rate, or a larger l2."
@@ -45,7 +45,7 @@ def log_once(level, message, *values):
 
 @contextmanager
 def compiling_announced(verbose):
-    """Context of a fit: if it has to compile, it says so once, and prints it if it is verbose."""
+    """Context of a fit that announces once that kernels are compiled, and prints it if verbose."""
     _logged.discard(COMPILING)
     _verbose.append(verbose)
     try:

@@ -38,12 +38,9 @@ class Persistent:
     _derived_state = ()
 
     def __getstate__(self):
-        try:
-            state = super().__getstate__()
-        except AttributeError:
-            state = self.__dict__
         # A copy, as below: another thread may add what it caches.
-        kept = {name: v for name, v in dict(state).items() if name not in self._derived_state}
+        state = dict(super().__getstate__())
+        kept = {name: v for name, v in state.items() if name not in self._derived_state}
         names = kept.get("feature_names_in_")
         vectorizer = kept.get("vectorizer_")
         if names is not None and names is getattr(vectorizer, "feature_names_", None):
@@ -136,7 +133,7 @@ def _declarations(kind):
 
 
 def check_archive(path):
-    """Check that what a file holds fits into memory, and that its arrays are as long as they say.
+    """Check that the contents of a file fit into memory, and that its arrays are complete.
 
     A file may be small, and what it unpacks large.
 

@@ -258,7 +258,7 @@ def as_one_task(fit):
 
 @contextmanager
 def part_of_fit(context, estimator, of=None):
-    """Context of a part of a fit that another estimator does.
+    """Context of a part of a fit that is delegated to another estimator.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ class Progress:
         say(self._verbose > 1, "%s: %s", self._name, row, level=logging.DEBUG)
 
     def _time_left(self, history):
-        """Seconds that are left, None if unknown; and True if that is estimated from the gap."""
+        """Return True if the time left is estimated from the gap, and the seconds or None."""
         times = history["time"]
         n_recent = min(_RECENT, len(times) - 1)
         # The first epoch may compile kernels, and says nothing about those to come.
@@ -402,7 +402,7 @@ class Progress:
 
 
 def epochs_to_gap(history, tol):
-    """Epochs until the gap is within the tolerance, if it goes on to close as it has of late.
+    """Epochs until the gap is within the tolerance, extrapolated from the last ones.
 
     Parameters
     ----------
@@ -439,7 +439,7 @@ def epochs_to_gap(history, tol):
 
 
 def duration(seconds):
-    """Seconds as people read them: ``3.2 s``, ``4:05``, ``2:13:07``."""
+    """Format seconds: ``3.2 s``, ``4:05``, ``2:13:07``."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, seconds = divmod(round(seconds), 60)
@@ -448,7 +448,7 @@ def duration(seconds):
 
 
 def number(value):
-    """Text of a value of a history, of six digits unless it counts something."""
+    """Format a value of a history, floats with six digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -50,7 +50,7 @@ def reads_one_fit(method):
 
 
 def _with_attributes(estimator, attributes):
-    """Estimator of the same class with this very dict of attributes."""
+    """Estimator of the same class that shares this dict of attributes."""
     other = type(estimator).__new__(type(estimator))
     other.__dict__ = attributes
     return other

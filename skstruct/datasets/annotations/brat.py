@@ -1,4 +1,4 @@
-"""Files of brat: a text, and beside it a file with a line for each annotation."""
+"""Files of brat: a text file, and a file with a line for each annotation."""
 
 import re
 

@@ -30,7 +30,7 @@ def text_of(entry, text_key, where):
 
 
 def unknown_keys(entry, keys, known, where):
-    """Error for an entry that may have spans under keys that are not known."""
+    """Error for an entry that may have spans under unknown keys."""
     return ValueError(
         f"{where} has no spans under a key that is known ({', '.join(map(repr, known))}), but may "
         f"have some under the keys {_listed(keys)}. Rename the key, or remove it if it has none; "

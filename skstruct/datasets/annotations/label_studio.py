@@ -24,7 +24,7 @@ _PREDICTIONS = "predictions"
 _OTHERS = ("data", "meta", "drafts")
 # What a result says of a region that has its labels in another result.
 _REMARKS = {"choices", "rating", "number", "datetime", "taxonomy"}
-# What is said of tasks, once for all of a file.
+# Notes on tasks, one warning each for a file.
 _DIFFERING = "have several annotations that differ; the first of each is read"
 _UNREAD = "have predictions, but no annotation; they are read as without spans"
 _ELSEWHERE = "have spans, but all of another text than that of text_key"
@@ -75,7 +75,7 @@ def read_label_studio(path, text_key):
 
 
 def _regions_of_objects(task, where):
-    """Spans by the name of their object tag, and what is to be said about the task or None."""
+    """Spans by the name of their object tag, and the note on the task or None."""
     annotations = _annotations(task, where)
     regions = {}
     for entry in (entry for annotation in annotations[:1] for entry in annotation["result"]):
@@ -112,7 +112,7 @@ def _annotations(task, where):
 
 
 def _fingerprint(annotation):
-    """What an annotation says, without the numbers and times that no two have in common."""
+    """Contents of an annotation, without identifiers and times."""
     values = [entry.get("value") for entry in annotation["result"] if isinstance(entry, dict)]
     return "\n".join(sorted(json.dumps(value, sort_keys=True) for value in values))
 
@@ -170,7 +170,7 @@ def _spans_of_text(regions, data, text_key, where):
 
 
 def _field(name, spans, data, text_key):
-    """Key of the text of an object's spans: its name, or what its spans fit; None if unknown."""
+    """Key of the text of an object's spans, found by its name or by its spans; None if unknown."""
     fields = {key: text for key, text in data.items() if isinstance(text, str)}
     if name in fields and placed_or_none(fields[name], spans) is not None:
         return name
