@@ -222,7 +222,7 @@ def fit(name, options, *, in_portions=False, watched=False, **data):
 
 
 def use_many_labels(name, options):
-    """Fit a tagger with so many labels that their transitions are listed."""
+    """Fit a tagger with enough labels for sparse transitions."""
     n_labels = 160
     codes = np.arange(4 * n_labels) % n_labels
     X = sparse.eye_array(len(codes), format="csr")

@@ -304,7 +304,7 @@ def _costs(found, n_candidates):
 
 
 def _write_object(sequence, answer, layout):
-    """Line with the object that was read and what was predicted, an `Answer` or a `Choice`."""
+    """Line with the object that was read and the predictions, an `Answer` or a `Choice`."""
     found = {**sequence.raw, **answer.as_dict()}
     try:
         text = json.dumps(found, ensure_ascii=False)

@@ -30,7 +30,7 @@ _V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
 _V4 = f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl"
 _X86 = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2}
 _ARM = {"generic": ""}
-# For each kind of machine LLVM's names of processors, the best ones first, and what they must have.
+# For each kind of machine LLVM's names of processors, best first, and their required features.
 _BASELINES = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 _ABOUT = "about.json"
 

@@ -138,7 +138,7 @@ class KernelCache(NullCache):
         try:
             found = find(name)
             result = None if found is None else _rebuild(*found, signature, target)
-        # Unpickling raises whatever it likes.
+        # Unpickling may raise anything.
         except Exception:
             message = "A compiled kernel is damaged, and is compiled again: %s"
             log_once(logging.WARNING, message, self.kernel)
@@ -180,7 +180,7 @@ def _reduce(signature, result):
 def _stub(*names):
     """Bitcode in place of the real one: it declares the symbols of the machine code.
 
-    The names stand for bytes, not functions: whatever tries to call them fails to link.
+    They are declared as bytes, not functions, so that calls of them fail to link.
     """
     lines = [f'@"{name}" = global i8 0' for name in names]
     return llvm.parse_assembly("\n".join(lines)).as_bitcode()

@@ -135,7 +135,7 @@ def _mark_used(folder):
 
 
 def _prune(newest):
-    """Remove folders of environments that are gone."""
+    """Remove folders of old environments."""
     others = []
     for folder in newest.parent.iterdir():
         if folder != newest and _FOLDER.fullmatch(folder.name):

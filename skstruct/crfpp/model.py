@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct import kernels
 from skstruct.crfpp.file import TextModel, damaged, format_model, parse_model, require
+from skstruct.crfsuite.model import finite_chain
 from skstruct.datasets.conll import encoded
 from skstruct.input.labels import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
@@ -20,7 +21,7 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-# CRF++ looks at most so many tokens to either side.
+# Largest distance of tokens in templates of CRF++.
 _LARGEST_OFFSET = 4
 # They separate names in the file, and NUL ends them.
 _BLANK = re.compile(r"[ \t\r\n\0]")
@@ -219,17 +220,7 @@ def write_model(model, path, *, encoding="utf-8"):
 
 def _as_text_model(model):
     vectorizer, tagger = _parts(model)
-    if hasattr(tagger, "transition2_"):
-        raise ValueError(
-            "The tagger has weights of label triples (transition2_), which CRF++ does not support. "
-            "Fit it with order=1."
-        )
-    chain = tagger._chain()
-    if not all(np.isfinite(part).all() for part in chain):
-        raise ValueError(
-            "A weight is infinite or NaN, which CRF++ does not support. Fit the tagger without a "
-            "constraint."
-        )
+    chain = finite_chain(tagger, "CRF++")
     templates = parse_template(vectorizer.template_)
     observed = vectorizer.get_transition_feature_names_out()
     # A line B without a macro stands for the transitions, which get one of their own below.

@@ -165,7 +165,7 @@ def _snapshot(value):
         return value.copy()
     if isinstance(value, Mapping):
         return {name: _snapshot(of_name) for name, of_name in list(value.items())}
-    # What is not as plain is read as a list of strings, or refused, by its reader.
+    # Other values are left to the reader of tokens.
     return copy(value) if isinstance(value, Collection) else value
 
 

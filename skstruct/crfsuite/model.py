@@ -218,6 +218,22 @@ def model_from_tagger(tagger, *, feature_names=None, labels=None):
     )
 
 
+def finite_chain(tagger, program):
+    """Weights of a tagger of first order; a ValueError for others, or for infinite weights."""
+    if hasattr(tagger, "transition2_"):
+        raise ValueError(
+            f"The tagger has weights of label triples (transition2_), which {program} does not "
+            "support. Fit it with order=1."
+        )
+    chain = tagger._chain()
+    if not all(np.isfinite(part).all() for part in chain):
+        raise ValueError(
+            f"A weight is infinite or NaN, which {program} does not support. Fit the tagger "
+            "without a constraint."
+        )
+    return chain
+
+
 def _check_representable(tagger):
     """Raise an error for a tagger with more than the weights that CRFsuite's format has."""
     if hasattr(tagger, "transition_coef_"):
@@ -225,17 +241,7 @@ def _check_representable(tagger):
             "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
             "format does not support. Fit it without transition features."
         )
-    if hasattr(tagger, "transition2_"):
-        raise ValueError(
-            "The tagger has weights of label triples (transition2_), which CRFsuite's format does "
-            "not support. Fit it with order=1."
-        )
-    chain = tagger._chain()
-    if not all(np.isfinite(part).all() for part in chain):
-        raise ValueError(
-            "A weight is infinite or NaN, which CRFsuite does not support. Fit the tagger without "
-            "a constraint."
-        )
+    chain = finite_chain(tagger, "CRFsuite")
     for name in ("intercept", "start", "end"):
         if np.any(getattr(chain, name)):
             raise ValueError(

@@ -86,18 +86,17 @@ class Cluster:
         Returns
         -------
         results : list
-            In the order of the shards: what the function returned, or with `keep` what stands for
-            it.
+            Results in the order of the shards, or with `keep` their futures.
 
         Raises
         ------
         ValueError
             If the function raises one, in this call or in an earlier one with `keep`.
         RuntimeError
-            If a task or what it depends on is lost, and cannot be run again.
+            If a task or one of its dependencies is lost and cannot be run again.
         """
         shared, futures = self._share(shared), []
-        # What is delayed is in a list: several shards may need the same.
+        # Delayed objects come in a list: several shards may share dependencies.
         at_a_time = len(shards) if isinstance(shards, list) else _AT_A_TIME
         shards = iter(shards)
         while some := list(islice(shards, at_a_time)):
@@ -127,7 +126,7 @@ class Cluster:
         Yields
         ------
         result : object
-            What the function returned for the next shard, in the order of the shards.
+            Result for the next shard, in the order of the shards.
 
         Raises
         ------

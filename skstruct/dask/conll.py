@@ -14,7 +14,7 @@ from skstruct.utils.public_paths import set_module
 _PIECE = 1 << 16
 # A line end that follows another one. What follows a "\r" says whether it is whole.
 _empty_lines = re.compile(rb"(?<=[\r\n])\r\n?|(?<=\n)\n").finditer
-# The longest such line end, and what is before it.
+# Bytes of the longest such line end, and of the one before it.
 _CONTEXT = 3
 
 
@@ -51,7 +51,7 @@ def read_conll(
         Compression that `fsspec` knows, by default that of the suffix. Gzipped files are recognised
         by their content.
     storage_options : dict, default=None
-        What the file system needs besides the address, such as credentials.
+        Options of the file system, such as credentials.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def _read_block(file, places, size, parameters):
             before = [b"\n"] if start else []
             sequences = list(read(chain(before, _pieces(opened, start, stop))))
         except ValueError:
-            # Again, after as many lines as there are in the file, so that the error counts them.
+            # Again after as many empty lines as it has predecessors, for the number in the error.
             before = _lines_before(opened, start, encoding)
             deque(read(chain(before, _pieces(opened, start, stop))), maxlen=0)
             raise
@@ -268,7 +268,7 @@ def _next_cut(opened, byte, size):
 
 
 def _lines_before(opened, stop, encoding):
-    """Pieces of as many empty lines as there are lines before a byte at which a line begins."""
+    """Yield pieces of empty lines, one for each line of the file before an offset."""
     with open_line_blocks(_Pieces("", _pieces(opened, 0, stop)), encoding) as (_, blocks):
         n_full, n_more = divmod(sum(map(len, blocks)) - 1, _PIECE)
     return chain(repeat(b"\n" * _PIECE, n_full), [b"\n" * n_more])

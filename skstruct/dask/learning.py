@@ -33,8 +33,8 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
     workers : Cluster
         Where the partitions are; anything with its `map` and `iterate`.
     parts : list of tuples
-        What stands for X and y of each partition. What is delayed is freed as soon as its
-        partition has been read.
+        X and y of each partition, delayed objects or futures. Delayed ones are freed as soon as
+        they have been read.
     vectorizer : vectoriser or None
         What makes batches of tokens. One that learns by templates gets the features of all
         partitions.
@@ -66,14 +66,14 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
 
 
 def read_shards(tagger, workers, parts, vectorizer, classes):
-    """Read all partitions, and set what a tagger knows of its features and labels.
+    """Read all partitions, and set the features and labels of a tagger.
 
     The parameters are those of `learn`.
 
     Returns
     -------
     training_sets : list
-        What stands for the training sets of the shards.
+        Futures of the training sets of the shards.
     numbers : list of ndarray
         For each shard the numbers of its features in the model.
     scale : str or None
@@ -226,7 +226,7 @@ class Checkpoints:
     progress : Progress
         Gets every iteration.
     model : callable
-        Returns a `DaskTagger` with everything but the weights; what it returns may change.
+        Returns a `DaskTagger` without weights, which may be changed.
     path : path-like
         Where it is stored, by skops.io. The file is always whole.
     period : int

@@ -139,7 +139,7 @@ def _number_columns(found, full):
 
 
 def _merge_templates(found, vectorizer):
-    """Unite what the shards with tokens have learnt by a template."""
+    """Unite the features that the shards with tokens have learnt by a template."""
     full = [i for i, shard in enumerate(found) if shard.templates is not None]
     parts = [found[i].templates for i in full]
     for i, part in zip(full, parts, strict=True):

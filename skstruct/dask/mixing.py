@@ -247,10 +247,10 @@ def learn_alone(training_set, chain, shard, epoch):
     state.progress[:] = epoch.progress
     # Those of the shard alone are added by the driver.
     state.progress[[kernels.SEEN, kernels.TOTAL]] = 0.0
-    # Drawn for the shard and the epoch, so that nothing depends on what a worker did before.
+    # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([epoch.seed, shard, epoch.number]))
     samples, owner = learner.draw_samples(training_set.offsets, random_state)
-    # Pieces of sequences are samples; as many as in this shard there are in the others.
+    # Samples are pieces of sequences; other shards are taken to have as many for each sequence.
     n_sequences = len(training_set.sample_weight)
     n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
     settings = learner.rule.settings()

@@ -40,7 +40,7 @@ class Summary(NamedTuple):
     array_lengths : dict of str to int
         Lengths of the features that are arrays.
     templates : LearningTemplateVectorizer or None
-        What has learnt features by a template from the tokens of the partition, if there are any.
+        Vectoriser that has learnt features by a template, if the partition has tokens.
     n_features : int or None
         Number of columns; None where the driver unites those of all partitions, and in a partition
         without sequences.

@@ -96,7 +96,7 @@ class ShardedLikelihood:
         return terms
 
     def each(self, function, shards, *, direct=False):
-        """Yield the positions of each shard, and what a function returns for it.
+        """Yield the positions of each shard, and the result of a function for it.
 
         Results are added in the order of the shards, and not kept: of many shards, few are in
         memory at the same time. `direct` is that of `iterate`.
@@ -145,7 +145,7 @@ class _ShardedAscent:
         """Let every shard visit its sequences, and add the changes of all."""
         likelihood, n = self._likelihood, len(self._states)
         shards = list(zip(likelihood.parts, self._states, range(n), strict=True))
-        # In one piece: Dask keeps what a lost state would be computed from again, for all epochs.
+        # In one piece: Dask keeps the inputs of all epochs, to recompute states that are lost.
         sent = vector.astype(likelihood.dtype)
         epoch = _Epoch(self._number, n, self._l2, self._l1, self._free, sent)
         self._states = likelihood.map(ascend, shards, epoch, keep=True)
@@ -309,7 +309,7 @@ def evaluate(likelihood, theta, method, _):
     out = np.zeros(len(theta))
     if likelihood.n_tokens == 0:
         return [], out.astype(theta.dtype, copy=False)
-    # One range for each shard, whatever the worker's number of threads.
+    # One range for each shard, so that the result does not depend on the number of threads.
     work = chain_work(likelihood.shape.n_labels, likelihood.shape.order)
     with range_runner(likelihood.offsets, 1, work) as run:
         values = getattr(likelihood, method)(np.array(theta, np.float64), out, run)
@@ -345,7 +345,7 @@ def ascend(likelihood, state, shard, epoch):
     before = vector.copy()
     theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
     free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
-    # Drawn for the shard and the epoch, so that nothing depends on what a worker did before.
+    # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([shard, epoch.number]))
     visited = epoch.number > 0
     ascent = DualFreeAscent(likelihood, free, epoch.l2, epoch.l1, memory, random_state, visited)

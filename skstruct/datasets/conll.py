@@ -320,7 +320,7 @@ def iter_conll(
 
 
 def batched(sequences, batch_size, labelled=True):
-    """Yield lists of the tokens and of the labels of so many sequences.
+    """Yield lists of the tokens and of the labels of `batch_size` sequences.
 
     Parameters
     ----------
@@ -408,7 +408,8 @@ class TokenLines(dict):
                 for cache in (self, self.labels, self._same):
                     cache.clear()
             self.enter(block)
-            lines, error = [line for line in block if skip is None or not skip(line)], None
+            lines = block if skip is None else [line for line in block if not skip(line)]
+            error = None
             try:
                 found = list(map(self.__getitem__, lines))
             except ValueError as bad_line:

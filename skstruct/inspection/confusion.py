@@ -18,7 +18,7 @@ _MOST_NUMBERS = 25
 
 
 class _SequenceConfusion(ConfusionMatrixDisplay):
-    """Confusion matrix of sequences: what the two displays share."""
+    """Confusion matrix of sequences, base of both displays."""
 
     @classmethod
     def from_estimator(cls, estimator, X, y, **options):

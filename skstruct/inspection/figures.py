@@ -72,7 +72,7 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
     ----------
     ax : Axes
     values : ndarray of shape (n_rows, n_columns)
-        What is not finite is left out, on a hatched background.
+        Values that are not finite are left out, on a hatched background.
     rows, columns : list of str
         Names.
     values_format : str, default=None

@@ -6,7 +6,7 @@ from skstruct.metrics.chunks import pairs_of_chunks
 from skstruct.utils.public_paths import set_module
 
 KINDS_OF_ERRORS = ("right", "wrong type", "wrong boundary", "both wrong", "missed", "invented")
-# What is right in a pair of chunks that overlap; what others are, and how much they count.
+# Condition of a correct pair of overlapping chunks; kind and share of all other pairs.
 SCHEMAS = {
     "strict": (lambda same_span, same_type: same_span and same_type, "incorrect", 0.0),
     "exact": (lambda same_span, same_type: same_span, "incorrect", 0.0),

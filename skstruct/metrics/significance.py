@@ -118,7 +118,7 @@ def paired_permutation_test(
 def _of_labels(metric, y_true, y_pred_1, y_pred_2):
     """Difference of a metric as a function of the sequences of two stacked systems."""
     pairs = [stack_both(y_true, y_pred) for y_pred in (y_pred_1, y_pred_2)]
-    # Labels that are each a sequence of its own stay an array, which says so.
+    # An array says that each label is a sequence of its own.
     collect = np.array if any(side.flat for pair in pairs for side in pair) else list
     y_true, *predicted = (as_list(y) for y in (y_true, y_pred_1, y_pred_2))
     n = len(y_true)

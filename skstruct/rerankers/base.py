@@ -341,7 +341,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self._needs_baseline_score = baseline_score is not None
         self.__dict__.pop("vectorizer_", None)
         _, batch = self._read_candidates(X, reset=True)
-        # The weights, the gradients, and what the mean of the weights takes.
+        # The weights, the gradients, and the mean of the weights.
         what = f"The weights of {batch.n_features:,} features"
         require_memory(40 * batch.n_features, what, "Use fewer features.")
         weight = read_sample_weight(sample_weight, len(batch))

@@ -293,7 +293,7 @@ class _Training:
 
 
 def _enlarged(average, n_groups):
-    """Enlarge the state of VRDA for a mistake in each of so many groups."""
+    """Enlarge the state of VRDA for a mistake in each of `n_groups` groups."""
     needed = average.n_updates[0] + n_groups + 1
     if needed <= len(average.votes):
         return average

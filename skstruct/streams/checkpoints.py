@@ -11,10 +11,10 @@ from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import replaced
 from skstruct.utils.messages import short_repr
-from skstruct.utils.persistence import check_archive
+from skstruct.utils.persistence import load_archive
 
 _KEY, _VERSION = "skstruct_stream", 2
-# Parameters without an effect on what is learnt from a stream, or made of one.
+# Parameters without an effect on learning from a stream.
 MAY_CHANGE = frozenset(
     {
         *("early_stopping", "max_iter", "n_iter_no_change", "tol", "validation_fraction"),
@@ -124,13 +124,7 @@ class Checkpoint(NamedTuple):
 
 
 def _load(path, estimator):
-    check_archive(path)
-    own = f"{type(estimator).__module__}.{type(estimator).__name__}"
-    types = skops.io.get_untrusted_types(file=path)
-    foreign = [t for t in types if t != own and t.partition(".")[0] != "skstruct"]
-    if foreign:
-        raise ValueError(f"it has types that are not skstruct's: {', '.join(foreign)}.")
-    content = skops.io.load(path, trusted=types)
+    content = load_archive(path, own=_path(estimator))
     is_one = isinstance(content, dict) and content.get(_KEY) == _VERSION
     if not is_one or set(content) != {_KEY, "given", *_STORED}:
         raise ValueError("it is no checkpoint of fit_stream.")

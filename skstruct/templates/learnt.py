@@ -76,7 +76,7 @@ def _select(features, chosen, values):
     chosen : ndarray of int
         Numbers of those to keep, in their new order.
     values : list of str
-        What the codes stand for.
+        Values by code.
 
     Returns
     -------

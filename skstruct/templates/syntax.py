@@ -15,7 +15,7 @@ _MACRO = re.compile(
     r"%(?P<command>[xXtTmM])\[\s*(?P<absolute>@?)(?P<offset>[+-]?[0-9]+)\s*,\s*(?P<column>[0-9]+)\s*"
     r'(?P<functions>(?:\|\s*\w+\s*)*)(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]'
 )
-# Values outside of a sequence are numbered, as many as that on either side.
+# Number of values outside of a sequence on either side.
 FARTHEST = 1000
 _COMMENT = re.compile(r'(?:^|\s)#(?=(?:[^"]*"[^"]*")*[^"]*$).*')
 

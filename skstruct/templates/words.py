@@ -143,7 +143,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         self.n_jobs = n_jobs
 
     def _given_lines(self):
-        # Called by `fit` alone: what was made of earlier parameters is of no use.
+        # Called by `fit` alone, whose parameters may be new.
         self.__dict__.pop("_lookups", None)
         self._check_lists()
         return self._make_lines
@@ -163,7 +163,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 raise ValueError(f"cluster_prefixes must be positive integers, got {length!r}.")
 
     def _make_lines(self, n_columns):
-        """Make the template for tokens with so many columns."""
+        """Make the template for tokens with `n_columns` columns."""
         lines = ["form:%x[0,0]", *_word_lines(self.window, self.bigrams)]
         lines += _affix_lines(0, range(1, self.affixes + 1))
         for i in (-1, 1):

@@ -1,17 +1,17 @@
 """Declarations of stored attributes: types, shapes and ranges.
 
-A class says beside its code what a file may hold for each attribute that it learns, and
-`skstruct.utils.persistence.Persistent` reads loaded attributes by it, in this order::
+A class declares what a file may hold for each of its learnt attributes, and
+`skstruct.utils.persistence.Persistent` reads loaded attributes in this order::
 
     _stored = {
         "n_features_in_": Count(),
         "coef_": Array(REAL, ("n_features_in_",)),
     }
 
-Compiled code checks none of its arrays. So whatever it reads has to be declared. A declaration has
-two methods: ``write(value)`` returns what is stored for a value, and ``read(value, what, size)``
-returns the value again, or raises a ValueError that says what is wrong with it. `what` names it,
-and `size` is the function that `sizes_of` makes.
+Compiled code does not check its arrays, so all that it reads must be declared. A declaration has
+two methods: ``write(value)`` returns the stored form of a value, and ``read(value, what, size)``
+restores the value, or raises a ValueError that names it by `what`. `size` is the function that
+`sizes_of` makes.
 """
 
 from contextlib import suppress
@@ -313,7 +313,7 @@ class Array(Declaration):
         expected = tuple(map(size, self._shape))
         array = unpack_zeros(value, expected)
         if self._sparse and sp.issparse(array):
-            # Indices of columns that there are.
+            # Indices must be those of existing columns.
             array.check_format(full_check=True)
             numbers = array.data
             needs = 8.0 * np.prod(expected, dtype=float)

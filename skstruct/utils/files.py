@@ -251,7 +251,7 @@ def _lock(file):
 
 def _remove_abandoned(folder):
     """Remove unfinished files that no process has locked."""
-    # What belongs to others stays theirs.
+    # Files of other users cannot be removed.
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(_UNFINISHED):

@@ -37,7 +37,7 @@ def say(verbose, message, *values, level=logging.INFO):
 
 
 def log_once(level, message, *values):
-    """Log a message unless this process has logged it already, with whatever `values`."""
+    """Log a message unless this process has already logged it, with any `values`."""
     if message not in _logged:
         _logged.add(message)
         logger.log(level, message, *values)
@@ -62,7 +62,7 @@ def announce_compiling():
 
 
 class _ShortRepr(Repr):
-    """`reprlib.Repr` that writes numpy's scalars as Python's, whatever the version of numpy.
+    """`reprlib.Repr` that writes numpy's scalars as Python's in all versions of numpy.
 
     The repr of ``np.float64(1)`` is ``1.0`` before numpy 2, and ``np.float64(1.0)`` from then on.
     """

@@ -1,7 +1,7 @@
 """Packed values of stored estimators: strings and sparse weights as a few plain arrays.
 
 skops stores each string of a list, dict or object array by itself, and all formats store zeros.
-What is unpacked is checked: a file may say anything.
+Packed values are checked when they are read, as a file may hold anything.
 """
 
 from math import prod
@@ -11,7 +11,7 @@ import numpy as np
 from skstruct.utils.memory import require_memory
 
 _STRINGS, _NONZERO = "_packed_strings", "_packed_zeros"
-# Length of arrays that are small in any case.
+# Length up to which arrays are not packed.
 _SHORT = 4096
 
 

@@ -32,7 +32,7 @@ def chain_work(n_labels, order=1):
 def portions(n_rows, work_per_row):
     """Cut a series of visits into slices, between which interrupts are handled.
 
-    A kernel runs to its end whatever happens. The slices depend on nothing but the arguments, and
+    A running kernel cannot be stopped. The slices depend on nothing but the arguments, and
     there is only one where the work takes less than a second.
 
     Parameters

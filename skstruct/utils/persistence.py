@@ -9,6 +9,7 @@ import zipfile
 from inspect import signature
 from math import prod
 
+import skops.io
 from numpy.lib import format as numpy_format
 
 import skstruct
@@ -132,10 +133,41 @@ def _declarations(kind):
     return declared
 
 
+def load_archive(path, *, own=None, advice=""):
+    """Load an object that skops has stored, without running code of other packages.
+
+    Parameters
+    ----------
+    path : path-like
+    own : str, default=None
+        Path of a class to trust besides those of skstruct.
+    advice : str, default=""
+        Sentence that the error about other types ends with.
+
+    Returns
+    -------
+    content : object
+
+    Raises
+    ------
+    ValueError
+        If the file has other types, or arrays with fewer numbers than their headers say, or is no
+        archive.
+    MemoryError
+        If its contents need more memory than there is.
+    """
+    check_archive(path)
+    types = skops.io.get_untrusted_types(file=path)
+    foreign = [name for name in types if name != own and name.partition(".")[0] != "skstruct"]
+    if foreign:
+        raise ValueError(f"it has types that are not skstruct's: {', '.join(foreign)}.{advice}")
+    return skops.io.load(path, trusted=types)
+
+
 def check_archive(path):
     """Check that the contents of a file fit into memory, and that its arrays are complete.
 
-    A file may be small, and what it unpacks large.
+    A small file may unpack to large arrays.
 
     Parameters
     ----------

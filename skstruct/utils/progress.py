@@ -20,7 +20,7 @@ class History:
     Parameters
     ----------
     earlier : dict of ndarray, default=None
-        What `arrays` returned of a history that this one goes on with.
+        Result of `arrays` of the history that this one continues.
     """
 
     def __init__(self, earlier=None):

@@ -38,8 +38,8 @@ def draft_of(estimator, undo=()):
 def reads_one_fit(method):
     """Decorator of a method that reads learnt attributes, all of them from the same fit.
 
-    The method gets an estimator that keeps the attributes of the moment, whatever another thread
-    fits meanwhile. What it caches as an attribute stays with them.
+    The method gets an estimator with the attributes of the moment, even if another thread fits
+    meanwhile. Attributes that it caches are kept with them.
     """
 
     @wraps(method)

@@ -67,7 +67,7 @@ class FoundSpan(NamedTuple):
 
     parts: tuple  # of (start, end): more than one where a line end or anything else lies between
     kind: str
-    stored: str | None  # what the tool has as its text
+    stored: str | None  # its text, if the tool stores it
     where: str  # for messages
 
     @property

@@ -18,11 +18,11 @@ from skstruct.utils.messages import short_repr
 
 # Keys of a task's annotations; the second is that of versions before 1.0.
 _KEYS = ("annotations", "completions")
-# What a model has said of a task counts only in files that have nothing else.
+# Predictions of a model count only in files without annotations.
 _PREDICTIONS = "predictions"
 # Keys that never hold the spans of a task.
 _OTHERS = ("data", "meta", "drafts")
-# What a result says of a region that has its labels in another result.
+# Keys of remarks on a region whose labels are in another result.
 _REMARKS = {"choices", "rating", "number", "datetime", "taxonomy"}
 # Notes on tasks, one warning each for a file.
 _DIFFERING = "have several annotations that differ; the first of each is read"
