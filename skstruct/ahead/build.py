@@ -24,7 +24,7 @@ import numba
 from skstruct.ahead.warm import number_symbols_from
 from skstruct.ahead.workload import run_step, steps
 from skstruct.compiled.archive import all_baselines, host_baselines, write_archive
-from skstruct.compiled.cache import own_folders, unpack, uses
+from skstruct.compiled.cache import loaded_kernels, own_folders, unpack
 from skstruct.compiled.folders import read_file
 from skstruct.compiled.keys import file_name
 
@@ -105,10 +105,10 @@ def _record(cache):
     _use_cache(cache)
     for step in steps():
         run_step(step)
-    late = [f"{use.kernel}{use.signature}" for use in uses if use.origin == "compiler"]
+    late = [f"{k.kernel}{k.signature}" for k in loaded_kernels if k.origin == "compiler"]
     if late:
         raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
-    found = {repr(use): (use.kernel, use.signature) for use in uses}
+    found = {repr(k): (k.kernel, k.signature) for k in loaded_kernels}
     return [found[key] for key in sorted(found)]
 
 

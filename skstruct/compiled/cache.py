@@ -31,7 +31,7 @@ from skstruct.utils.messages import announce_compiling, log_once
 logger = logging.getLogger("skstruct")
 
 
-class Use(NamedTuple):
+class LoadedKernel(NamedTuple):
     """One kernel that was loaded or compiled in this process."""
 
     kernel: str
@@ -39,7 +39,7 @@ class Use(NamedTuple):
     origin: str  # baseline of the archive, "cache" or "compiler"
 
 
-uses = []
+loaded_kernels = []
 # Classes whose functions are not in the sources of the package. Kernels that call these are not
 # cached: an edit would go unnoticed.
 untracked = set()
@@ -114,12 +114,12 @@ class KernelCache(NullCache):
             for origin, find in self._places(folders):
                 result = self._load(find, name, signature, target)
                 if result is not None:
-                    uses.append(Use(self.kernel, signature, origin))
+                    loaded_kernels.append(LoadedKernel(self.kernel, signature, origin))
                     return result
         if os.environ.get("SKSTRUCT_KERNELS") == "compiled":
             raise RuntimeError(NOT_COMPILED.format(self.kernel, signature))
         announce_compiling()
-        uses.append(Use(self.kernel, signature, "compiler"))
+        loaded_kernels.append(LoadedKernel(self.kernel, signature, "compiler"))
         return None
 
     def _places(self, folders):

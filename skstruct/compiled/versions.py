@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 import numba
 
 from skstruct.compiled.archive import archive_report
-from skstruct.compiled.cache import own_folders, uses
+from skstruct.compiled.cache import loaded_kernels, own_folders
 from skstruct.compiled.folders import is_native, is_safe
 from skstruct.compiled.keys import sources_unchanged
 from skstruct.utils.public_paths import set_module
@@ -55,7 +55,7 @@ def _kernel_lines():
     if numba.config.DISABLE_JIT:
         return ["not compiled: NUMBA_DISABLE_JIT is set"]
     folders = own_folders()
-    origins = Counter(use.origin for use in uses)
+    origins = Counter(loaded.origin for loaded in loaded_kernels)
     cached, compiled = origins["cache"], origins["compiler"]
     shipped = origins.total() - cached - compiled
     lines = [f"processor: {llvm.get_host_cpu_name()}"]
