@@ -58,7 +58,7 @@ def bits(value):
 def digests(steps):
     """Hash of what each step computes, in this process, and where its kernels came from."""
     from skstruct.ahead import workload
-    from skstruct.compiled.cache import uses
+    from skstruct.compiled.cache import loaded_kernels
 
     found = {}
     for step in workload.steps():
@@ -67,7 +67,7 @@ def digests(steps):
             # Steps leave random_state alone.
             np.random.seed(0)  # noqa: NPY002
             found[name] = hashlib.sha256(bits(workload.run_step(step))).hexdigest()
-    return found, sorted({use.origin for use in uses}), len(uses)
+    return found, sorted({loaded.origin for loaded in loaded_kernels}), len(loaded_kernels)
 
 
 def in_a_fresh_process(before, cache, kernels, steps=None):

@@ -7,10 +7,8 @@ from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
 from skstruct.features.union import SequenceUnion
 from skstruct.learning.registry import load_all as _load_all
-from skstruct.rerankers.perceptron import PerceptronReranker
-from skstruct.rerankers.sgd import SGDReranker
+from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.stacking import NBestReranker
-from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
 from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans

@@ -18,10 +18,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 def pytest_collection_finish():
     """Modules of tests call no kernels when they are imported, as they are by every process."""
-    from skstruct.compiled.cache import uses
+    from skstruct.compiled.cache import loaded_kernels
 
-    if uses:
-        raise pytest.UsageError(f"The import of a test has called {uses[0].kernel}.")
+    if loaded_kernels:
+        raise pytest.UsageError(f"The import of a test has called {loaded_kernels[0].kernel}.")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,7 +29,7 @@ def kernel():
 
 
 def origins():
-    return [use.origin for use in cache.uses if use.kernel.endswith("triple")]
+    return [loaded.origin for loaded in cache.loaded_kernels if loaded.kernel.endswith("triple")]
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def shipped(monkeypatch, tmp_path):
     path = tmp_path / f"{BASELINE}.zip"
     archive.write_archive(path, BASELINE, {built.name: cache.unpack(built.read_bytes())[0]})
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "user"))
-    archive._fitting_archives.cache_clear()
-    cache.uses.clear()
+    archive._opened.cache_clear()
+    cache.loaded_kernels.clear()
     yield path
-    archive._fitting_archives.cache_clear()
+    archive._opened.cache_clear()
 
 
 def test_what_is_shipped_is_not_compiled(shipped):
@@ -175,7 +175,7 @@ def test_the_same_kernels_make_the_same_archive(tmp_path):
 
 
 def _origin_in_a_child(queue):
-    cache.uses.clear()
+    cache.loaded_kernels.clear()
     kernel()(2.0)
     queue.put(origins())
 

@@ -59,8 +59,8 @@ def twice(x):
     return 2 * checked_square(x)
 """
 PRINT_ORIGINS = """
-from skstruct.compiled.cache import uses
-print(" ".join(f"{use.kernel}={use.origin}" for use in uses))
+from skstruct.compiled.cache import loaded_kernels
+print(" ".join(f"{loaded.kernel}={loaded.origin}" for loaded in loaded_kernels))
 """
 SUM = "import numpy, small\nprint(small.sum_of_squares(numpy.arange(4.0)))" + PRINT_ORIGINS
 SQUARE = "import small\nprint(small.square(3.0))" + PRINT_ORIGINS
@@ -106,7 +106,7 @@ def kernel():
 
 
 def origins():
-    return [use.origin for use in cache.uses if use.kernel.endswith("double")]
+    return [loaded.origin for loaded in cache.loaded_kernels if loaded.kernel.endswith("double")]
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def one_file(folder):
     """The file of one kernel."""
     assert kernel()(1.5) == 3.0
     (path,) = folder.glob("*/*.kernel")
-    cache.uses.clear()
+    cache.loaded_kernels.clear()
     return path
 
 
@@ -314,7 +314,7 @@ def test_the_cache_is_read_by_users_who_let_their_group_write(folder, caplog):
     before = os.umask(0)
     try:
         assert kernel()(1.5) == 3.0
-        cache.uses.clear()
+        cache.loaded_kernels.clear()
         assert kernel()(1.5) == 3.0
     finally:
         os.umask(before)

@@ -134,10 +134,10 @@ def test_the_driver_adds_sums_a_few_at_a_time():
 
     class Watched(OneProcess):
         def iterate(self, function, shards, shared=None, *, together=1, direct=False):
-            if function not in (sums.likelihood_and_gradient, sums.curvature):
+            if function is not sums.evaluate:
                 yield from super().iterate(function, shards, shared, together=together)
                 return
-            sending = ((part, sent.see(weights)) for part, weights in shards)
+            sending = ((part, sent.see(weights), *more) for part, weights, *more in shards)
             for result in super().iterate(function, sending, shared, together=together):
                 returned.see(result[1])
                 yield result

@@ -39,8 +39,8 @@ def total(x):
 """
 USE = """
 from skstruct.kernels.outer import total
-from skstruct.compiled.cache import uses
-print(total(3.0), *sorted({use.origin for use in uses}))
+from skstruct.compiled.cache import loaded_kernels
+print(total(3.0), *sorted({loaded.origin for loaded in loaded_kernels}))
 """
 USE_OR_TELL = """
 from skstruct.kernels.outer import total
@@ -70,17 +70,17 @@ print(len(load_addresses().data), skstruct.PerceptronTagger.__name__)
 NOT_PACKED = ["dask", "distributed", "IPython", "matplotlib", "pandas", "pytest", "setuptools"]
 FIT = """
 from skstruct import PerceptronReranker
-from skstruct.compiled.cache import uses
+from skstruct.compiled.cache import loaded_kernels
 PerceptronReranker(random_state=0).fit([[{"a": 1.0}, {"b": 1.0}]], [[0, 1]])
-print(*sorted({use.origin for use in uses}))
+print(*sorted({loaded.origin for loaded in loaded_kernels}))
 """
 
 
 def fit_and_tell(_):
     """Number of this process, and where its kernels came from."""
-    cache.uses.clear()
+    cache.loaded_kernels.clear()
     PerceptronReranker(random_state=0).fit([[{"a": 1.0}, {"b": 1.0}]], [[0, 1]])
-    return os.getpid(), sorted({use.origin for use in cache.uses})
+    return os.getpid(), sorted({loaded.origin for loaded in cache.loaded_kernels})
 
 
 @pytest.fixture

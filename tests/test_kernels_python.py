@@ -47,8 +47,7 @@ from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
 from skstruct.metrics.chunks import pairs_of_labels
-from skstruct.rerankers.perceptron import PerceptronReranker
-from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
+from skstruct.rerankers.descent import PerceptronReranker, TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.taggers.prediction import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer

@@ -7,7 +7,7 @@ import pytest
 
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer, TemplateVectorizer
 from skstruct.metrics import chunk_f1_score
-from skstruct.rerankers.perceptron import PerceptronReranker
+from skstruct.rerankers.descent import PerceptronReranker
 from skstruct.utils.messages import short_repr
 
 ROWS = SequenceBatch(np.eye(3), [0, 2, 3])

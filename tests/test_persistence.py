@@ -368,8 +368,12 @@ def test_states_of_learners_are_checked(name, record, average, made):
 def test_template_vectorizers_are_checked(cases, changes, message):
     vectorizer, answer = cases["TemplateVectorizer"]
     assert_same(answer(damaged(vectorizer)), answer(vectorizer))
+
+    def changed(features):
+        return features | {name: change(features[name]) for name, change in changes.items()}
+
     with pytest.raises(ValueError, match=message):
-        damaged(vectorizer, **changes)
+        damaged(vectorizer, _features=changed)
 
 
 @needs_checks

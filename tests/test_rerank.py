@@ -20,9 +20,7 @@ from sklearn.utils import estimator_checks as checks
 from skstruct.features import SequenceVectorizer
 from skstruct.input.training_set import as_rows
 from skstruct.kernels.rerank.learn import LOSSES, judge, loss_gradient, vanishes, without_shared
-from skstruct.rerankers.perceptron import PerceptronReranker
-from skstruct.rerankers.sgd import SGDReranker
-from skstruct.rerankers.truncated_gradient import TruncatedGradientReranker
+from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
 

@@ -13,7 +13,7 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
-from skstruct.rerankers.perceptron import PerceptronReranker
+from skstruct.rerankers.descent import PerceptronReranker
 from skstruct.rerankers.stacking import (
     NBestReranker,
     chunk_cost,

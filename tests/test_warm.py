@@ -125,8 +125,11 @@ def test_command_warm_with_an_unknown_estimator(capsys):
 @needs_numba
 def test_versions(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    uses = [cache.Use("a", (), "cache"), cache.Use("b", (), "any")]
-    monkeypatch.setattr("skstruct.compiled.versions.uses", uses)
+    loaded = [
+        cache.LoadedKernel(name, (), origin, None)
+        for name, origin in (("a", "cache"), ("b", "any"))
+    ]
+    monkeypatch.setattr("skstruct.compiled.versions.loaded_kernels", loaded)
     main(["versions"])
     output = capsys.readouterr().out
     assert f"numba {numba.__version__}" in output

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from skstruct import CRFTagger, TemplateVectorizer, WordVectorizer
 from skstruct.datasets import load_addresses
-from skstruct.templates.gazetteers import MARKS, Gazetteer
+from skstruct.templates.words import MARKS, Gazetteer
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

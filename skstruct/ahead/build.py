@@ -9,8 +9,6 @@ The work is cut into parts, each with a process, a cache and numbers of its own,
 not depend on how many processes there are.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os
@@ -26,7 +24,7 @@ import numba
 from skstruct.ahead.warm import number_symbols_from
 from skstruct.ahead.workload import run_step, steps
 from skstruct.compiled.archive import all_baselines, host_baselines, write_archive
-from skstruct.compiled.cache import own_folders, unpack, uses
+from skstruct.compiled.cache import loaded_kernels, own_folders, unpack
 from skstruct.compiled.folders import read_file
 
 # The estimators of each part share kernels; one more part is for those that are not listed.
@@ -106,10 +104,10 @@ def _record(cache):
     _use_cache(cache)
     for step in steps():
         run_step(step)
-    late = [f"{use.kernel}{use.signature}" for use in uses if use.origin == "compiler"]
+    late = [f"{k.kernel}{k.signature}" for k in loaded_kernels if k.origin == "compiler"]
     if late:
         raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
-    found = {repr(use): use[:2] + use[3:] for use in uses}
+    found = {repr(k): (k.kernel, k.signature, k.file) for k in loaded_kernels}
     return [found[key] for key in sorted(found)]
 
 

@@ -1,6 +1,4 @@
-"""Compiling ahead of time, in several processes."""
-
-from __future__ import annotations
+"""Compilation ahead of time, in several processes."""
 
 import itertools
 import os
@@ -87,9 +85,9 @@ def _run(number, native):
     if native:
         os.environ["SKSTRUCT_KERNELS"] = "local"
     number_symbols_from((1 + os.getpid()) * 10**5)
-    cache.uses.clear()
+    cache.loaded_kernels.clear()
     run_step(steps()[number])
-    return Counter(use.origin for use in cache.uses)
+    return Counter(loaded.origin for loaded in cache.loaded_kernels)
 
 
 def number_symbols_from(start):

@@ -1,9 +1,7 @@
-"""A little work for every estimator, which calls the kernels with all types of arguments.
+"""Small fits and predictions of every estimator, which call the kernels with all argument types.
 
-What is compiled ahead of time is what these steps call: nothing lists kernels by name.
+They are what is compiled ahead of time: kernels are not listed by name.
 """
-
-from __future__ import annotations
 
 import os
 import tempfile
@@ -72,7 +70,7 @@ SECOND_ORDER = [{}, {"l1": 0.1}, {"solver": "sgd"}]
 
 
 class Step(NamedTuple):
-    """Something to call, which returns what certain kernels compute."""
+    """Call that needs certain kernels."""
 
     estimator: str
     title: str
@@ -81,7 +79,7 @@ class Step(NamedTuple):
 
 
 def _online():
-    """Variants of all public online taggers; what is said of none above has the usual ones."""
+    """Variants of all public online taggers; those without an entry above have the usual ones."""
     public = [getattr(skstruct, name) for name in skstruct.__all__]
     found = [kind for kind in public if isinstance(kind, type) and issubclass(kind, OnlineTagger)]
     return {kind.__name__: VARIANTS.get(kind.__name__, [WATCHED]) for kind in found}
@@ -94,7 +92,7 @@ def _step(call, name, options, *, typical=False, **more):
 
 
 def run_step(step):
-    """Call one step and return its result; models are small, and what they complain about too."""
+    """Call one step, without its warnings, and return its result."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return step.call()
@@ -131,7 +129,7 @@ def _steps_of_fit():
     for options in ({"solver": "lbfgs"}, {"solver": "sgd"}):
         for data in (transitions, partly, {**transitions, **partly}):
             yield _step(fit, "CRFTagger", options, **data)
-        yield _step(fit_and_watch, "CRFTagger", options)
+        yield _step(fit, "CRFTagger", options, watched=True)
     yield _step(fit, "CRFTagger", {"l1": 0.1}, **transitions)
     for name, variants in _online().items():
         yield _step(fit, name, {}, typical=True)
@@ -210,10 +208,12 @@ def _first_labels(labels):
     return [[row[0], *[None] * (len(row) - 1)] for row in labels]
 
 
-def fit(name, options, *, in_portions=False, **data):
+def fit(name, options, *, in_portions=False, watched=False, **data):
     """Fit a tagger, fit it once more from where it is, and let another one learn in portions."""
     batch, labels = _sequences(**data)
     tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
+    if watched:
+        return tagger.fit(batch, labels, X_val=batch, y_val=labels)
     fitted = [copy(tagger.fit(batch, labels))]
     if "warm_start" in tagger.get_params() and options.get("solver") != "oeg":
         fitted.append(tagger.set_params(warm_start=True).fit(batch, labels))
@@ -222,15 +222,8 @@ def fit(name, options, *, in_portions=False, **data):
     return fitted
 
 
-def fit_and_watch(name, options):
-    """Fit a tagger with a validation set."""
-    batch, labels = _sequences()
-    tagger = getattr(skstruct, name)(max_iter=2, **options)
-    return tagger.fit(batch, labels, X_val=batch, y_val=labels)
-
-
 def use_many_labels(name, options):
-    """Fit a tagger with so many labels that their transitions are listed."""
+    """Fit a tagger with enough labels for sparse transitions."""
     n_labels = 160
     codes = np.arange(4 * n_labels) % n_labels
     X = sparse.eye_array(len(codes), format="csr")

@@ -1,7 +1,5 @@
 """Predictions for sequences and groups, as they are written to files."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from skstruct.cli.text import errors_name_lines
@@ -10,7 +8,7 @@ from skstruct.spans import labels_of_spans
 
 
 class Details(NamedTuple):
-    """Contents of an answer besides the best labels."""
+    """Optional contents of an answer, besides the best labels."""
 
     n_best: int | None = None
     marginals: bool = False  # the probability of each label that is predicted

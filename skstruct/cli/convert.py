@@ -1,7 +1,5 @@
 """``skstruct convert``: models from one format to another."""
 
-from __future__ import annotations
-
 import click
 
 from skstruct.cli.models import check_chain, load_model, store_model

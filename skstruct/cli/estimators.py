@@ -1,7 +1,5 @@
 """Estimators and vectorisers by name, with parameters from the command line."""
 
-from __future__ import annotations
-
 import inspect
 import io
 
@@ -131,15 +129,14 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
         return None
     parameters = dict(parameters)
     if gazetteers:
-        parameters["gazetteers"] = {n: _read_names(path) for n, path in gazetteers.items()}
+        parameters["gazetteers"] = {
+            name: list(filter(None, map(str.strip, _lines(path))))
+            for name, path in gazetteers.items()
+        }
     if clusters:
         parameters["clusters"] = _read_clusters(clusters)
     kind = "WordVectorizer" if features == "words" else "TemplateVectorizer"
     return make(kind, parameters, "-f")
-
-
-def _read_names(path):
-    return [line.strip() for line in _lines(path) if line.strip()]
 
 
 def _read_clusters(path):

@@ -1,7 +1,5 @@
 """``skstruct evaluate``: score a model, or predictions, on labelled text."""
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -1,7 +1,5 @@
 """``skstruct warm`` and ``skstruct versions``: compiled kernels, and facts for bug reports."""
 
-from __future__ import annotations
-
 import time
 
 import click

@@ -1,7 +1,5 @@
 """Layout of annotated files: given by options, by a file's name, or by the model."""
 
-from __future__ import annotations
-
 import codecs
 import functools
 import warnings
@@ -13,9 +11,9 @@ from skstruct.cli.text import count_columns
 from skstruct.datasets.conllu import COLUMNS
 
 FORMATS = ("columns", "conllu", "jsonl")
-# Suffixes of file names that say what the format is.
+# Formats by suffixes of file names.
 SUFFIXES = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-# Types of what a model is stored with.
+# Types of the entries of a stored layout.
 _STORED = dict(format=str, columns=list, label=int, separator=str, comment=str, width=int)
 
 

@@ -1,7 +1,5 @@
 """The command and its subcommands; errors become messages and exit codes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import traceback

@@ -1,8 +1,7 @@
 """Model files: read in any format, and written whole or not at all."""
 
-from __future__ import annotations
-
 import zipfile
+from functools import partial
 from typing import NamedTuple
 
 import click
@@ -13,7 +12,7 @@ from skstruct.cli.layout import check_layout
 from skstruct.crfpp.model import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
-from skstruct.utils.persistence import check_archive
+from skstruct.utils.persistence import load_archive
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
@@ -60,6 +59,7 @@ def _as_model(estimator):
     return Model(estimator, vectorizer, layout)
 
 
+_ADVICE = " If you trust them, load the model in Python with skops.io.load."
 FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
 
 
@@ -93,7 +93,8 @@ def load_model(path):
         If the file is damaged, has types that are not skstruct's or scikit-learn's, or does not
         fit into memory.
     """
-    readers = {"skops": _read_skops, "crfsuite": read_crfsuite, "crfpp": read_crfpp}
+    read_skops = partial(load_archive, advice=_ADVICE)
+    readers = {"skops": read_skops, "crfsuite": read_crfsuite, "crfpp": read_crfpp}
     read = readers[model_format(path)]
     try:
         return _as_model(read(path))
@@ -108,18 +109,6 @@ def load_model(path):
         # No reader raises anything else for a file that is as it was written.
         found = f"{type(error).__name__}: {error}"
         raise ValueError(f"{path}: the file is damaged, or was changed ({found})") from error
-
-
-def _read_skops(path):
-    check_archive(path)
-    types = skops.io.get_untrusted_types(file=path)
-    foreign = [name for name in types if name.partition(".")[0] != "skstruct"]
-    if foreign:
-        raise ValueError(
-            f"the model has types that are not skstruct's: {', '.join(foreign)}. If you trust "
-            "them, load it in Python with skops.io.load."
-        )
-    return skops.io.load(path, trusted=types)
 
 
 def store_model(model, path):

@@ -1,6 +1,4 @@
-"""What goes to standard output; progress and warnings, which go to standard error."""
-
-from __future__ import annotations
+"""Standard output, and progress and warnings on standard error."""
 
 import contextlib
 import errno
@@ -39,9 +37,9 @@ def standard_output():
 
 
 class Progress(io.TextIOBase):
-    """Text file that writes to standard error, or nowhere if its disk is full or its terminal gone.
+    """Text file that writes to standard error, and ignores errors such as a full disk.
 
-    A training does not end for that. It does when whatever reads a pipe has stopped reading.
+    A training goes on then. It ends if a pipe is closed.
     """
 
     def write(self, text):
@@ -58,7 +56,7 @@ class Progress(io.TextIOBase):
 
 
 def drop_unwritten():
-    """Drop what cannot be written: Python would try again when it ends, and complain."""
+    """Drop unwritten output, which Python would try to write again when it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

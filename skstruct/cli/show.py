@@ -1,7 +1,5 @@
 """``skstruct show``: describe a model and its weights."""
 
-from __future__ import annotations
-
 import inspect
 from itertools import product
 
@@ -44,7 +42,7 @@ def show(model, top, labels, dump):
 
 
 def _described(model, n_top, labels):
-    """Lines that describe a model; of `labels` alone, unless there are none."""
+    """Lines that describe a model; with `labels`, the weights of these alone."""
     estimator = model.estimator
     lines = [f"{type(estimator).__name__}", _parameters("parameters", estimator)]
     if hasattr(estimator, "reranker_"):

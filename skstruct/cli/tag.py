@@ -1,7 +1,5 @@
 """``skstruct tag``: predict the labels of text, batch by batch, several files in parallel."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import os

@@ -4,8 +4,6 @@ A file has columns, one token a line and a blank line after each sequence; or is
 object a line in JSON, with tokens and labels or with candidates and costs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -27,6 +25,7 @@ _FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
 _TOKENS = str, int, list, dict
 # A label that is a number is a whole one, and so is True.
 _LABELS = str, int, type(None)
+_NUMBERS = (int, float), "a number"
 _PLACE = re.compile(r"\b(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?")
 
 
@@ -85,7 +84,7 @@ def opened_source(path, layout):
 
 
 def sequence_writer(layout):
-    """Function of a sequence and an answer that returns the text of both, in a file's layout."""
+    """Make the function that formats a sequence with its answer in a file's layout."""
     write = _write_object if layout.format == "jsonl" else _write_columns
     return lambda sequence, answer: write(sequence, answer, layout)
 
@@ -197,7 +196,7 @@ def count_columns(sequence, layout):
 
 
 def without_end(blocks):
-    """Leave out what follows the last line end, if that is nothing."""
+    """Leave out the empty text after the last line end."""
     block = next(blocks)
     for after in blocks:
         yield block
@@ -207,7 +206,7 @@ def without_end(blocks):
 
 
 def _write_columns(sequence, answer, layout):
-    """Lines that were read, with the predicted label of each token, or with several labellings.
+    """Add predicted labels to the lines that were read; repeat these for several labellings.
 
     A column file gets the label in a further column; CoNLL-U in the column of the label.
     """
@@ -272,7 +271,11 @@ def _parse(line, labelled, name, number):
     if "candidates" in found:
         X = _list_in(found, "candidates", (list, dict), "a dict of features")
         y = _costs(found, len(X)) if labelled else None
-        return Sequence(X, y, name, number, [], found, _baseline(found, len(X)))
+        baseline = None
+        if "baseline_score" in found:
+            length = len(X), "candidates", "baseline scores"
+            baseline = _list_in(found, "baseline_score", *_NUMBERS, length)
+        return Sequence(X, y, name, number, [], found, baseline)
     X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
     X, y = [_token(token) for token in X], None
     if labelled:
@@ -283,19 +286,24 @@ def _parse(line, labelled, name, number):
 
 
 def labels_in(found, key, n_tokens):
-    """List of the labels in an object, one for each token; a ValueError if it is none."""
-    labels = _list_in(found, key, _LABELS, "a string or a whole number")
-    return _of_length(labels, n_tokens, "tokens", key)
+    """Labels in an object, one for each token; a ValueError if they are invalid."""
+    return _list_in(found, key, _LABELS, "a string or a whole number", (n_tokens, "tokens", key))
 
 
-def _list_in(found, key, kinds, expected):
-    """List in an object, whose entries have one of the types allowed."""
-    if not isinstance(found[key], list):
+def _list_in(found, key, kinds, expected, length=None):
+    """List in an object, whose entries have one of the types allowed, checked to have a length.
+
+    `length` is a number, what it counts, and the name of the entries.
+    """
+    values = found[key]
+    if not isinstance(values, list):
         raise ValueError(f'"{key}" is not a list')
-    if not all(issubclass(kind, kinds) for kind in set(map(type, found[key]))):
-        i = [isinstance(entry, kinds) for entry in found[key]].index(False)
-        raise ValueError(f'"{key}"[{i}] is {short_repr(found[key][i])}; expected {expected}')
-    return found[key]
+    if not all(issubclass(kind, kinds) for kind in set(map(type, values))):
+        i = [isinstance(entry, kinds) for entry in values].index(False)
+        raise ValueError(f'"{key}"[{i}] is {short_repr(values[i])}; expected {expected}')
+    if length is not None and len(values) != length[0]:
+        raise ValueError(f"there are {length[0]} {length[1]}, but {len(values)} {length[2]}")
+    return values
 
 
 def _token(token):
@@ -312,25 +320,11 @@ def _costs(found, n_candidates):
         return found["oracle"]
     if "costs" not in found:
         raise ValueError('"costs" or "oracle" are missing')
-    costs = _list_in(found, "costs", (int, float), "a number")
-    return _of_length(costs, n_candidates, "candidates", "costs")
-
-
-def _baseline(found, n_candidates):
-    if "baseline_score" not in found:
-        return None
-    scores = _list_in(found, "baseline_score", (int, float), "a number")
-    return _of_length(scores, n_candidates, "candidates", "baseline scores")
-
-
-def _of_length(values, n, of, what):
-    if len(values) != n:
-        raise ValueError(f"there are {n} {of}, but {len(values)} {what}")
-    return values
+    return _list_in(found, "costs", *_NUMBERS, (n_candidates, "candidates", "costs"))
 
 
 def _write_object(sequence, answer, layout):
-    """Line with the object that was read and what was predicted, an `Answer` or a `Choice`."""
+    """Line with the object that was read and the predictions, an `Answer` or a `Choice`."""
     found = {**sequence.raw, **answer.as_dict()}
     try:
         text = json.dumps(found, ensure_ascii=False)

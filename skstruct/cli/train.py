@@ -1,14 +1,12 @@
 """``skstruct train``: fit a tagger or a reranker, cross-validate it, and store it."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 import warnings
 from types import SimpleNamespace
 
 import click
-import numpy as np
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
@@ -177,19 +175,31 @@ def train(**options):
             pass  # an error if it is closed, before the work
     # Before the text is read, for mistakes in them.
     estimator = _make_estimator(plan)
-    lists = plan.gazetteers or plan.clusters
-    given = plan.template or plan.features != "auto" or plan.feature_parameters or lists
-    vectorizer = _make_vectorizer(plan, plan.features) if given else None
+    vectorizer = make_vectorizer(
+        "words" if plan.features == "auto" else plan.features,
+        plan.template,
+        plan.feature_parameters,
+        plan.gazetteers,
+        plan.clusters,
+    )
     sequences = _read(plan.files, plan)
     if plan.estimator in RERANKERS:
         _train_reranker(plan, estimator, sequences)
         return
     sequences = _in_scheme(sequences, plan)
-    if not given and not isinstance(sequences[0].X[0], dict):
-        vectorizer = _make_vectorizer(plan, "words")
+    lists = plan.gazetteers or plan.clusters
+    given = plan.template or plan.features != "auto" or plan.feature_parameters or lists
+    if not given and isinstance(sequences[0].X[0], dict):
+        vectorizer = None
     if plan.cv:
+        X, y = _X_y(sequences)
+        X = as_attributes(X) if vectorizer is None else X
+        reading = reading_of(y, _scheme_learnt(plan))
+        name, scorer = "token_accuracy", scorers.token_accuracy_scorer
+        if reading is not None:
+            name, scorer = "chunk_f1", make_scorer(scorers.chunk_f1_score, scheme=reading)
         with errors_name_lines(sequences):
-            _cross_validate(Model(estimator, vectorizer), *_X_y(sequences), plan)
+            _cross_validate(plan, Model(estimator, vectorizer), X, y, name, scorer)
     if plan.model is not None:
         _store(_train_tagger(plan, vectorizer, estimator, sequences), plan)
 
@@ -227,13 +237,6 @@ def _make_estimator(plan):
     if plan.early_stopping:
         parameters[f"{part}early_stopping"] = True
     return make(plan.estimator, {**parameters, **plan.parameters}, "-p")
-
-
-def _make_vectorizer(plan, features):
-    features = "words" if features == "auto" else features
-    return make_vectorizer(
-        features, plan.template, plan.feature_parameters, plan.gazetteers, plan.clusters
-    )
 
 
 def _are_tokens(sequence):
@@ -297,7 +300,7 @@ def _X_y(sequences):
 
 
 def _like(y, others):
-    """Labels in which 1 and "1" are what they are in `y`: column files and JSON lines differ."""
+    """Give labels the types that they have in `y`: numbers of JSON lines are text in columns."""
     same = {str(label): label for labels in y for label in labels if label is not None}
     return [
         [label if label is None else same.get(str(label), label) for label in labels]
@@ -346,7 +349,8 @@ def _train_reranker(plan, estimator, sequences):
     baseline = baselines_of(sequences)
     with errors_name_lines(sequences):
         if plan.cv:
-            _cross_validate_reranker(estimator, X, y, baseline, plan.cv)
+            name = "accuracy" if isinstance(y[0], int) else "negative mean cost"
+            _cross_validate(plan, Model(estimator), X, y, name, baseline_score=baseline)
         if plan.model is not None:
             with _progress(plan, estimator):
                 estimator.fit(X, y, baseline_score=baseline)
@@ -364,48 +368,24 @@ def _scheme_learnt(plan):
     return plan.to_scheme or plan.scheme
 
 
-def _cross_validate(model, X, y, plan):
-    """Print scores of folds of a tagger: the F1 of chunks, or the token accuracy."""
-    if model.vectorizer is None:
-        X = as_attributes(X)
-    reading = reading_of(y, _scheme_learnt(plan))
-    name = "token_accuracy" if reading is None else "chunk_f1"
-    score = scorers.token_accuracy_scorer
-    if reading is not None:
-        score = make_scorer(scorers.chunk_f1_score, scheme=reading)
-    scores = cross_val_score(
-        clone(model.as_estimator()),
-        X,
-        y,
-        cv=KFold(plan.cv),
-        scoring=score,
-        n_jobs=plan.jobs,
-        error_score="raise",
-    )
-    _print_folds(scores, name)
-
-
-def _cross_validate_reranker(reranker, X, y, baseline, n_folds):
-    """Print scores of folds of a reranker: the negative mean cost, or the accuracy.
-
-    `cross_val_score` does not pass on baseline scores by itself.
-    """
-
-    def part(values, rows):
-        return None if values is None else [values[i] for i in rows]
-
-    scores = []
-    for train, test in KFold(n_folds).split(X):
-        fitted = clone(reranker).fit(
-            part(X, train), part(y, train), baseline_score=part(baseline, train)
+def _cross_validate(plan, model, X, y, name, scoring=None, baseline_score=None):
+    """Print the scores of the folds, by default those of ``score``."""
+    estimator, params = clone(model.as_estimator()), None
+    if baseline_score is not None:
+        params = {"baseline_score": baseline_score}
+    with config_context(enable_metadata_routing=params is not None):
+        if params is not None:
+            estimator.set_fit_request(baseline_score=True).set_score_request(baseline_score=True)
+        scores = cross_val_score(
+            estimator,
+            X,
+            y,
+            cv=KFold(plan.cv),
+            scoring=scoring,
+            n_jobs=plan.jobs,
+            params=params,
+            error_score="raise",
         )
-        scores.append(
-            fitted.score(part(X, test), part(y, test), baseline_score=part(baseline, test))
-        )
-    _print_folds(np.array(scores), "accuracy" if isinstance(y[0], int) else "negative mean cost")
-
-
-def _print_folds(scores, name):
     for number, score in enumerate(scores, start=1):
         write_line(f"fold {number}: {name} {score:.4f}")
     write_line(f"mean: {name} {scores.mean():.4f} (standard deviation {scores.std():.4f})")

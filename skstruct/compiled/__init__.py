@@ -1,6 +1,6 @@
 """Compiled kernels: where they are found, and where they are kept.
 
-`kernel` is the decorated function, `cache` what it asks for its machine code: first the `archive`
-that came with the package, then the user's `folders`. Everything that the code depends on is part
-of the key it is filed under (`keys`), so a key that is found always fits.
+`kernel` is the decorated function. It finds machine code by `cache`: first in the `archive` that
+came with the package, then in the user's `folders`. Everything that the code depends on is part of
+its key (`keys`), so that a cache hit always fits. `interrupts` defers Ctrl-C while code is loaded.
 """

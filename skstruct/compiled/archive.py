@@ -1,4 +1,4 @@
-"""Compiled kernels that come with the package: one archive for each class of processors.
+"""Archives of compiled kernels in wheels, one for each class of processors.
 
 An archive is a ZIP file of machine code by the names of the user's cache, with the environment that
 it was compiled in. It is used only where all of that agrees, and where the processor has every
@@ -7,8 +7,6 @@ feature of the archive's baseline.
 The code of all kernels of a package is one member: kernels have much code in common, so that
 together they are a third of their size apart.
 """
-
-from __future__ import annotations
 
 import io
 import json
@@ -32,7 +30,7 @@ _V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
 _V4 = f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl"
 _X86 = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2}
 _ARM = {"generic": ""}
-# For each kind of machine LLVM's names of processors, the best ones first, and what they must have.
+# For each kind of machine LLVM's names of processors, best first, and their required features.
 _BASELINES = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 _ABOUT = "about.json"
 
@@ -45,7 +43,7 @@ def all_baselines():
 
 @lru_cache(maxsize=1)
 def host_features():
-    """LLVM's names of the features of this processor; none where LLVM does not know them."""
+    """LLVM's names of the features of this processor; empty if LLVM does not know them."""
     try:
         return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
     except RuntimeError:
@@ -147,29 +145,28 @@ def _open(baseline, needed):
 
 
 def archive_report():
-    """Lines that say which archives are used here, and why others are not."""
+    """Lines on the archives: the number of kernels of each, or why it is not used."""
     if not _wanted():
         return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
-    found = [(name, *_open(name, needed)) for name, needed in all_baselines().items()]
     return [
         f"{name}: {f'{archive.n_kernels} kernels' if archive else reason}"
-        for name, archive, reason in found
+        for name, (archive, reason) in _opened(tuple(environment().items())).items()
     ] or ["none for this kind of processor"]
 
 
 def usable_archives():
     """The archives that fit this process, best first."""
-    return _fitting_archives(tuple(environment().items())) if _wanted() else []
+    found = _opened(tuple(environment().items())).values() if _wanted() else ()
+    return [archive for archive, _ in found if archive is not None]
 
 
 def _wanted():
-    """Return True unless a setting asks for code of another kind."""
+    """Return False if a setting asks for other code."""
     if (numba.config.CPU_NAME, numba.config.CPU_FEATURES) != (None, None):
         return False
     return os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
 
 
 @lru_cache(maxsize=1)
-def _fitting_archives(_):
-    found = [_open(name, needed)[0] for name, needed in all_baselines().items()]
-    return [archive for archive in found if archive is not None]
+def _opened(_):
+    return {name: _open(name, needed) for name, needed in all_baselines().items()}

@@ -9,8 +9,6 @@ when another kernel that is compiled here calls the one that was loaded, and par
 of the time of loading. So it is parsed on demand, and wheels carry none.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging
@@ -41,7 +39,7 @@ from skstruct.utils.messages import announce_compiling, log_once
 logger = logging.getLogger("skstruct")
 
 
-class Use(NamedTuple):
+class LoadedKernel(NamedTuple):
     """One kernel that was loaded or compiled in this process."""
 
     kernel: str
@@ -50,7 +48,7 @@ class Use(NamedTuple):
     file: str | None  # name of its file; None if it is not kept
 
 
-uses = []
+loaded_kernels = []
 # Classes with members of families in files that not every key depends on (`note_source`).
 outside = set()
 _DIGEST = hashlib.sha256().digest_size
@@ -73,12 +71,12 @@ def own_folders(target=None):
 
 
 def mark_native():
-    """From now on, prefer what is compiled here to what came with the package."""
+    """Prefer kernels compiled here to those of the package from now on."""
     write_file(own_folders(), NATIVE, b"")
 
 
 def pack(code, bitcode):
-    """Content of a cache file: a hash, machine code with what belongs to it, and bitcode."""
+    """Content of a cache file: a hash, reduced machine code, and bitcode."""
     content = pickle.dumps((code, bitcode))
     return hashlib.sha256(content).digest() + content
 
@@ -113,7 +111,7 @@ class KernelCache(NullCache):
         self._without_bitcode = set()
 
     def must_compile_again(self, signature):
-        """Return True, once, if another kernel asks for code that was loaded without bitcode."""
+        """Return True, once, if another kernel links code that was loaded without bitcode."""
         again = self.for_linking and signature in self._without_bitcode
         if again:
             self._without_bitcode.remove(signature)
@@ -127,12 +125,12 @@ class KernelCache(NullCache):
             for origin, find in self._places(folders):
                 result = self._load(find, name, signature, target)
                 if result is not None:
-                    uses.append(Use(self.kernel, signature, origin, name))
+                    loaded_kernels.append(LoadedKernel(self.kernel, signature, origin, name))
                     return result
         if os.environ.get("SKSTRUCT_KERNELS") == "compiled":
             raise RuntimeError(NOT_COMPILED.format(self.kernel, signature))
         announce_compiling()
-        uses.append(Use(self.kernel, signature, "compiler", name))
+        loaded_kernels.append(LoadedKernel(self.kernel, signature, "compiler", name))
         return None
 
     def _file_name(self, signature):
@@ -147,13 +145,18 @@ class KernelCache(NullCache):
         if not (self.for_linking or is_native(folders)):
             for archive in usable_archives():
                 yield archive.baseline, archive.find
-        yield "cache", functools.partial(_find_file, folders)
+
+        def find(name):
+            content = read_file(folders, name)
+            return None if content is None else unpack(content)
+
+        yield "cache", find
 
     def _load(self, find, name, signature, target):
         try:
             found = find(name)
             result = None if found is None else _rebuild(*found, signature, target)
-        # Unpickling raises whatever it likes.
+        # Unpickling may raise anything.
         except Exception:
             message = "A compiled kernel is damaged, and is compiled again: %s"
             log_once(logging.WARNING, message, self.kernel)
@@ -182,11 +185,6 @@ def _has_outside(kind):
     return getattr(kind, "instance_class", None) in outside or any(map(_has_outside, parts))
 
 
-def _find_file(folders, name):
-    content = read_file(folders, name)
-    return None if content is None else unpack(content)
-
-
 def _reduce(signature, result):
     """Code and bitcode of a result of numba's compiler."""
     # The annotation is a listing of the source for people, and long.
@@ -197,16 +195,16 @@ def _reduce(signature, result):
 
 
 def _stub(*names):
-    """Bitcode that takes the place of the real one: it names what the machine code defines.
+    """Bitcode in place of the real one: it declares the symbols of the machine code.
 
-    The names stand for bytes, not functions: whatever tries to call them fails to link.
+    They are declared as bytes, not functions, so that calls of them fail to link.
     """
     lines = [f'@"{name}" = global i8 0' for name in names]
     return llvm.parse_assembly("\n".join(lines)).as_bitcode()
 
 
 def _rebuild(code, bitcode, signature, target):
-    """Result of numba's compiler; None if it does not belong here."""
+    """Restore a result of numba's compiler; None if it is that of another signature."""
     kept_signature, reduced = pickle.loads(code)
     if kept_signature != signature:
         return None

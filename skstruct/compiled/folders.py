@@ -6,8 +6,6 @@ What is read is run. So it is read only where nobody but the user, root and the 
 can have written it, and never from the current folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -137,7 +135,7 @@ def _mark_used(folder):
 
 
 def _prune(newest):
-    """Remove folders of environments that are gone."""
+    """Remove folders of old environments."""
     others = []
     for folder in newest.parent.iterdir():
         if folder != newest and _FOLDER.fullmatch(folder.name):

@@ -3,10 +3,8 @@
 LLVM calls Python for the code that it loads, and with the code that it has made. An exception does
 not get through. Nor must one come between the moment in which LLVM frees or takes over an object
 and the note of it in Python: the object would be freed twice, and the process crash. So a Ctrl-C is
-answered when the kernel is there.
+deferred until the kernel is ready.
 """
-
-from __future__ import annotations
 
 import signal
 import threading
@@ -15,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupts_deferred():
-    """Context at whose end an interrupt is answered that came within."""
+    """Context that defers interrupts to its end."""
     before = signal.getsignal(signal.SIGINT)
     # Python calls handlers in the main thread only.
     if threading.current_thread() is not threading.main_thread() or not callable(before):

@@ -3,8 +3,6 @@
 Constants are compiled as any integer: a first fit from source takes a quarter less.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 
@@ -81,7 +79,7 @@ class Kernel(CPUDispatcher):
                 self._cache.for_linking = False
 
     def compile(self, signature):
-        """Compile for argument types, or load what was compiled, unless that is done."""
+        """Compile for argument types, or load from the cache, unless that is done."""
         with interrupts_deferred(), global_compiler_lock:
             if isinstance(self._cache, KernelCache) and self._cache.must_compile_again(signature):
                 del self.overloads[signature]

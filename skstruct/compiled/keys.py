@@ -1,7 +1,5 @@
 """Everything that compiled code depends on: sources, versions, settings, processor."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sysconfig
@@ -68,7 +66,7 @@ def _read_sources():
     return found.hexdigest(), stamps
 
 
-# Read on import, and so before any kernel: what is edited later is found out by the stamps.
+# Read on import, before any kernel; later edits are detected by the stamps.
 _SOURCES, _STAMPS = _read_sources()
 
 

@@ -1,6 +1,4 @@
-"""Versions of what skstruct stands on, and where its compiled kernels come from."""
-
-from __future__ import annotations
+"""Versions of dependencies, and origins of compiled kernels."""
 
 import platform
 from collections import Counter
@@ -10,7 +8,7 @@ import llvmlite.binding as llvm
 import numba
 
 from skstruct.compiled.archive import archive_report
-from skstruct.compiled.cache import own_folders, uses
+from skstruct.compiled.cache import loaded_kernels, own_folders
 from skstruct.compiled.folders import is_native, is_safe
 from skstruct.compiled.keys import sources_unchanged
 from skstruct.utils.public_paths import set_module
@@ -31,11 +29,10 @@ PACKAGES = (
 
 @set_module("skstruct")
 def show_versions():
-    """Print what a bug report should say.
+    """Print versions and origins of kernels, for bug reports.
 
-    These are the versions of Python and of the packages that skstruct needs, the processor, and
-    where compiled kernels come from: which of those that came with the package can be used here,
-    and the folders where those that are compiled here are kept.
+    These are the versions of Python and of the packages that skstruct needs, the processor, the
+    kernels of the package that can be used on it, and the folders of the cache.
 
     Examples
     --------
@@ -58,7 +55,7 @@ def _kernel_lines():
     if numba.config.DISABLE_JIT:
         return ["not compiled: NUMBA_DISABLE_JIT is set"]
     folders = own_folders()
-    origins = Counter(use.origin for use in uses)
+    origins = Counter(loaded.origin for loaded in loaded_kernels)
     cached, compiled = origins["cache"], origins["compiler"]
     shipped = origins.total() - cached - compiled
     lines = [f"processor: {llvm.get_host_cpu_name()}"]

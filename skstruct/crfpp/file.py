@@ -1,7 +1,5 @@
 """The text format of CRF++'s models: sections of lines, which end with a blank one."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models of CRF++: read into a pipeline of a vectoriser and a tagger, and written from one."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -10,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct import kernels
 from skstruct.crfpp.file import TextModel, damaged, format_model, parse_model, require
+from skstruct.crfsuite.model import finite_chain
 from skstruct.datasets.conll import encoded
 from skstruct.input.labels import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
@@ -22,7 +21,7 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
-# CRF++ looks at most so many tokens to either side.
+# Largest distance of tokens in templates of CRF++.
 _LARGEST_OFFSET = 4
 # They separate names in the file, and NUL ends them.
 _BLANK = re.compile(r"[ \t\r\n\0]")
@@ -91,16 +90,13 @@ def read_model(source, *, encoding="utf-8"):
     array([list(['DET', 'NOUN'])], dtype=object)
     """
     with value_errors_name(source):
-        return _as_pipeline(parse_model(_decoded(read_bytes(source), encoding)))
-
-
-def _decoded(content, encoding):
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
-        ) from None
+        try:
+            text = read_bytes(source).decode(encoding)
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
+            ) from None
+        return _as_pipeline(parse_model(text))
 
 
 def _as_pipeline(model):
@@ -224,39 +220,27 @@ def write_model(model, path, *, encoding="utf-8"):
 
 def _as_text_model(model):
     vectorizer, tagger = _parts(model)
-    if tagger._kind.order > 1:
-        raise ValueError(
-            "The tagger has weights of label triples (transition2_), which CRF++ does not support. "
-            "Fit it with order=1."
-        )
-    chain = tagger._chain()
-    if not all(np.isfinite(part).all() for part in chain):
-        raise ValueError(
-            "A weight is infinite or NaN, which CRF++ does not support. Fit the tagger without a "
-            "constraint."
-        )
+    chain = finite_chain(tagger, "CRF++")
     templates = parse_template(vectorizer.template_)
     observed = vectorizer.get_transition_feature_names_out()
     # A line B without a macro stands for the transitions, which get one of their own below.
     lines = [
         _as_line(template) for template in templates if template.kind != "B" or template.macros
     ]
-    weights = _Weights()
-    weights.add_all(vectorizer.get_feature_names_out(), chain.weights)
+    features = [(vectorizer.get_feature_names_out(), chain.weights)]
     for line, name, of_labels in (
         ("U_BIAS", "U_BIAS", chain.intercept),
         ("U_EDGE:%x[-1,0]", "U_EDGE:_B-1", chain.start),
         ("U_EDGE2:%x[1,0]", "U_EDGE2:_B+1", chain.end),
     ):
         if np.any(of_labels):
-            weights.add_new(name, of_labels)
+            features.append((np.array([name], dtype=object), of_labels[None]))
             lines.append(line)
     if len(observed):
-        weights.add_all(observed, chain.transition_weights)
-    weights.add_new("B", chain.transition.ravel())
-    return TextModel(
-        1.0, vectorizer.n_columns_, _labels(tagger), [*lines, "B"], weights.places, weights.all()
-    )
+        features.append((observed, chain.transition_weights))
+    features.append((np.array(["B"], dtype=object), chain.transition.ravel()[None]))
+    places, weights = _lay_out(features)
+    return TextModel(1.0, vectorizer.n_columns_, _labels(tagger), [*lines, "B"], places, weights)
 
 
 def _parts(model):
@@ -310,16 +294,23 @@ def _as_line(template):
     return text
 
 
-class _Weights:
-    """Weights one after the other, and the place of each feature's first one."""
+def _lay_out(features):
+    """Lay out weights one after the other.
 
-    def __init__(self):
-        self.places, self._parts, self._end = {}, [], 0
+    Parameters
+    ----------
+    features : list of (names, rows)
+        Names of features, and a row of weights for each. Rows of zeros are left out.
 
-    def add_all(self, names, rows):
-        """Add features with a row of weights each; those without weights are left out."""
+    Returns
+    -------
+    places : dict of str to int
+        Position of each feature's first weight.
+    weights : ndarray
+    """
+    places, parts, end = {}, [], 0
+    for names, rows in features:
         used = np.flatnonzero(np.any(rows, axis=1))
-        width = rows.shape[1]
         names = names[used].tolist()
         blank = next((name for name in names if _BLANK.search(name)), None)
         if blank is not None:
@@ -327,20 +318,13 @@ class _Weights:
                 f"The feature {short_repr(blank)} has a blank, which separates the columns of "
                 "CRF++'s files. Replace blanks in tokens by another character."
             )
-        end = self._end + width * len(names)
-        self.places |= zip(names, range(self._end, end, width), strict=True)
-        self._parts.append(rows[used].ravel())
-        self._end = end
-
-    def add_new(self, name, weights):
-        """Add a feature that no line of the template makes."""
-        if name in self.places:
+        if same := places.keys() & names:
             raise ValueError(
-                f"The template makes the feature {name!r}, but the file needs the name for biases "
-                "or transitions. Give the line another name."
+                f"The template makes the feature {min(same)!r}, but the file needs the name for "
+                "biases or transitions. Give the line another name."
             )
-        self.add_all(np.array([name], dtype=object), weights[None])
-
-    def all(self):
-        """Return all weights."""
-        return np.concatenate(self._parts)
+        width = rows.shape[1]
+        places |= zip(names, range(end, end + width * len(names), width), strict=True)
+        parts.append(rows[used].ravel())
+        end += width * len(names)
+    return places, np.concatenate(parts)

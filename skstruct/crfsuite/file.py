@@ -12,9 +12,8 @@ Every size and offset in a file is checked against the size of the file before i
 damaged or hostile file costs no more than reading it.
 """
 
-from __future__ import annotations
-
 import struct
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -63,13 +62,6 @@ def decode_model(data):
     ValueError
         If the file is not a CRFsuite model, or is truncated or inconsistent.
     """
-    try:
-        return _decode(data)
-    except _DamagedError as error:
-        raise ValueError(f"Not a valid CRFsuite model: {error}.") from None
-
-
-def _decode(data):
     _check(len(data) >= _HEADER.size, f"its {len(data)} bytes are too short for the header")
     magic, size, kind, version, _, n_labels, n_attributes, *places = _HEADER.unpack_from(data)
     _check(magic == _MAGIC, f"it starts with {magic!r} instead of {_MAGIC!r}")
@@ -155,10 +147,9 @@ def _select(weights, references, kind, n_labels):
 
 
 def _as_text(names, what, errors):
-    try:
+    with suppress(UnicodeDecodeError):
         return [name.decode("utf-8", errors) for name in names]
-    except UnicodeDecodeError:
-        raise _DamagedError(f"one of the {what} names is not valid UTF-8") from None
+    _check(False, f"one of the {what} names is not valid UTF-8")
 
 
 def describe_header(data):
@@ -175,14 +166,10 @@ def describe_header(data):
     }
 
 
-class _DamagedError(ValueError):
-    """Model file that is not valid."""
-
-
 def _check(valid, complaint):
-    """Raise `_DamagedError` with a complaint unless a condition is met."""
+    """Raise a ValueError unless a condition is met."""
     if not valid:
-        raise _DamagedError(complaint)
+        raise ValueError(f"Not a valid CRFsuite model: {complaint}.")
 
 
 def _read_integers(data, places):

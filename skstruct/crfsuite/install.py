@@ -1,7 +1,5 @@
 """The names of python-crfsuite and sklearn-crfsuite, for programs that import these."""
 
-from __future__ import annotations
-
 import sys
 from functools import wraps
 from importlib.machinery import ModuleSpec
@@ -47,7 +45,7 @@ def install():
 
 
 class CRFSuiteError(Exception):
-    """Error of CRFsuite, which nothing here raises."""
+    """Error of CRFsuite, never raised here."""
 
 
 def _pycrfsuite():

@@ -1,7 +1,5 @@
 """Input and output of the drop-in classes: tokens, labels, and lists of labels."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 
@@ -113,17 +111,16 @@ def as_text(label):
 
 def as_label_lists(y, name):
     """Lists of labels, as text, one for each sequence; a ValueError for anything else."""
-    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
-        raise ValueError(f"{name} is {short_repr(y)}; expected a list of lists of labels. {_TAKES}")
-    return [_as_labels(sequence, i, name) for i, sequence in enumerate(copied(y))]
+    rows = enumerate(_copied_list(y, name, "a list of lists of labels"))
+    return [
+        list(map(as_text, _copied_list(row, f"{name}[{i}]", "a list of labels"))) for i, row in rows
+    ]
 
 
-def _as_labels(sequence, i, name):
-    if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Iterable):
-        raise ValueError(
-            f"{name}[{i}] is {short_repr(sequence)}; expected a list of labels. {_TAKES}"
-        )
-    return list(map(as_text, copied(sequence)))
+def _copied_list(value, name, expected):
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ValueError(f"{name} is {short_repr(value)}; expected {expected}. {_TAKES}")
+    return copied(value)
 
 
 def refuse_other_labels(y, labels):
@@ -147,7 +144,7 @@ def refuse_other_labels(y, labels):
 
 
 def as_tokens(xseq):
-    """Tokens of a sequence, also if given as an `ItemSequence`."""
+    """Tokens of a sequence or `ItemSequence`."""
     if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
         return xseq.items()
     return xseq
@@ -168,7 +165,7 @@ def _snapshot(value):
         return value.copy()
     if isinstance(value, Mapping):
         return {name: _snapshot(of_name) for name, of_name in list(value.items())}
-    # What is not as plain is read as a list of strings, or refused, by its reader.
+    # Other values are left to the reader of tokens.
     return copy(value) if isinstance(value, Collection) else value
 
 

@@ -1,6 +1,4 @@
-"""Log of a training with the entries of python-crfsuite's, and CRFsuite's messages about it."""
-
-from __future__ import annotations
+"""Training log in the form of python-crfsuite's, and CRFsuite's messages."""
 
 from fractions import Fraction
 from typing import NamedTuple

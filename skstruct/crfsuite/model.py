@@ -1,7 +1,5 @@
 """Taggers read from CRFsuite's model files, and written to them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import weakref
@@ -220,25 +218,30 @@ def model_from_tagger(tagger, *, feature_names=None, labels=None):
     )
 
 
-def _check_representable(tagger):
-    """Raise an error for a tagger with more than the weights that CRFsuite's format has."""
-    kind = tagger._kind
-    if kind.per_token:
+def finite_chain(tagger, program):
+    """Weights of a tagger of first order; a ValueError for others, or for infinite weights."""
+    if tagger._kind.order > 1:
         raise ValueError(
-            "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
-            "format does not support. Fit it without transition features."
-        )
-    if kind.order > 1:
-        raise ValueError(
-            "The tagger has weights of label triples (transition2_), which CRFsuite's format does "
-            "not support. Fit it with order=1."
+            f"The tagger has weights of label triples (transition2_), which {program} does not "
+            "support. Fit it with order=1."
         )
     chain = tagger._chain()
     if not all(np.isfinite(part).all() for part in chain):
         raise ValueError(
-            "A weight is infinite or NaN, which CRFsuite does not support. Fit the tagger without "
-            "a constraint."
+            f"A weight is infinite or NaN, which {program} does not support. Fit the tagger "
+            "without a constraint."
         )
+    return chain
+
+
+def _check_representable(tagger):
+    """Raise an error for a tagger with more than the weights that CRFsuite's format has."""
+    if tagger._kind.per_token:
+        raise ValueError(
+            "The tagger has weights of transition features (transition_coef_), which CRFsuite's "
+            "format does not support. Fit it without transition features."
+        )
+    chain = finite_chain(tagger, "CRFsuite")
     for name in ("intercept", "start", "end"):
         if np.any(getattr(chain, name)):
             raise ValueError(

@@ -1,7 +1,5 @@
 """CRFsuite's online algorithms, for models that have only the weights that CRFsuite's have."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tagger with the interface of python-crfsuite's."""
 
-from __future__ import annotations
-
 import math
 import sys
 from contextlib import closing
@@ -45,7 +43,7 @@ class ModelInfo(NamedTuple):
 
 
 class _Model:
-    """Weights and labels of an estimator; constant, since several threads may tag with them."""
+    """Weights and labels of an estimator, immutable because threads may share them."""
 
     def __init__(self, estimator, labels):
         self.estimator = estimator
@@ -218,7 +216,7 @@ class Tagger:
 
     def _set(self, xseq):
         """Set the sequence, and return it as a `_Sequence`."""
-        # Threads that share a tagger go on with what they have set themselves.
+        # Each of several threads goes on with the sequence that it has set.
         self._last = sequence = self._opened().read(xseq)
         return sequence
 

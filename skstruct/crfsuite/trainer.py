@@ -1,7 +1,5 @@
 """Training with CRFsuite's parameters, and a trainer with python-crfsuite's interface."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from copy import copy

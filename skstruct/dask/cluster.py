@@ -1,6 +1,4 @@
-"""The workers: functions called for each shard, and the releases of packages that they have."""
-
-from __future__ import annotations
+"""Calls of functions for each shard on the workers of a cluster."""
 
 from collections import deque
 from importlib.metadata import PackageNotFoundError, version
@@ -8,11 +6,11 @@ from itertools import islice
 from typing import NamedTuple
 
 import skstruct
-from skstruct.dask.direct import DirectCalls
+from skstruct.dask.direct import DirectCall, DirectCalls
 
-# Tasks for each thread that run or are done, where several results are taken at a time.
+# Tasks under way for each thread, where several results are taken at a time.
 _AHEAD = 2
-# Shards of an iterator whose arguments are in this process at the same time.
+# Shards of an iterator whose arguments are in memory at a time.
 _AT_A_TIME = 4
 # Packages whose release can change the bits of a result.
 _PACKAGES = ("skstruct", "numpy", "numba")
@@ -60,7 +58,7 @@ class Cluster:
         self._calls, self._is_direct = DirectCalls(client), True
 
     def close(self):
-        """Close what was opened besides the client."""
+        """Close all connections but that of the client."""
         self._calls.close()
 
     def map(self, function, shards, shared=None, *, keep=False):
@@ -88,18 +86,17 @@ class Cluster:
         Returns
         -------
         results : list
-            In the order of the shards: what the function returned, or with `keep` what stands for
-            it.
+            Results in the order of the shards, or with `keep` their futures.
 
         Raises
         ------
         ValueError
             If the function raises one, in this call or in an earlier one with `keep`.
         RuntimeError
-            If a task or what it depends on is lost, and cannot be run again.
+            If a task or one of its dependencies is lost and cannot be run again.
         """
         shared, futures = self._share(shared), []
-        # What is delayed is in a list: several shards may need the same.
+        # Delayed objects come in a list: several shards may share dependencies.
         at_a_time = len(shards) if isinstance(shards, list) else _AT_A_TIME
         shards = iter(shards)
         while some := list(islice(shards, at_a_time)):
@@ -109,9 +106,8 @@ class Cluster:
     def iterate(self, function, shards, shared=None, *, together=1, direct=False):
         """Call ``function(*shard, shared)`` for each shard, and take the results one by one.
 
-        Neither the arguments of all shards nor their results are ever in this process, or in that
-        of the scheduler, at the same time: the next shard is sent when the first result of those
-        that are on their way has been taken.
+        Few arguments and results are in memory at a time, in this process and in the scheduler's:
+        the next shard is sent when the first of the pending results has been taken.
 
         Parameters
         ----------
@@ -120,18 +116,17 @@ class Cluster:
         shards : iterable of tuples
             Arguments of each shard.
         together : int, default=1
-            Number of shards that are sent, and of results that are taken, at a time. Small ones
-            take less time together. Of large ones, hardly more are on their way than workers have
-            threads.
+            Number of shards to send, and of results to take, at a time. Small ones take less time
+            together. Of large ones, hardly more are pending than workers have threads.
         direct : bool, default=False
-            Call the workers past the scheduler, as `DirectCalls` says. This takes less time
-            where the same results of earlier calls with `keep` are the first arguments of many
-            calls. Shards whose calls fail become tasks, and those of all later calls.
+            Bypass the scheduler, see `DirectCalls`. This takes less time where results of earlier
+            calls with `keep` are the first arguments of many calls. Calls that fail, and all later
+            ones, become tasks.
 
         Yields
         ------
         result : object
-            What the function returned for the next shard, in the order of the shards.
+            Result for the next shard, in the order of the shards.
 
         Raises
         ------
@@ -149,7 +144,7 @@ class Cluster:
                     called = self._call_directly(function, some, sent) if direct else None
                     futures += called or self._submit(function, some, shared, sent)
                     sent += len(some)
-                # Else they would be in memory for as long as the results are.
+                # Free the arguments before the results are waited for.
                 some = None
                 if len(futures) == most and n_threads is None:
                     # While workers compute, and only where there are many shards.
@@ -166,9 +161,7 @@ class Cluster:
                 while results:
                     yield results.popleft()
         finally:
-            self.client.cancel(
-                [future for future in futures if not isinstance(future, _DirectCall)]
-            )
+            self.client.cancel([future for future in futures if not isinstance(future, DirectCall)])
 
     def _share(self, value):
         """Future of an argument of all shards."""
@@ -196,28 +189,27 @@ class Cluster:
             )
 
     def _call_directly(self, function, shards, first):
-        """Call a function for shards past the scheduler; None if that cannot be done."""
+        """Call a function for shards, bypassing the scheduler; None if that is impossible."""
         if not self._is_direct:
             return None
         try:
-            results = self._calls.start(_Call(function), first, shards)
+            return self._calls.start(_Call(function), first, shards)
         except Exception:
             # Tasks are repeated, and their errors say what is wrong.
             self._is_direct = False
             return None
-        return [_DirectCall(*pair) for pair in zip(results, shards, strict=True)]
 
     def _take(self, function, sent, first):
-        """Results of tasks and of calls past the scheduler, which become tasks where they fail."""
-        if not any(isinstance(item, _DirectCall) for item in sent):
+        """Results of tasks and of direct calls; those that fail are called again as tasks."""
+        if not any(isinstance(item, DirectCall) for item in sent):
             return self._gather(sent, first)
         results = []
         for number, item in enumerate(sent, first):
-            if not isinstance(item, _DirectCall):
+            if not isinstance(item, DirectCall):
                 results += self._gather([item], number)
                 continue
             try:
-                result = item.future.result()
+                result = item.result()
             except Exception:
                 self._is_direct = False
                 results += self._gather(self._submit(function, [item.shard], None, number), number)
@@ -226,7 +218,7 @@ class Cluster:
         return results
 
     def _gather(self, futures, first=0):
-        """Results of tasks; the first one is that of the shard of this number."""
+        """Results of tasks for the shards from number `first` on."""
         from distributed import CancelledError  # optional
         from distributed.scheduler import KilledWorker  # optional
 
@@ -297,13 +289,6 @@ def _without_failures(results):
     return results
 
 
-class _DirectCall(NamedTuple):
-    """A call past the scheduler, and its arguments."""
-
-    future: object
-    shard: tuple
-
-
 class _Constant:
     """A task that returns a value."""
 
@@ -337,7 +322,7 @@ class _Call:
 
 
 def _lost(futures, first, error, killed):
-    """Error for a task that is lost for good."""
+    """Error for a task that cannot be run again."""
     lost = (i for i, f in enumerate(futures) if f.status in ("error", "cancelled"))
     number = first + next(lost, 0)
     if killed:

@@ -1,14 +1,12 @@
 """`read_conll`: column files as partitions, a file or a block of one each."""
 
-from __future__ import annotations
-
-import codecs
 import re
+from collections import deque
 from copy import copy
 from itertools import chain, pairwise, repeat
 from numbers import Integral
 
-from skstruct.datasets.conll import GZIP_MAGIC, iter_conll, open_line_blocks
+from skstruct.datasets.conll import GZIP_MAGIC, TokenLines, open_line_blocks, starting_with
 from skstruct.datasets.conll import read_conll as read_columns
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -16,7 +14,7 @@ from skstruct.utils.public_paths import set_module
 _PIECE = 1 << 16
 # A line end that follows another one. What follows a "\r" says whether it is whole.
 _empty_lines = re.compile(rb"(?<=[\r\n])\r\n?|(?<=\n)\n").finditer
-# The longest such line end, and what is before it.
+# Bytes of the longest such line end, and of the one before it.
 _CONTEXT = 3
 
 
@@ -53,7 +51,7 @@ def read_conll(
         Compression that `fsspec` knows, by default that of the suffix. Gzipped files are recognised
         by their content.
     storage_options : dict, default=None
-        What the file system needs besides the address, such as credentials.
+        Options of the file system, such as credentials.
 
     Returns
     -------
@@ -121,7 +119,7 @@ def read_conll(
         else:
             if packed is not None:
                 raise _packed(file)
-            bounds = _block_bounds(_size(file), blocksize)
+            bounds = _block_bounds(file, blocksize)
             parts += [
                 delayed(_read_block, nout=2)(file, places, bounds[-1], parameters)
                 for places in pairwise(bounds)
@@ -162,18 +160,14 @@ def _packed(file):
     )
 
 
-def _size(file):
+def _block_bounds(file, blocksize):
+    """Bounds of blocks of about equal size, at least `blocksize` bytes each."""
     size = file.fs.info(file.path)["size"]
     if size is None:
         raise ValueError(
             f"{_name(file)}: its file system does not know the size of the file, so it cannot be "
             "cut into blocks. Leave blocksize out."
         )
-    return size
-
-
-def _block_bounds(size, blocksize):
-    """Where blocks of about equal size, of `blocksize` or more, begin and end."""
     n_blocks = max(1, size // blocksize)
     return [size * number // n_blocks for number in range(n_blocks + 1)]
 
@@ -204,66 +198,47 @@ def _read_file(file, parameters):
 
 
 def _read_block(file, places, size, parameters):
-    """Tokens and labels of what is between two cuts of a file.
+    """Read the tokens and labels of a block of a file.
 
     Parameters
     ----------
     file : OpenFile
     places : (int, int)
-        Bytes from which on the cuts are sought.
+        Offsets after which the block begins and ends, at the next empty lines.
     size : int
         Bytes of the file.
     parameters : dict
         For the reader.
     """
-    name = _name(file)
+    name, encoding, label = _name(file), parameters["encoding"], parameters["label"]
+    layout = {key: parameters[key] for key in ("columns", "separator", "skip_docstart")}
+    lines, skip = TokenLines(name, label, **layout), starting_with(parameters["comment"])
+
+    def read(pieces):
+        with open_line_blocks(_Pieces(name, pieces), encoding) as (_, blocks):
+            yield from lines.sequences(blocks, skip)
+
     with copy(file) as opened:
         if opened.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
             raise _packed(file)
         start, stop = (_next_cut(opened, byte, size) for byte in places)
-        if start == stop > 0:
-            return [], None if parameters["label"] is None else []
-        head = _first_sequence(opened, name, parameters)
-        read = _read_first if start == 0 else _read_later
-        return read(opened, name, start, stop, head, parameters)
-
-
-# The first line of a file fixes the number of columns, and which of them counts from the end. So
-# every block is read together with the first sequence of its file. That comes last in the first
-# block, whose lines are then numbered as in the file.
-
-
-def _read_first(opened, name, start, stop, head, parameters):
-    pieces = chain(_pieces(opened, start, stop), [b"\n\n", _encoded(head, parameters)])
-    tokens, labels = read_columns(_Pieces(name, pieces), **parameters)
-    return tokens[:-1], labels and labels[:-1]
-
-
-def _read_later(opened, name, start, stop, head, parameters):
-    text = _encoded(head, parameters)
-    try:
-        pieces = chain([text, b"\n"], _pieces(opened, start, stop))
-        tokens, labels = read_columns(_Pieces(name, pieces), **parameters)
-    except ValueError:
-        # Again, after as many lines as there are in the file, so that the error counts them.
-        n_lines = _count_lines(opened, start, parameters["encoding"])
-        before = [text] if n_lines >= len(head) else []
-        more = _newlines(n_lines - len(head) if before else n_lines)
-        pieces = chain(before, more, _pieces(opened, start, stop))
-        read_columns(_Pieces(name, pieces), **parameters)
-        raise
-    return tokens[1:], labels and labels[1:]
-
-
-def _encoded(lines, parameters):
-    encoding = codecs.lookup(parameters["encoding"]).name
-    # In the middle of a file, a byte order mark would be a character.
-    encoding = "utf-8" if encoding == "utf-8-sig" else encoding
-    return "\n".join([*lines, ""]).encode(encoding)
+        # The first line of the file that has a token fixes the columns of all others.
+        next(read(_pieces(opened)))
+        try:
+            # After a line end, a byte order mark is a character.
+            before = [b"\n"] if start else []
+            sequences = list(read(chain(before, _pieces(opened, start, stop))))
+        except ValueError:
+            # Again after as many empty lines as it has predecessors, for the number in the error.
+            before = _lines_before(opened, start, encoding)
+            deque(read(chain(before, _pieces(opened, start, stop))), maxlen=0)
+            raise
+    tokens, labels = ([pair[k] for pair in sequences] for k in (0, 1))
+    return tokens, None if label is None else labels
 
 
 def _pieces(opened, start=0, stop=float("inf")):
-    """Pieces of an open file between two bytes."""
+    """Yield pieces of an open file between two offsets."""
     opened.seek(start)
     while start < stop:
         piece = opened.read(int(min(_PIECE, stop - start)))
@@ -274,7 +249,7 @@ def _pieces(opened, start=0, stop=float("inf")):
 
 
 def _next_cut(opened, byte, size):
-    """The first place from a byte on that follows an empty line, else the end of the file.
+    """Offset after the first empty line that ends at or after a byte, else the end of the file.
 
     It depends on nothing but the file, so neighbouring blocks agree about it.
     """
@@ -292,33 +267,8 @@ def _next_cut(opened, byte, size):
     return size
 
 
-def _first_sequence(opened, name, parameters):
-    """Lines of a file up to the end of its first sequence."""
-    lines = []
-
-    def noted(blocks):
-        for line in chain.from_iterable(blocks):
-            lines.append(line)
-            yield line
-
-    try:
-        source = _Pieces(name, _pieces(opened))
-        with open_line_blocks(source, parameters["encoding"]) as (_, blocks):
-            next(iter_conll(noted(blocks), **parameters))
-    except ValueError:
-        # The same error, with the name of the file.
-        read_columns(_Pieces(name, _pieces(opened)), **parameters)
-        raise
-    return lines
-
-
-def _count_lines(opened, stop, encoding):
-    """Number of lines before a byte at which a line begins."""
+def _lines_before(opened, stop, encoding):
+    """Yield pieces of empty lines, one for each line of the file before an offset."""
     with open_line_blocks(_Pieces("", _pieces(opened, 0, stop)), encoding) as (_, blocks):
-        return sum(map(len, blocks)) - 1
-
-
-def _newlines(n):
-    """Pieces of so many empty lines."""
-    n_full, n_more = divmod(n, _PIECE)
+        n_full, n_more = divmod(sum(map(len, blocks)) - 1, _PIECE)
     return chain(repeat(b"\n" * _PIECE, n_full), [b"\n" * n_more])

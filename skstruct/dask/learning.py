@@ -1,9 +1,7 @@
-"""The fit of a tagger from partitions: workers read and count, the driver merges and lays out.
+"""Fits on partitions: workers read and count, the driver merges and lays out.
 
 A fit may start from an earlier one, and store its progress in a file that outlives the driver.
 """
-
-from __future__ import annotations
 
 import os
 
@@ -35,8 +33,8 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
     workers : Cluster
         Where the partitions are; anything with its `map` and `iterate`.
     parts : list of tuples
-        What stands for X and y of each partition. What is delayed is freed as soon as its
-        partition has been read.
+        X and y of each partition, delayed objects or futures. Delayed ones are freed as soon as
+        they have been read.
     vectorizer : vectoriser or None
         What makes batches of tokens. One that learns by templates gets the features of all
         partitions.
@@ -61,21 +59,21 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
         solution = fit_online(tagger, workers, *shards, start, watcher)
         return solution._replace(scale=scale)
     objective = make_objective(tagger, workers, *shards, dtype)
-    # The objective has a copy of its own of what it needs.
+    # The objective has its own copy.
     del shards
     solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
     return solution._replace(scale=scale)
 
 
 def read_shards(tagger, workers, parts, vectorizer, classes):
-    """Read all partitions, and set what a tagger knows of its features and labels.
+    """Read all partitions, and set the features and labels of a tagger.
 
     The parameters are those of `learn`.
 
     Returns
     -------
     training_sets : list
-        What stands for the training sets of the shards.
+        Futures of the training sets of the shards.
     numbers : list of ndarray
         For each shard the numbers of its features in the model.
     scale : str or None
@@ -96,7 +94,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
     scale = next((of.scale for of in found if of.scale is not None), None)
     codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
-    # The driver has united it.
+    # Free the summaries, which have been merged.
     del found
     possible = tagger._model().possible
     training_sets = workers.map(
@@ -137,7 +135,7 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
 
 
 class _Counted:
-    """Sums of what shards have counted, and what they have observed, one by one."""
+    """Totals of the counts of all shards, added one by one."""
 
     def __init__(self, counts, n_labels, order):
         self._counts = counts
@@ -145,7 +143,7 @@ class _Counted:
         self.n_labelled, self.partial = 0, False
 
     def observed(self):
-        """Yield what each shard has observed."""
+        """Yield the observed features of each shard."""
         for counted in self._counts:
             for total, of_shard in zip(self.transitions, counted.transitions, strict=True):
                 total += of_shard
@@ -227,7 +225,7 @@ class Checkpoints:
     progress : Progress
         Gets every iteration.
     model : callable
-        Returns a `DaskTagger` with everything but the weights; what it returns may change.
+        Returns a `DaskTagger` without weights, which may be changed.
     path : path-like
         Where it is stored, by skops.io. The file is always whole.
     period : int

@@ -1,6 +1,4 @@
-"""Labels and features of all shards, united by the driver."""
-
-from __future__ import annotations
+"""Union of the labels and features of all shards."""
 
 from typing import NamedTuple
 
@@ -141,7 +139,7 @@ def _number_columns(found, full):
 
 
 def _merge_templates(found, vectorizer):
-    """Unite what the shards with tokens have learnt by a template."""
+    """Unite the features that the shards with tokens have learnt by a template."""
     full = [i for i, shard in enumerate(found) if shard.templates is not None]
     parts = [found[i].templates for i in full]
     for i, part in zip(full, parts, strict=True):
@@ -183,7 +181,7 @@ def _merge_lengths(found):
 
 
 def _require_one_kind(kinds, what):
-    """Return the kind that all shards have; None stands for a shard that has any."""
+    """Return the kind that all shards share; None stands for a shard of any kind."""
     first = next((i for i, kind in enumerate(kinds) if kind is not None), None)
     for i, kind in enumerate(kinds):
         if kind is not None and kind != kinds[first]:

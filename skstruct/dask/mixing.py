@@ -1,4 +1,4 @@
-"""Online learners on shards: every epoch each shard learns alone, and the driver mixes the weights.
+"""Online learners on shards, whose weights the driver mixes after every epoch.
 
 This is iterative parameter mixing (McDonald, Hall and Mann, 2010). But where threads take the mean
 of all weights (`skstruct.learning.mixing`), here the changes of a feature's weights are divided by
@@ -6,8 +6,6 @@ about the number of shards that made any: most features occur in few of many sha
 hardly move. A shard has the weights of its own features alone, and sends those that it has changed.
 The penalty is a factor that all weights of a shard share.
 """
-
-from __future__ import annotations
 
 from copy import copy
 from typing import NamedTuple
@@ -130,7 +128,7 @@ class _Mixture:
     def __init__(self, state):
         self._state = state
         self._average = len(state.lag.weights) > 0
-        # Sums over the shards, of what each chain would be and of what its average would lack.
+        # Sums over the shards of the chain, and of the lag of its average.
         self._chain, self._lag = (
             type(parts)(*map(np.zeros_like, parts)) for parts in (state.chain, state.lag)
         )
@@ -138,7 +136,7 @@ class _Mixture:
         self._seen = []
 
     def add(self, own, learnt):
-        """Add what a shard has learnt, whose features have the numbers `own`."""
+        """Add the result of a shard, whose features have the numbers `own`."""
         scale, total = learnt.progress[[kernels.SCALE, kernels.TOTAL]]
         rows = own[learnt.rows]
         self._n_changed[rows] += np.any(learnt.chain.weights, axis=1)
@@ -181,14 +179,14 @@ class _Mixture:
         return kernels.EpochResult(*map(sum, zip(*results, strict=True)))
 
     def notes(self):
-        """Means over the samples of what there is to note."""
+        """Means of the notes over the samples."""
         n_visited = sum(n for *_, n in self._seen)
         noted = [notes for *_, notes, _ in self._seen]
         return {name: sum(notes[name] for notes in noted) / n_visited for name in noted[0]}
 
 
 def _gain(n_changed):
-    """Factor of the sum of the changes that so many shards have made to a feature's weights.
+    """Factor of the sum of the changes that `n_changed` shards made to a feature's weights.
 
     A change that one shard alone has made counts as it is. Of several changes the mean moves too
     little where shards are small, and more than twice the mean would diverge where they are large.
@@ -207,7 +205,7 @@ class _Sizes(NamedTuple):
 
 
 class _Epoch(NamedTuple):
-    """What all shards need to know of an epoch."""
+    """Settings of an epoch that all shards share."""
 
     tagger: object
     model: Model
@@ -218,9 +216,9 @@ class _Epoch(NamedTuple):
 
 
 class _Learnt(NamedTuple):
-    """What a shard has learnt in an epoch: its state, and what there is to note.
+    """Result of an epoch of a shard.
 
-    Of the weights of features there are those that changed: their differences in `chain`.
+    Of the weights of features, only the rows that changed are there: in `chain` their differences.
     """
 
     rows: np.ndarray  # features that changed, by the numbers of the shard
@@ -228,7 +226,7 @@ class _Learnt(NamedTuple):
     lag: kernels.Chain
     progress: np.ndarray
     result: tuple  # fields of `EpochResult`
-    notes: dict  # sums over the samples
+    notes: dict  # sums over the samples, for the history
     n_visited: int  # number of samples
 
 
@@ -249,10 +247,10 @@ def learn_alone(training_set, chain, shard, epoch):
     state.progress[:] = epoch.progress
     # Those of the shard alone are added by the driver.
     state.progress[[kernels.SEEN, kernels.TOTAL]] = 0.0
-    # Drawn for the shard and the epoch, so that nothing depends on what a worker did before.
+    # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([epoch.seed, shard, epoch.number]))
     samples, owner = learner.draw_samples(training_set.offsets, random_state)
-    # Pieces of sequences are samples; as many as in this shard there are in the others.
+    # Samples are pieces of sequences; other shards are taken to have as many for each sequence.
     n_sequences = len(training_set.sample_weight)
     n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
     settings = learner.rule.settings(training_set)

@@ -1,10 +1,8 @@
-"""What a worker does with a partition: reads it, numbers its features and labels, counts.
+"""Work on a partition: reading, numbering of features and labels, counting, prediction.
 
 Every function returns something new and leaves its arguments as they are: a task may be run again
 after a worker has died.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -28,7 +26,7 @@ from skstruct.utils.packing import pack_strings
 
 
 class Summary(NamedTuple):
-    """What the driver has to know of a shard.
+    """Summary of a shard for the driver.
 
     Attributes
     ----------
@@ -42,7 +40,7 @@ class Summary(NamedTuple):
     array_lengths : dict of str to int
         Lengths of the features that are arrays.
     templates : LearningTemplateVectorizer or None
-        What has learnt features by a template from the tokens of the partition, if there are any.
+        Vectoriser that has learnt features by a template, if the partition has tokens.
     n_features : int or None
         Number of columns; None where the driver unites those of all partitions, and in a partition
         without sequences.
@@ -84,7 +82,7 @@ class Shard(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What the layout of the weights depends on.
+    """Counts that the layout of the weights depends on.
 
     Attributes
     ----------
@@ -171,7 +169,7 @@ def _places(kept):
 
 
 def vectorize(X, vectorizer):
-    """Make a batch of a partition with sequences.
+    """Turn a partition that has sequences into a batch.
 
     Parameters
     ----------
@@ -261,7 +259,7 @@ def _keep_features(rows, kept):
 
 
 def count(training_set, n_features, settings):
-    """Count what the layout of the weights depends on, `Counts`.
+    """Compute the `Counts` of a shard.
 
     Parameters
     ----------
@@ -299,17 +297,17 @@ def own_arrays(training_set):
     )
 
 
-def predict(X, model):
-    """Label sequences of a partition; `model` is a pair of a vectoriser or None and a tagger."""
-    return _answers(X, model, "predict")
+def answer(X, model, method):
+    """Call a method of a tagger for a partition; return a list of its results.
 
-
-def predict_proba(X, model):
-    """Marginals of a partition; `model` as in `predict`."""
-    return _answers(X, model, "predict_proba")
-
-
-def _answers(X, model, method):
+    Parameters
+    ----------
+    X : object
+        The partition of X.
+    model : tuple
+        Vectoriser or None, and the tagger.
+    method : {"predict", "predict_proba"}
+    """
     vectorizer, tagger = model
     X = list(X) if isinstance(X, Iterator) else X
     if len(X) == 0:
@@ -319,7 +317,7 @@ def _answers(X, model, method):
 
 def count_hits(X, y, model):
     """Numbers of tokens with the right label, and with a known one, of a partition."""
-    predicted = predict(X, model)
+    predicted = answer(X, model, "predict")
     y = list(y)
     if len(y) == len(predicted) and not any(map(len, y)) and not any(map(len, predicted)):
         return 0, 0

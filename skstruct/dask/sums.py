@@ -4,8 +4,7 @@ A shard has the weights of its own features alone, and of all transitions and bi
 the same bits as those of a range of sequences in one process.
 """
 
-from __future__ import annotations
-
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ class ShardedLikelihood:
     workers : Cluster
         Where the shards are; anything with its `map` and `iterate`.
     training_sets : list
-        What stands for the training sets of the shards.
+        Futures of the training sets of the shards.
     numbers : list of ndarray
         For each shard the numbers of its features in the model.
     layout : RowLayout
@@ -53,9 +52,11 @@ class ShardedLikelihood:
     positions : list
         For each shard, the positions of its parameters in the whole vector: an index of arrays.
     parts : list
-        What stands for the likelihoods of the shards.
+        Futures of the likelihoods of the shards.
     n_state : int
         Number of state weights, which come first.
+    dtype : dtype
+        As given.
     map, iterate : callable
         Those of `workers`.
     """
@@ -64,7 +65,7 @@ class ShardedLikelihood:
         self, workers, training_sets, numbers, layout, vector, partial, dtype, cost=NO_COST
     ):
         self.partial, self.map, self.iterate = partial, workers.map, workers.iterate
-        self._dtype = np.dtype(dtype)
+        self.dtype = np.dtype(dtype)
         self.n_state = layout.n_places
         # A few at a time: layouts take more than the weights.
         layouts = (restrict(layout, of_shard) for of_shard in numbers)
@@ -82,34 +83,30 @@ class ShardedLikelihood:
 
     def value_and_gradient(self, theta, out, run=None):
         """Terms of the likelihood at `theta`; its gradient is written into `out`."""
-        return self._sum(likelihood_and_gradient, theta, out)
+        return self._sum("value_and_gradient", theta, out)
 
     def curvature(self, theta, out, run=None):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
-        self._sum(curvature, theta, out)
+        self._sum("curvature", theta, out)
 
-    def _sum(self, function, theta, out):
+    def _sum(self, method, theta, out):
         out[:] = 0.0
-        sent = (_Entries(theta, positions, self._dtype) for positions in self.positions)
-        terms, shards = [], zip(self.parts, sent, strict=True)
-        for positions, (values, part) in self.each(function, shards, direct=True):
+        sent = (_Entries(theta, positions, self.dtype) for positions in self.positions)
+        terms, shards = [], zip(self.parts, sent, repeat(method))
+        for positions, (values, part) in self.each(evaluate, shards, direct=True):
             _add_at(out, positions, part)
             terms += values
             # The next one may be waited for.
             del part
         return terms
 
-    def as_sent(self, vector):
-        """Copy a vector in the type in which it travels."""
-        return vector.astype(self._dtype)
-
     def each(self, function, shards, *, direct=False):
-        """Yield the positions of each shard, and what a function returns for it.
+        """Yield the positions of each shard, and the result of a function for it.
 
         Results are added in the order of the shards, and not kept: of many shards, few are in
         memory at the same time. `direct` is that of `iterate`.
         """
-        largest = self._dtype.itemsize * max(map(len, self.positions))
+        largest = self.dtype.itemsize * max(map(len, self.positions))
         together = _TOGETHER if largest <= _SMALL else 1
         results = self.iterate(function, shards, together=together, direct=direct)
         # No zip: it would hold the last result while the next one comes.
@@ -153,8 +150,8 @@ class _ShardedAscent:
         """Let every shard visit its sequences, and add the changes of all."""
         likelihood, n = self._likelihood, len(self._states)
         shards = list(zip(likelihood.parts, self._states, range(n), strict=True))
-        # In one piece: Dask keeps what a lost state would be computed from again, for all epochs.
-        sent = likelihood.as_sent(vector)
+        # In one piece: Dask keeps the inputs of all epochs, to recompute states that are lost.
+        sent = vector.astype(likelihood.dtype)
         epoch = _Epoch(self._number, n, self._l2, self._l1, self._free, sent)
         self._states = likelihood.map(ascend, shards, epoch, keep=True)
         self._number += 1
@@ -202,9 +199,9 @@ class RowTable:
 
 
 class _Positions:
-    """Positions of the weights of some rows, and of the parameters that all shards have.
+    """Positions of the weights of some rows, and of the parameters that all shards share.
 
-    There are many more of them than there are rows, so they are computed where they are needed.
+    They are computed on demand, as there are many more of them than rows.
     """
 
     def __init__(self, bounds, rows, size):
@@ -219,7 +216,7 @@ class _Positions:
         return np.concatenate(list(self.parts()))
 
     def parts(self):
-        """Yield the positions in arrays that are not large."""
+        """Yield the positions in small arrays."""
         bounds = self._bounds
         for rows in pieces(self._rows):
             starts = bounds[rows]
@@ -232,9 +229,9 @@ class _Positions:
 
 
 class _Entries:
-    """Entries of a vector that are copied when they are pickled, and are an array when unpickled.
+    """Entries of a vector that are copied only when they are pickled, as an array.
 
-    So copies of a few shards are in memory at a time. In this process, numpy makes an array of it.
+    So the copies of a few shards are in memory at a time.
 
     Parameters
     ----------
@@ -260,13 +257,13 @@ class _Entries:
 
 
 def _add_at(vector, positions, values):
-    """Add values to entries of a vector, each of which is named once."""
+    """Add values to distinct entries of a vector."""
     for part, positions_of_part in _parts(positions):
         vector[positions_of_part] += values[part]
 
 
 def _parts(positions):
-    """Yield a few positions at a time, after the slice of these among all."""
+    """Yield slices of the positions, and the positions in each."""
     start = 0
     for some in pieces(positions) if isinstance(positions, np.ndarray) else positions.parts():
         yield slice(start, start + len(some)), some
@@ -277,7 +274,7 @@ def _parts(positions):
 
 
 class _Epoch(NamedTuple):
-    """Number of an epoch of ascent, and what all shards need to know."""
+    """Settings of an epoch of ascent that all shards share."""
 
     number: int
     n_shards: int
@@ -297,7 +294,7 @@ class _Change(NamedTuple):
 
 
 def place(training_set, layout, settings):
-    """Make the likelihood of a shard, whose weights have places of their own."""
+    """Make the likelihood of a shard, with a layout of its own."""
     shape, transition, partial, cost = settings
     training_set = own_arrays(training_set)
     features = point_to_rows(training_set.rows, writable(layout))
@@ -312,35 +309,26 @@ def measure(likelihood, _):
     return *of_tokens, likelihood.sum_of_squares, likelihood.n_occurrences
 
 
-def likelihood_and_gradient(likelihood, theta, _):
-    """Terms of the likelihood of a shard, and their gradient."""
-    return _evaluate(likelihood, likelihood.value_and_gradient, theta)
-
-
-def curvature(likelihood, theta, _):
-    """Diagonal of the Hessian of a shard, after an empty list."""
-    return _evaluate(likelihood, likelihood.curvature, theta)
-
-
-def _evaluate(likelihood, function, theta):
+def evaluate(likelihood, theta, method, _):
+    """Call a method of the likelihood of a shard; return its result, and the array it fills."""
     # Where nothing travels, the entries have not been copied yet.
     theta = np.asarray(theta)
     out = np.zeros(len(theta))
     if likelihood.n_tokens == 0:
         return [], out.astype(theta.dtype, copy=False)
-    # One range for each shard, whatever the worker's number of threads.
+    # One range for each shard, so that the result does not depend on the number of threads.
     work = chain_work(likelihood.shape.n_labels, likelihood.shape.kind.order)
     with range_runner(likelihood.offsets, 1, work) as run:
-        values = function(np.array(theta, np.float64), out, run)
+        values = getattr(likelihood, method)(np.array(theta, np.float64), out, run)
     return values or [], out.astype(theta.dtype, copy=False)
 
 
 class _State(NamedTuple):
-    """What a shard has after an epoch of ascent."""
+    """State of a shard after an epoch of ascent."""
 
     memory: kernels.Memory  # None if it would be too large
     positions: np.ndarray  # of its weights in those of all shards
-    change: _Change  # that it proposes
+    change: _Change  # its proposal
 
 
 def remember(likelihood, positions, _):
@@ -364,7 +352,7 @@ def ascend(likelihood, state, shard, epoch):
     before = vector.copy()
     theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
     free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
-    # Drawn for the shard and the epoch, so that nothing depends on what a worker did before.
+    # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([shard, epoch.number]))
     visited = epoch.number > 0
     ascent = DualFreeAscent(likelihood, free, epoch.l2, epoch.l1, memory, random_state, visited)

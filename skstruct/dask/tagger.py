@@ -1,7 +1,5 @@
 """`DaskTagger`: a tagger that learns from partitions on the workers of a cluster."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import closing
 from copy import copy
@@ -14,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import Checkpoints, learn
-from skstruct.dask.shard import count_hits, predict, predict_proba
+from skstruct.dask.shard import answer, count_hits
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
@@ -38,7 +36,7 @@ _UNFITTED = (SequenceVectorizer, LearningTemplateVectorizer, HashingTemplateVect
 
 
 def _is_of_tagger(vectorizer):
-    """Return True if a vectoriser becomes a part of the tagger, which then takes tokens."""
+    """Return True if a vectoriser becomes part of the tagger, which then takes tokens."""
     return vectorizer is None or isinstance(vectorizer, SequenceVectorizer)
 
 
@@ -60,7 +58,7 @@ class DaskTagger(Persistent, BaseEstimator):
         With ``warm_start=True``, another `fit` starts from the weights of `estimator_`: features
         and labels are matched by name, and may have changed.
     vectorizer : vectoriser, default=None
-        What turns the tokens of a partition into a batch. It is cloned. A `SequenceVectorizer`,
+        Turns the tokens of a partition into a batch. It is cloned. A `SequenceVectorizer`,
         `TemplateVectorizer` or `WordVectorizer` learns the features of all partitions, which the
         driver unites, and so does None where X has feature dicts or attribute strings.
         `HashingTemplateVectorizer` has nothing to learn. Any other vectoriser must be fitted, and
@@ -200,22 +198,12 @@ class DaskTagger(Persistent, BaseEstimator):
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
 
-        def read_validation_set():
-            known = X_val is None or _is_of_tagger(vectorizer)
-            return X_val if known else vectorizer.transform(X_val), y_val, None
-
-        self._learn(tagger, vectorizer, X, y, classes, read_validation_set)
-        with draft_of(self) as draft:
-            draft._keep(tagger, vectorizer)
-        return self
-
-    def _keep(self, tagger, vectorizer):
-        self.estimator_, self.classes_ = tagger, tagger.classes_
-        self.vectorizer_ = None if _is_of_tagger(vectorizer) else vectorizer
-        return self
-
-    def _learn(self, tagger, vectorizer, X, y, classes, read_validation_set):
         workers = Cluster(self.client, self.max_retries)
+
+        def make_watcher(progress):
+            known = X_val is None or _is_of_tagger(vectorizer)
+            held_out = X_val if known else vectorizer.transform(X_val), y_val, None
+            return tagger._watcher(held_out, None, progress)
 
         def learn_from_parts(progress):
             if self.checkpoint is not None:
@@ -230,7 +218,7 @@ class DaskTagger(Persistent, BaseEstimator):
                 _pair_parts(workers.client, X, y),
                 vectorizer,
                 classes,
-                lambda: tagger._watcher(read_validation_set(), None, progress),
+                lambda: make_watcher(progress),
                 self.transport_dtype,
                 self if tagger.warm_start and hasattr(self, "estimator_") else None,
             )
@@ -238,6 +226,14 @@ class DaskTagger(Persistent, BaseEstimator):
         with closing(workers):
             workers.check_versions()
             tagger._fit_by(learn_from_parts, X, y)
+        with draft_of(self) as draft:
+            draft._keep(tagger, vectorizer)
+        return self
+
+    def _keep(self, tagger, vectorizer):
+        self.estimator_, self.classes_ = tagger, tagger.classes_
+        self.vectorizer_ = None if _is_of_tagger(vectorizer) else vectorizer
+        return self
 
     @reads_one_fit
     def predict(self, X):
@@ -253,7 +249,7 @@ class DaskTagger(Persistent, BaseEstimator):
         y : dask.bag.Bag, or list of Delayed
             For a bag, a bag of label lists. Otherwise, for each partition a delayed list of them.
         """
-        return _answer_lazily(predict, X, self._model())
+        return _answer_lazily("predict", X, self._model())
 
     @reads_one_fit
     def predict_proba(self, X):
@@ -269,7 +265,7 @@ class DaskTagger(Persistent, BaseEstimator):
         proba : dask.bag.Bag, or list of Delayed
             As in `predict`, of arrays of shape ``(length_i, n_classes)`` in place of label lists.
         """
-        return _answer_lazily(predict_proba, X, self._model())
+        return _answer_lazily("predict_proba", X, self._model())
 
     @reads_one_fit
     def score(self, X, y):
@@ -298,12 +294,12 @@ class DaskTagger(Persistent, BaseEstimator):
         return hits / known
 
     def _model(self):
-        """Vectoriser or None, and tagger: what workers need to answer."""
+        """Vectoriser or None, and tagger: the model that workers predict with."""
         check_is_fitted(self)
         return self.vectorizer_, self.estimator_
 
     def _check(self, tagger, X_val):
-        """Refuse what cannot be learnt from shards; return the vectoriser to send."""
+        """Refuse unsupported parameters; return the vectoriser for the workers."""
         is_crf = isinstance(tagger, CRFTagger)
         if not isinstance(tagger, _ONLINE) and not (is_crf and tagger.solver in _SOLVERS):
             found = f"(solver={tagger.solver!r})" if is_crf else ""
@@ -330,12 +326,11 @@ class DaskTagger(Persistent, BaseEstimator):
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and the copy has the same cluster.
-        params = {name: clone(value, safe=False) for name, value in self._own_params().items()}
-        return type(self)(**params, client=self.client)
-
-    def _own_params(self):
-        params = self.get_params(deep=False)
-        return {name: value for name, value in params.items() if name != "client"}
+        params = {
+            name: value if name == "client" else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**params)
 
     def __getstate__(self):
         return {**super().__getstate__(), "client": None}
@@ -417,7 +412,7 @@ def _warn_of_scattered(client, futures):
             f"{scattered} of the partitions were scattered: if their worker dies they are lost, "
             "and learning ends with an error. Bags and delayed objects can be computed again.",
             UserWarning,
-            stacklevel=8,
+            stacklevel=7,
         )
 
 
@@ -427,17 +422,16 @@ def _without_recipe(keys, dask_scheduler):
     return sum(task is not None and task.run_spec is None for task in tasks)
 
 
-def _answer_lazily(function, X, model):
-    """Call ``function(partition, model)`` for each partition when the result is asked for.
+def _answer_lazily(method, X, model):
+    """Call a method of a tagger for each partition when the result is asked for.
 
     Parameters
     ----------
-    function : callable
-        Returns a list.
+    method : str
     X : dask.bag.Bag or list of Delayed or Future
         Partitions.
-    model : object
-        Sent once, and passed on from worker to worker.
+    model : tuple
+        Vectoriser or None, and the tagger. Sent once, and passed on from worker to worker.
 
     Returns
     -------
@@ -449,5 +443,5 @@ def _answer_lazily(function, X, model):
 
     shared = dask.delayed(model, traverse=False)
     if isinstance(X, Bag):
-        return X.map_partitions(function, model=shared)
-    return [dask.delayed(function)(part, shared) for part in _as_parts(X, "X")]
+        return X.map_partitions(answer, model=shared, method=method)
+    return [dask.delayed(answer)(part, shared, method) for part in _as_parts(X, "X")]

@@ -1,8 +1,8 @@
-"""Data sets, and a reader for column files.
+"""Data sets, and readers and writers of annotated text.
 
-`loaders` is the entry for data that come with the package, `fetchers` for public corpora, which are
-downloaded once from the addresses in `originals`. `conll` reads column files, the format of these
-corpora, by way of `text_lines`.
+`loaders` has the data that come with the package, `fetchers` the public corpora, which are
+downloaded once. `conll` reads column files, `conllu` treebanks, `docs` documents of spaCy and
+`annotations` the exports of annotation tools. `spans` converts labels to spans and back.
 """
 
 from skstruct.datasets.annotations.tools import read_annotations, write_annotations

@@ -1,9 +1,6 @@
-"""Column files with one token a line, the CoNLL formats and similar ones: read and written."""
-
-from __future__ import annotations
+"""Reading and writing of column files with one token a line, such as the CoNLL formats."""
 
 import codecs
-import gzip
 import io
 import os
 import re
@@ -73,7 +70,7 @@ def open_line_blocks(source, encoding):
 
 
 def _ended(line):
-    """Append the newline that a line may lack."""
+    """Append a newline unless there is one."""
     end = "\n" if isinstance(line, str) else b"\n"
     return line if line.endswith(end) else line + end
 
@@ -118,10 +115,9 @@ def _unpacked(pieces, name):
         if len(head) >= len(GZIP_MAGIC):
             break
     pieces = chain([head], pieces)
-    return _gunzipped(pieces, name) if head.startswith(GZIP_MAGIC) else pieces
-
-
-def _gunzipped(pieces, name):
+    if not head.startswith(GZIP_MAGIC):
+        yield from pieces
+        return
     unpack = zlib.decompressobj(_GZIP_WINDOW)
     try:
         for piece in pieces:
@@ -240,7 +236,7 @@ def read_conll(
         label=label,
         encoding=encoding,
         separator=separator,
-        skip=_starting_with(comment),
+        skip=starting_with(comment),
         skip_docstart=skip_docstart,
     )
     tokens, labels = map(list, zip(*parsed, strict=True))
@@ -324,7 +320,7 @@ def iter_conll(
         label=label,
         encoding=encoding,
         separator=separator,
-        skip=_starting_with(comment),
+        skip=starting_with(comment),
         skip_docstart=skip_docstart,
         remembered=_REMEMBERED,
     )
@@ -332,7 +328,7 @@ def iter_conll(
 
 
 def batched(sequences, batch_size, labelled=True):
-    """Yield lists of the tokens and of the labels of so many sequences.
+    """Yield lists of the tokens and of the labels of `batch_size` sequences.
 
     Parameters
     ----------
@@ -350,7 +346,7 @@ def batched(sequences, batch_size, labelled=True):
         yield tokens, labels if labelled else None
 
 
-def _starting_with(comment):
+def starting_with(comment):
     """Function that is true of comments; None without them."""
     return None if comment is None else methodcaller("startswith", comment)
 
@@ -370,7 +366,7 @@ def parsed_lines(
     label : int or None
         Column of the label.
     remembered : float
-        Distinct lines to cache, about.
+        Approximate number of distinct lines to cache.
     **layout
         Of the columns, for `TokenLines`.
 
@@ -380,27 +376,7 @@ def parsed_lines(
         Labels are None if `label` is.
     """
     with open_line_blocks(source, encoding) as (name, blocks):
-        tokens = TokenLines(name, label, **layout)
-        before, labels_before = [], []
-        for block in chain(blocks, [[""]]):
-            if len(tokens) > remembered:
-                tokens.forget()
-            tokens.enter(block)
-            lines = block if skip is None else [line for line in block if not skip(line)]
-            found, labels, error = tokens.read(lines)
-            start = 0
-            for end in [i for i, token in enumerate(found) if token is None]:
-                if start < end or before:
-                    sequence = before + found[start:end]
-                    yield sequence, None if label is None else labels_before + labels[start:end]
-                    before, labels_before = [], []
-                start = end + 1
-            before += found[start:]
-            labels_before += labels[start:]
-            if error is not None:
-                raise error
-    if tokens.width is None:
-        raise ValueError(f"{name}: the file has no tokens")
+        yield from TokenLines(name, label, **layout).sequences(blocks, skip, remembered)
 
 
 class TokenLines(dict):
@@ -432,20 +408,35 @@ class TokenLines(dict):
         self._n_lines += len(self._block)
         self._block = block
 
-    def read(self, lines):
-        """Tokens and labels of lines up to the first bad one, and the error about it or None."""
-        try:
-            found, error = list(map(self.__getitem__, lines)), None
-        except ValueError as bad_line:
-            lines, error = list(takewhile(self.__contains__, lines)), bad_line
-            found = list(map(self.__getitem__, lines))
-        return found, list(map(self.labels.__getitem__, lines)), error
-
-    def forget(self):
-        """Clear the cache."""
-        self.clear()
-        self.labels.clear()
-        self._same.clear()
+    def sequences(self, blocks, skip=None, remembered=float("inf")):
+        """Yield tokens and labels of each sequence in blocks of lines; see `parsed_lines`."""
+        self._block, self._n_lines = [], 0
+        before, labels_before = [], []
+        for block in chain(blocks, [[""]]):
+            if len(self) > remembered:
+                for cache in (self, self.labels, self._same):
+                    cache.clear()
+            self.enter(block)
+            lines = block if skip is None else [line for line in block if not skip(line)]
+            error = None
+            try:
+                found = list(map(self.__getitem__, lines))
+            except ValueError as bad_line:
+                lines, error = list(takewhile(self.__contains__, lines)), bad_line
+                found = list(map(self.__getitem__, lines))
+            labels, start = list(map(self.labels.__getitem__, lines)), 0
+            for end in [i for i, token in enumerate(found) if token is None]:
+                if start < end or before:
+                    of_sequence = labels_before + labels[start:end]
+                    yield before + found[start:end], None if self._label is None else of_sequence
+                    before, labels_before = [], []
+                start = end + 1
+            before += found[start:]
+            labels_before += labels[start:]
+            if error is not None:
+                raise error
+        if self.width is None:
+            raise ValueError(f"{self._name}: the file has no tokens")
 
     def __missing__(self, line):
         fields = self._split(line)
@@ -497,12 +488,7 @@ class TokenLines(dict):
 
 def unpacked(content, name):
     """Decompress bytes if they are gzipped."""
-    if not content.startswith(GZIP_MAGIC):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{name}: the gzip data is truncated or damaged ({error})") from error
+    return b"".join(_unpacked(iter([content]), name))
 
 
 def _resolved(columns, label, width, where):
@@ -652,7 +638,7 @@ class _Line:
         return line
 
     def _fault(self, line, fields, is_first):
-        """Why a line would not be read back, and what to do; None if it would."""
+        """Reason why a line could not be read back, with a remedy; None if it could."""
         same = bool(fields) and self._split(line) == fields and fields[-1]
         if not same or "\n" in line or "\r" in line:
             return (
@@ -729,18 +715,20 @@ def encoded(pieces, place, encoding, errors="strict"):
     ValueError
         If the encoding has not all of the characters, or takes some for others.
     """
-    content = _survivor("".join(pieces), encoding, errors)
+    content = _encode_reversibly("".join(pieces), encoding, errors)
     if content is not None:
         return content
-    bad = next((k for k, p in enumerate(pieces) if _survivor(p, encoding, errors) is None), 0)
+    bad = next(
+        (k for k, p in enumerate(pieces) if _encode_reversibly(p, encoding, errors) is None), 0
+    )
     raise ValueError(
         f"{place(bad)}: {short_repr(pieces[bad].rstrip())} could not be read back from a file in "
         f"{encoding}; choose another encoding, or change the text."
     )
 
 
-def _survivor(text, encoding, errors):
-    """Bytes of a text; None if they are not read as the text."""
+def _encode_reversibly(text, encoding, errors):
+    """Encode a text; None if it would be decoded as another one."""
     try:
         content = text.encode(encoding, errors)
         # Bytes that look like those of a gzipped file are taken for one.

@@ -1,7 +1,5 @@
 """CoNLL-U files: treebanks with ten named columns, comments, ranges and empty nodes."""
 
-from __future__ import annotations
-
 import re
 
 from skstruct.datasets.conll import (

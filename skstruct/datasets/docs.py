@@ -1,7 +1,5 @@
 """Documents of spaCy as sequences of tokens, and labels as their entities."""
 
-from __future__ import annotations
-
 from skstruct.metrics.chunks import chunks_of
 from skstruct.metrics.labels import sequences_of
 from skstruct.utils.public_paths import set_module

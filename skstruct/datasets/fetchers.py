@@ -88,70 +88,45 @@ def parsed_words(content, name):
     return words
 
 
+_MIRROR = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora"
 # The SHA-256 values are those that the Hugging Face library `datasets` published for these very
 # addresses (datasets/conll2000 and datasets/conll2002, dataset_infos.json). Those of CoNLL-2000
 # also belong to the unpacked files of the shared task's own site (CorpusLoaders.jl lists them),
 # and the MD5 sums in torchtext agree.
-_MIRROR = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora"
-
-
-def _conll2000(subset, sha256):
-    return Original(
-        prepared=f"conll2000/{subset}.txt.gz",
-        kept=f"conll2000/{subset}.txt.gz",
-        urls=(
-            f"https://www.clips.uantwerpen.be/conll2000/chunking/{subset}.txt.gz",
-            f"{_MIRROR}/conll2000/{subset}.txt",
-        ),
-        fingerprint=content_sha256,
-        expected=sha256,
-    )
-
-
-def _conll2002(language, subset, sha256):
-    return Original(
-        prepared=f"conll2002-{language}/{subset}.txt.gz",
-        kept=f"conll2002-{language}/{language}.{subset}",
-        urls=(f"{_MIRROR}/conll2002/{language}.{subset}",),
-        fingerprint=content_sha256,
-        expected=sha256,
-    )
-
-
-ORIGINALS = {
-    "conll2000/train": _conll2000(
-        "train", "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea"
-    ),
-    "conll2000/test": _conll2000(
-        "test", "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628"
-    ),
-    "conll2002-esp/train": _conll2002(
-        "esp", "train", "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008"
-    ),
-    "conll2002-esp/testa": _conll2002(
-        "esp", "testa", "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87"
-    ),
-    "conll2002-esp/testb": _conll2002(
-        "esp", "testb", "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016"
-    ),
-    "conll2002-ned/train": _conll2002(
-        "ned", "train", "0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc"
-    ),
-    "conll2002-ned/testa": _conll2002(
-        "ned", "testa", "51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057"
-    ),
-    "conll2002-ned/testb": _conll2002(
-        "ned", "testb", "2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488"
-    ),
-    # No checksum of this file was ever published: this one is of the words in it.
-    "ocr": Original(
-        prepared="ocr.npz",
-        kept="ocr/letter.data.gz",
-        urls=("https://ai.stanford.edu/~btaskar/ocr/letter.data.gz",),
-        fingerprint=words_sha256,
-        expected="07f5175208d4ea79219666a2d8d315c3199551323889b6e8454453eac543a45b",
-    ),
+_SHA256 = {
+    "conll2000/train": "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
+    "conll2000/test": "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
+    "conll2002-esp/train": "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008",
+    "conll2002-esp/testa": "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87",
+    "conll2002-esp/testb": "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016",
+    "conll2002-ned/train": "0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc",
+    "conll2002-ned/testa": "51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057",
+    "conll2002-ned/testb": "2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488",
 }
+
+
+def _conll(key, sha256):
+    """File of a CoNLL shared task."""
+    corpus, _, subset = key.partition("/")
+    prepared = f"{key}.txt.gz"
+    if corpus == "conll2000":
+        site = "https://www.clips.uantwerpen.be/conll2000/chunking"
+        urls = f"{site}/{subset}.txt.gz", f"{_MIRROR}/{key}.txt"
+        return Original(prepared, prepared, urls, content_sha256, sha256)
+    name = f"{corpus.removeprefix('conll2002-')}.{subset}"
+    urls = (f"{_MIRROR}/conll2002/{name}",)
+    return Original(prepared, f"{corpus}/{name}", urls, content_sha256, sha256)
+
+
+ORIGINALS = {key: _conll(key, sha256) for key, sha256 in _SHA256.items()}
+# No checksum of this file was ever published: this one is of the words in it.
+ORIGINALS["ocr"] = Original(
+    prepared="ocr.npz",
+    kept="ocr/letter.data.gz",
+    urls=("https://ai.stanford.edu/~btaskar/ocr/letter.data.gz",),
+    fingerprint=words_sha256,
+    expected="07f5175208d4ea79219666a2d8d315c3199551323889b6e8454453eac543a45b",
+)
 
 
 def obtained(key, data_home, download_if_missing):

@@ -1,6 +1,4 @@
-"""Labels in other forms, and back: spans of characters, and numbers."""
-
-from __future__ import annotations
+"""Conversion of labels to spans of characters or to numbers, and back."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
@@ -199,13 +197,13 @@ def as_whole(number):
 
 
 def checked_spans(spans, where="spans"):
-    """Spans as tuples of two int and a str, without probabilities; an error names what is none.
+    """Check spans, and return them as tuples (start, end, type), without probabilities.
 
     Parameters
     ----------
     spans : iterable of (start, end, type) or (start, end, type, probability)
     where : str, default="spans"
-        What the spans are, for messages.
+        Name of the spans, for messages.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pictures and tables of fitted taggers and of what they predict.
+"""Pictures and tables of fitted taggers and of their predictions.
 
 Displays follow scikit-learn's grammar: ``from_estimator`` and ``from_predictions`` compute and
 plot, ``plot(ax=...)`` plots again, and the artists are attributes that end with an underscore, such
@@ -24,8 +24,12 @@ from skstruct.inspection.probabilities import SequenceProbabilityDisplay
 from skstruct.inspection.tagged import TaggedText
 from skstruct.inspection.thresholds import SpanThresholdDisplay
 from skstruct.inspection.training import TrainingCurveDisplay
-from skstruct.inspection.transitions import TransitionDisplay, transition_weights
-from skstruct.inspection.weights import FeatureWeightsDisplay, feature_weights
+from skstruct.inspection.weights import (
+    FeatureWeightsDisplay,
+    TransitionDisplay,
+    feature_weights,
+    transition_weights,
+)
 
 __all__ = [
     "CalibrationDisplay",

@@ -1,7 +1,5 @@
 """Reliability of the probabilities of tokens and of whole sequences."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 
@@ -16,12 +14,12 @@ class CalibrationDisplay(_CalibrationDisplay):
     """Reliability curve of the probabilities of a tagger.
 
     The predictions are sorted into bins by probability. In each bin, the share of correct ones is
-    plotted against the mean probability: on the diagonal, probabilities are what they say. It is
+    plotted against the mean probability: on the diagonal, probabilities are calibrated. It is
     scikit-learn's :class:`~sklearn.calibration.CalibrationDisplay`, with its parameters, attributes
     and ``plot``, for sequences.
 
-    Use :meth:`from_estimator`, or :meth:`from_predictions` with what was correct and its
-    probability.
+    Use :meth:`from_estimator`, or :meth:`from_predictions` with 1 for each correct prediction, 0
+    for others, and their probabilities.
 
     Parameters
     ----------
@@ -64,7 +62,7 @@ class CalibrationDisplay(_CalibrationDisplay):
         label : str or int, default=None
             With "token", the probability of this label at every token instead.
         name : str, default=None
-            Name in the legend; by default that of the class, and of what the probabilities are.
+            Name in the legend; by default that of the class, with the kind of the probabilities.
         **options : object
             Options of :meth:`sklearn.calibration.CalibrationDisplay.from_predictions`:
             ``n_bins=5``, ``strategy="uniform"``, ``ref_line=True``, ``ax=None`` and those of a

@@ -1,7 +1,5 @@
 """Confusion matrices of labels and of types of chunks."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np
@@ -15,12 +13,12 @@ from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.public_paths import set_module
 
 _NONE = "(none)"
-# Labels beyond which numbers would not be read.
+# Number of labels beyond which numbers are illegible.
 _MOST_NUMBERS = 25
 
 
 class _SequenceConfusion(ConfusionMatrixDisplay):
-    """Confusion matrix of sequences: what the two displays share."""
+    """Confusion matrix of sequences, base of both displays."""
 
     @classmethod
     def from_estimator(cls, estimator, X, y, **options):
@@ -42,9 +40,10 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         return cls.from_predictions(y, estimator.predict(X), **options)
 
     @classmethod
-    def _plotted(cls, matrix, names, options):
+    def _plotted(cls, true, pred, labels, normalize, options):
         """Plot a matrix: numbers are counts, unless they are shares, and colours shares of rows."""
-        counts = np.issubdtype(matrix.dtype, np.integer)
+        matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
+        names, counts = [str(label) for label in labels], normalize is None
         options.setdefault("values_format", "d" if counts else ".2f")
         size = 2.5 + 0.35 * len(names)
         ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1, size))
@@ -55,7 +54,7 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         if counts:
             _colour_by_row(display)
         if display.text_ is not None:
-            # In a matrix of many zeros the rest is seen at once.
+            # Other numbers stand out where zeros are left out.
             for cell in np.argwhere(matrix == 0):
                 display.text_[tuple(cell)].set_text("")
         return display
@@ -129,12 +128,12 @@ class LabelConfusionDisplay(_SequenceConfusion):
         ValueError
             If a sequence has another number of labels in `y_pred`.
         """
-        true, pred = _tokens(y_true, y_pred)
+        pairs = chain.from_iterable(zip(*pair, strict=True) for pair in _pairs(y_true, y_pred))
+        true, pred = map(list, zip(*((a, b) for a, b in pairs if a is not None), strict=True))
         if labels is None:
             known = sorted({*true, *pred})
             labels = [known[k] for k in order_of_labels(known)]
-        matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
-        return cls._plotted(matrix, [str(label) for label in labels], options)
+        return cls._plotted(true, pred, labels, normalize, options)
 
 
 @set_module("skstruct.inspection")
@@ -214,16 +213,7 @@ class ChunkConfusionDisplay(_SequenceConfusion):
             raise ValueError("There are no chunks, neither in y_true nor in y_pred.")
         types = sorted({*true, *pred} - {_NONE})
         types = types if labels is None else chosen_types(labels, types)
-        names = [*types, _NONE]
-        matrix = confusion_matrix(true, pred, labels=names, normalize=normalize)
-        return cls._plotted(matrix, names, options)
-
-
-def _tokens(y_true, y_pred):
-    """Labels of all tokens whose true label is known."""
-    pairs = chain.from_iterable(zip(*pair, strict=True) for pair in _pairs(y_true, y_pred))
-    true, pred = zip(*((a, b) for a, b in pairs if a is not None), strict=True)
-    return list(true), list(pred)
+        return cls._plotted(true, pred, [*types, _NONE], normalize, options)
 
 
 def _pairs(y_true, y_pred):

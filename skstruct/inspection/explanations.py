@@ -1,7 +1,6 @@
-"""Why a token of a sequence gets its label: the terms of a score, other labels, fewer features.
+"""Explanations of a label: terms of the score, alternatives, and features to remove.
 
-All of it compares scores of labellings of one sequence, which are sums of the scores of its labels
-and transitions.
+They compare scores of labellings of one sequence, sums of the scores of its labels and transitions.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from skstruct.inspection.models import find_tagger, require
 from skstruct.sequences import SequenceBatch
@@ -88,7 +88,7 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
 
 @set_module("skstruct.inspection")
 def explain_token(estimator, X, *, index=0, token=0, label=None):
-    """Table of what speaks for the label of a token, and what for another label.
+    """Table of the evidence for the label of a token, and for another label.
 
     Compares the labelling predicted with the best one in which the token has the other label; or
     the best ones with each of two labels. The rows are the terms in which these two differ, at the
@@ -234,8 +234,8 @@ def label_alternatives(estimator, X, *, index=0, token=0):
     -------
     alternatives : pandas DataFrame
         A row for each possible label, with the columns ``"label"``; ``"score"``, of the best
-        labelling in which the token has it; ``"difference"``, what that is short of the best of
-        all; ``"probability"``, its marginal; and ``"labelling"``, the list of its labels.
+        labelling in which the token has it; ``"difference"``, the best score of all minus this
+        one; ``"probability"``, its marginal; and ``"labelling"``, the list of its labels.
 
     Raises
     ------
@@ -455,7 +455,7 @@ def _take_sequence(estimator, X, index, token=0):
         If there is no such sequence or token, or the sequence is empty.
     """
     fitted = find_tagger(estimator)
-    n_sequences = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_sequences = _num_samples(X)
     if not 0 <= index < n_sequences:
         raise ValueError(f"index={index}, but X has the sequences 0 to {n_sequences - 1}.")
     alone = _safe_indexing(X, [index])

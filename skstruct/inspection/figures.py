@@ -1,12 +1,10 @@
-"""Axes and heat maps that displays have in common."""
-
-from __future__ import annotations
+"""Axes and heat maps shared by the displays."""
 
 import numpy as np
 
 from skstruct.inspection.models import require
 
-# Cells of a heat map beyond which numbers would not be read.
+# Rows or columns of a heat map beyond which numbers are illegible.
 MOST_NUMBERS = 12
 
 
@@ -74,7 +72,7 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
     ----------
     ax : Axes
     values : ndarray of shape (n_rows, n_columns)
-        What is not finite is left out, on a hatched background.
+        Values that are not finite are left out, on a hatched background.
     rows, columns : list of str
         Names.
     values_format : str, default=None

@@ -1,7 +1,5 @@
 """The tagger in an estimator, and the steps before it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -70,7 +68,7 @@ class FittedTagger(NamedTuple):
         return [f"x{column}" for column in range(n_features)]
 
     def codes(self, labels):
-        """Positions of labels in ``classes_``; of all in a clear order with None.
+        """Positions of labels in ``classes_``; with None of all, ordered by type of chunk.
 
         Raises
         ------

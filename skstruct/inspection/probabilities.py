@@ -1,7 +1,5 @@
 """Probabilities of the labels of one sequence."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.inspection.figures import heat_map, new_axes
@@ -38,7 +36,7 @@ class SequenceProbabilityDisplay:
     pred_ : matplotlib Line2D, or None
         Dots on the predicted labels.
     ax_, figure_ : matplotlib Axes and Figure
-        Where they are.
+        Axes and figure of the plot.
 
     Examples
     --------

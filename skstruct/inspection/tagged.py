@@ -1,7 +1,5 @@
 """HTML view of texts with their labels."""
 
-from __future__ import annotations
-
 from html import escape
 from itertools import count
 from zlib import crc32
@@ -144,7 +142,7 @@ class TaggedText:
         return cls(tokens, labels, alternatives=alternatives, nbest=nbest)
 
     def to_html(self):
-        """Return the HTML, an element that can stand in any page.
+        """Return the HTML, an element for any page.
 
         Returns
         -------
@@ -154,7 +152,7 @@ class TaggedText:
         return f'<div class="skstruct-text">\n<style>{_STYLE}</style>\n{body}\n</div>'
 
     def save(self, path, *, title="Tagged text"):
-        """Write a page of its own.
+        """Write an HTML page.
 
         Parameters
         ----------
@@ -178,7 +176,7 @@ class TaggedText:
     def _sequence(self, i):
         labels = self.labels[i]
         tokens = [self._token(i, t) for t in range(len(labels))]
-        if are_chunk_labels(labels):
+        if are_chunk_labels(labels) or set(labels) <= {"O"}:
             marks = extract_chunks(labels) if labels else []
         else:
             marks = [(t, t + 1, label) for t, label in enumerate(labels)]

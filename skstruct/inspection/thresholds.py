@@ -1,7 +1,5 @@
 """Precision and recall of chunks, by the threshold above which they are predicted."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.inspection.figures import new_axes
@@ -26,7 +24,7 @@ class SpanThresholdDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was plotted.
+        Axes of the plot.
     figure_ : matplotlib Figure
         The figure of the axes.
     line_ : matplotlib Line2D

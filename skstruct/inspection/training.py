@@ -1,6 +1,4 @@
-"""Training curves: what fits recorded at every epoch."""
-
-from __future__ import annotations
+"""Training curves: the histories of fits."""
 
 from collections.abc import Mapping
 
@@ -26,7 +24,7 @@ _GAPS = ("gap", "bound")
 
 @set_module("skstruct.inspection")
 class TrainingCurveDisplay:
-    """Curves of what one or several fits recorded in ``history_``.
+    """Curves of the histories of one or several fits.
 
     It is recommended to use :meth:`from_estimator`.
 
@@ -42,7 +40,7 @@ class TrainingCurveDisplay:
     axes_ : list of matplotlib Axes
         A panel for each quantity.
     ax_, figure_ : matplotlib Axes and Figure
-        Where the panels are.
+        Axes that the panels divide, and the figure.
 
     Examples
     --------

@@ -12,9 +12,9 @@ The ready-made scorers ``chunk_f1_scorer``, ``chunk_precision_scorer``, ``chunk_
 can be passed as ``scoring=`` to scikit-learn's model selection tools. For another average or
 scheme, use ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 
-`scores` is the entry: it has the scores of chunks, which `chunks` finds, and `errors` the kinds of
-errors. `accuracy` has the scores of tokens and sequences, `scorers` the ready-made scorers, and
-`labels` checks and compares labels.
+`scores` has the scores of chunks, which `chunks` finds, and the scorers; `errors` the kinds of
+errors; `labels` checks and compares labels, and has the scores of tokens and sequences;
+`significance` tests differences.
 """
 
 from skstruct.metrics.errors import chunk_error_report

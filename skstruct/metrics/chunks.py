@@ -19,8 +19,9 @@ from skstruct.input.schemes import (
 from skstruct.metrics.labels import (
     StackedLabels,
     as_list,
+    check_pair,
     check_types,
-    stack_pair,
+    stack_both,
     weigh_tokens,
 )
 from skstruct.utils.messages import short_repr
@@ -54,18 +55,6 @@ class _Counts(NamedTuple):
 def chunks_of(labels, scheme):
     """Find the chunks of one sequence; return tuples (start, stop, type)."""
     check_choice("scheme", scheme, _READINGS)
-    labels = _labels_of_sequence(labels)
-    # With an offset for every label, errors name the position in the sequence.
-    tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
-    check_types(tokens, str, _MUST_BE_STRINGS)
-    types, (coded,) = _encode([tokens], scheme)
-    chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
-    names = [types[kind] for kind in chunks.kinds]
-    return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
-
-
-def _labels_of_sequence(labels):
-    """Labels of one sequence as a list."""
     if isinstance(labels, (str, Mapping)) or not isinstance(labels, Iterable):
         raise ValueError(
             f"labels must be a list or array of the labels of a sequence, got {short_repr(labels)}"
@@ -77,7 +66,13 @@ def _labels_of_sequence(labels):
             f"labels must be those of one sequence, but one of them is {short_repr(nested[0])}; "
             "pass the sequences one by one"
         )
-    return labels
+    # With an offset for every label, errors name the position in the sequence.
+    tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
+    check_types(tokens, str, _MUST_BE_STRINGS)
+    types, (coded,) = _encode([tokens], scheme)
+    chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
+    names = [types[kind] for kind in chunks.kinds]
+    return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
 
 
 def _letters_of(scheme):
@@ -146,7 +141,7 @@ def _find_chunks(roles, kinds, is_first, scheme):
 
 
 class PairsOfLabels(NamedTuple):
-    """What a label is to the chunk of the label before it; ``n_labels`` stands for no token.
+    """Relations of pairs of neighbouring labels; ``n_labels`` stands for no token.
 
     Attributes
     ----------
@@ -222,18 +217,12 @@ def chosen_types(chosen, types):
     if not is_list or len(set(names)) != len(names):
         raise ValueError(f"labels must be a list of distinct chunk types, got {short_repr(chosen)}")
     for name in names:
-        if name not in types:
-            _refuse_label(name, types)
+        letter, dash, kind = name.partition("-")
+        kind = kind if dash else "_"
+        if name not in types and (name == "O" or (letter in _ROLES and kind in types)):
+            meant = "leave it out" if letter == "O" else f"pass the type {kind!r}"
+            raise ValueError(f"labels must be types of chunks, but {name!r} is a label: {meant}")
     return names
-
-
-def _refuse_label(name, types):
-    """Raise an error if the name of a type that does not occur is a label."""
-    letter, dash, kind = name.partition("-")
-    kind = kind if dash else "_"
-    if name == "O" or (letter in _ROLES and kind in types):
-        meant = "leave it out" if letter == "O" else f"pass the type {kind!r}"
-        raise ValueError(f"labels must be types of chunks, but {name!r} is a label: {meant}")
 
 
 def count_chunks_of_sequences(y_true, y_pred, scheme):
@@ -262,7 +251,7 @@ def pairs_of_chunks(y_true, y_pred, scheme):
 def _find_pair(y_true, y_pred, scheme):
     """Types, lengths of the sequences, and the correct, predicted and true chunks."""
     check_choice("scheme", scheme, _READINGS)
-    pair = stack_pair(y_true, y_pred, str, _MUST_BE_STRINGS)
+    pair = check_pair(*stack_both(y_true, y_pred), str, _MUST_BE_STRINGS)
     types, coded = _encode(pair, scheme)
     lengths = np.diff(pair[0].offsets)
     is_first = np.zeros(len(pair[0].labels), dtype=bool)

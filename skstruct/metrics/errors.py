@@ -1,14 +1,12 @@
 """Errors in chunks by their kind: wrong type, wrong boundary, missed, invented."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.metrics.chunks import pairs_of_chunks
 from skstruct.utils.public_paths import set_module
 
 KINDS_OF_ERRORS = ("right", "wrong type", "wrong boundary", "both wrong", "missed", "invented")
-# What is right in a pair of chunks that overlap; what others are, and how much they count.
+# Condition of a correct pair of overlapping chunks; kind and share of all other pairs.
 SCHEMAS = {
     "strict": (lambda same_span, same_type: same_span and same_type, "incorrect", 0.0),
     "exact": (lambda same_span, same_type: same_span, "incorrect", 0.0),
@@ -23,7 +21,7 @@ _SCORES = ("precision", "recall", "f1-score")
 def chunk_error_report(
     y_true, y_pred, *, scheme="conlleval", digits=2, output_dict=False, zero_division=0.0
 ):
-    """Report what kinds of errors predicted chunks have, and four ways to score them.
+    """Report the kinds of errors of predicted chunks, and four scores of them.
 
     In the first table each chunk counts once: it is right; it has the wrong type, the wrong
     boundary, or both, beside a true chunk that it overlaps; it was missed or invented. Pairs that
@@ -108,7 +106,7 @@ def chunk_error_report(
 
 
 def errors_of_sequence(true, predicted):
-    """Pair the chunks of a sequence, those first that have most in common.
+    """Pair the chunks of a sequence, the most similar ones first.
 
     Parameters
     ----------
@@ -137,7 +135,7 @@ def errors_of_sequence(true, predicted):
 
 
 def _count(true, predicted, schema, counts):
-    """Count as nervaluate does: each predicted chunk takes a true one that is left, in order."""
+    """Count as nervaluate does: pair each predicted chunk in turn with a true one that is left."""
     is_correct, otherwise, _ = SCHEMAS[schema]
     left = list(true)
     for chunk in predicted:

@@ -39,7 +39,7 @@ def as_list(y):
 
 
 def sequences_of(y, name):
-    """Convert sequences to lists; an error names what is a single element in place of one."""
+    """Convert sequences to lists; an error names the first element that is not a sequence."""
     rows = as_list(y)
     for i, row in enumerate(rows):
         if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
@@ -94,12 +94,8 @@ def stack_both(y_true, y_pred):
     return pair
 
 
-def stack_pair(y_true, y_pred, allowed, complaint):
-    """Stack the labels of both sides, and check their lengths and types."""
-    return _check_pair(*stack_both(y_true, y_pred), allowed, complaint)
-
-
-def _check_pair(y_true, y_pred, allowed, complaint):
+def check_pair(y_true, y_pred, allowed, complaint):
+    """Check the lengths and types of the stacked labels of both sides, and return them."""
     pair = y_true, y_pred
     true, pred = (np.diff(tokens.offsets) for tokens in pair)
     if len(true) != len(pred):
@@ -130,7 +126,7 @@ def check_sample_weight(sample_weight, n_sequences):
 
 
 def weighted_share(true, weights):
-    """Share of what is true, weighted; ValueError if all weights are zero."""
+    """Weighted share of True; ValueError if all weights are zero."""
     if weights is not None and len(weights) and not weights.sum():
         raise ValueError("the weights of all tokens add up to zero; give some sequence a weight")
     return float(np.average(true, weights=weights))
@@ -160,7 +156,7 @@ def compare_tokens(y_true, y_pred, *, partial=False):
         known = np.fromiter((label is not None for label in pair[0].labels), bool, n)
         labels = [0 if label is None else label for label in pair[0].labels]
         pair = pair[0]._replace(labels=labels), pair[1]
-    true, pred = _check_pair(*pair, numbers, "labels must be str or numbers")
+    true, pred = check_pair(*pair, numbers, "labels must be str or numbers")
     if NO_LABEL in true.labels:
         replaced = "skstruct.datasets.labels_from_ids replaces it by None"
         true.fail(true.labels.index(NO_LABEL), f"it stands for no label; {replaced}")

@@ -1,7 +1,5 @@
 """Test of the difference between two systems on the same sequences."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +97,12 @@ def paired_permutation_test(
         check_choice("metric", metric, tuple(_METRICS))
         count, score = _METRICS[metric]
         counts = [count(y_true, y_pred, scheme) for y_pred in (y_pred_1, y_pred_2)]
-        statistic, n = _of_counts(score, *counts)
+        n, stacked = len(counts[0]), np.concatenate(counts)
+
+        def statistic(first, second, axis):
+            """Difference of the scores of summed counts, for many samples at once."""
+            return score(stacked[first].sum(axis=-2)) - score(stacked[second].sum(axis=-2))
+
         options = {"vectorized": True, "batch": max(1, _AT_ONCE // (6 * n))}
     result = permutation_test(
         (np.arange(n), np.arange(n, 2 * n)),
@@ -115,7 +118,7 @@ def paired_permutation_test(
 def _of_labels(metric, y_true, y_pred_1, y_pred_2):
     """Difference of a metric as a function of the sequences of two stacked systems."""
     pairs = [stack_both(y_true, y_pred) for y_pred in (y_pred_1, y_pred_2)]
-    # Labels that are each a sequence of its own stay an array, which says so.
+    # An array says that each label is a sequence of its own.
     collect = np.array if any(side.flat for pair in pairs for side in pair) else list
     y_true, *predicted = (as_list(y) for y in (y_true, y_pred_1, y_pred_2))
     n = len(y_true)
@@ -131,16 +134,6 @@ def _of_labels(metric, y_true, y_pred_1, y_pred_2):
         return next(scores) - next(scores)
 
     return difference, n
-
-
-def _of_counts(score, counts_1, counts_2):
-    """Difference of a score of summed counts, for many samples at once."""
-    stacked = np.concatenate([counts_1, counts_2])
-
-    def difference(first, second, axis):
-        return score(stacked[first].sum(axis=-2)) - score(stacked[second].sum(axis=-2))
-
-    return difference, len(counts_1)
 
 
 def _chunk_f1(counts):

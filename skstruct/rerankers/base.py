@@ -1,7 +1,5 @@
 """Base of the rerankers: reading groups of candidates, and choosing among them."""
 
-from __future__ import annotations
-
 from copy import copy, deepcopy
 from itertools import pairwise
 from numbers import Integral, Real
@@ -21,17 +19,17 @@ from skstruct.input.weights import read_sample_weight, require_weight
 from skstruct.matrices import read_only
 from skstruct.rerankers.groups import (
     baseline_column,
-    check_scores,
+    check_finite,
     errors_name_groups,
     read_baseline_score,
     read_costs,
-    refuse_lone,
+    refuse_single_candidates,
+    split_column,
     split_groups,
-    take_out,
 )
 from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
 from skstruct.utils.memory import require_memory
-from skstruct.utils.messages import compiling_announced
+from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
@@ -312,7 +310,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         check_weights([self.coef_], epoch)
 
     def _finished_now(self, groups, state):
-        """Attributes that ``_finish`` would set, with the learning still to go on."""
+        """Attributes that ``_finish`` would set now, while learning goes on."""
         finished = copy(self)
         finished._finish(groups, deepcopy(state))
         return vars(finished)
@@ -324,7 +322,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _linear(self, batch, base):
         with np.errstate(over="ignore", invalid="ignore"):
             scores = batch.X @ self.coef_ + base
-        check_scores(scores, batch.offsets)
+        check_finite(scores, batch.offsets, "score", HOW_TO_SCALE)
         return scores
 
     def _choose(self, batch, base):
@@ -343,12 +341,12 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self._needs_baseline_score = baseline_score is not None
         self.__dict__.pop("vectorizer_", None)
         _, batch = self._read_candidates(X, reset=True)
-        # The weights, the gradients, and what the mean of the weights takes.
+        # The weights, the gradients, and the mean of the weights.
         what = f"The weights of {batch.n_features:,} features"
         require_memory(40 * batch.n_features, what, "Use fewer features.")
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)
-        refuse_lone(batch.lengths, weight)
+        refuse_single_candidates(batch.lengths, weight)
         base = read_baseline_score(baseline_score, batch.offsets)
         costs, by_cost = read_costs(y, batch.offsets)
         with errors_name_groups():
@@ -399,7 +397,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         if self.baseline is not None:
             names = getattr(self, "feature_names_in_", None)
             column = baseline_column(self.baseline, self.n_features_in_, names)
-            batch, values = take_out(batch, column)
+            batch, values = split_column(batch, column)
             base += values
         with np.errstate(over="ignore"):
             return batch, self.baseline_weight * base

@@ -1,7 +1,5 @@
 """Input of the rerankers: costs, oracles and baselines, group by group."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from skstruct import kernels
 from skstruct.input.copies import copied
 from skstruct.input.formats import Format
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.messages import HOW_TO_SCALE, short_repr
+from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import portions
 
 
@@ -39,7 +37,7 @@ def _translate(match):
 
 
 def learn_in_portions(learn, groups, order):
-    """Visit the groups in an order, and answer an interrupt in between.
+    """Visit the groups in an order, and handle interrupts in between.
 
     Parameters
     ----------
@@ -74,8 +72,8 @@ def split_groups(values, offsets, format):
     return result
 
 
-def take_out(batch, column):
-    """Set a column to zero; return the new batch and the values of the column."""
+def split_column(batch, column):
+    """Set a column to zero in a copy of a batch; return it, and the values of the column."""
     X = batch.X.copy()
     if isinstance(X, np.ndarray):
         values = X[:, column].astype(np.float64)
@@ -87,7 +85,7 @@ def take_out(batch, column):
     return SequenceBatch(X, batch.offsets, feature_names=batch.feature_names), values
 
 
-def refuse_lone(n_candidates, weight):
+def refuse_single_candidates(n_candidates, weight):
     """Raise a ValueError if a group with a weight has a single candidate."""
     lone = np.flatnonzero((n_candidates == 1) & (weight > 0))
     if lone.size:
@@ -99,7 +97,7 @@ def refuse_lone(n_candidates, weight):
 
 
 def baseline_column(baseline, n_features, names):
-    """Number of the column that a baseline, a number or one of the names, stands for."""
+    """Column of a baseline that is given by its number or name."""
     if isinstance(baseline, Integral):
         if baseline >= n_features:
             raise ValueError(
@@ -147,7 +145,7 @@ def read_costs(y, offsets):
 
 
 def _by_position(values, name):
-    """Values that are indexed by the position of the group, also if given as a pandas series."""
+    """Make the values of groups indexable by position, also those of a pandas series."""
     if hasattr(values, "iloc"):
         return values.to_numpy()
     if isinstance(values, Iterator):
@@ -179,16 +177,12 @@ def _read_per_candidate(values, offsets, name, names):
             )
         parts.append(part)
     values = np.concatenate(parts)
-    _check_finite(values, offsets, name, "it must be finite")
+    check_finite(values, offsets, name, "it must be finite")
     return values
 
 
-def check_scores(scores, offsets):
-    """Raise a ValueError unless the scores of all candidates, (n_rows,), are finite."""
-    _check_finite(scores, offsets, "score", HOW_TO_SCALE)
-
-
-def _check_finite(values, offsets, name, advice):
+def check_finite(values, offsets, name, advice):
+    """Raise a ValueError unless the numbers of all candidates, (n_rows,), are finite."""
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values))[0]
         group = np.searchsorted(offsets, bad, side="right") - 1

@@ -1,7 +1,5 @@
 """Reranker of the n best label sequences of a tagger, and ready-made features of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress, pairwise
@@ -13,7 +11,7 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import read_format, shape_predictions
@@ -267,7 +265,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
 
     def _cross_fitted(self, X, y, tasks):
         """Candidates of all sequences and their costs, by taggers not trained on them."""
-        folds = _folds(self.cv, _count(X))
+        folds = _folds(self.cv, _num_samples(X))
         task = tasks and tasks.part("cross-fit", len(folds))
         contexts = [task and task.subcontext("fold", task_id=k) for k in range(len(folds))]
         model = self.tagger, self.n_best, self if task else None
@@ -343,7 +341,7 @@ def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
 
 
 def _folds(cv, n_sequences):
-    """List of the training and held-out sequences of each fold; a ValueError if it has others."""
+    """Training and held-out sequences of each fold; a ValueError if they are invalid."""
     folds, found = cv, []
     if hasattr(cv, "split") or not isinstance(cv, Iterable):
         try:
@@ -363,20 +361,16 @@ def _folds(cv, n_sequences):
 
 
 def _are_numbers(part, n_sequences):
-    """Return True for an array of numbers of sequences."""
+    """Return True for a valid array of sequence numbers."""
     valid = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
     return valid and bool(np.all((part >= -n_sequences) & (part < n_sequences)))
-
-
-def _count(X):
-    return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def _elements(X):
     """Iterator over the sequences of X."""
     if hasattr(X, "iloc"):
         return (X.iloc[i] for i in range(len(X)))
-    return (X[i] for i in range(_count(X)))
+    return (X[i] for i in range(_num_samples(X)))
 
 
 def _as_labels(y, i):

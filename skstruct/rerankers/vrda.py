@@ -1,7 +1,5 @@
 """Voted regularised dual averaging over n-best candidates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -18,7 +16,7 @@ from skstruct.utils.public_paths import set_module
 
 
 class VoteHistories(Declaration):
-    """`Histories` of a reranker, whose mistakes ascend for every feature."""
+    """`Histories` of a reranker, in which the mistakes of every feature ascend."""
 
     def write(self, value):
         """Dict of the fields."""
@@ -43,30 +41,6 @@ class VoteHistories(Declaration):
             mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
             gradient_sum=Array(np.float64, (None,)),
         )
-
-
-def feature_histories(rows, epochs, n_features):
-    """Gradient sum of each feature after each mistake that changed it.
-
-    Parameters
-    ----------
-    rows : Rows
-        Candidates of the training set.
-    epochs : list of tuple of ndarray
-        For each epoch, the number of candidates in the gradient of each mistake, their rows, and
-        their factors.
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    histories : Histories
-    """
-    counts, candidates, factors = (np.concatenate(parts) for parts in zip(*epochs, strict=True))
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return kernels.Histories(
-        *kernels.build_histories(rows, indptr, candidates, factors, n_features)
-    )
 
 
 def count_all_votes(batch, base, electorate, n_jobs):
@@ -252,7 +226,7 @@ class VRDAReranker(BaseReranker):
         return _Training(average, np.empty(n_features), [])
 
     def _epoch(self, groups, order, state):
-        state.average = _with_room(state.average, len(order))
+        state.average = _enlarged(state.average, len(order))
         votes = self.prediction == "vote"
         # Only voting rebuilds the single predictors, from the changes made at each mistake.
         changes = np.zeros(len(groups.costs) if votes else 0)
@@ -270,14 +244,11 @@ class VRDAReranker(BaseReranker):
             state.epochs.append(
                 _moving_candidates(groups.offsets, np.concatenate(mistaken), changes)
             )
-        return tally, self._fill_last_weights(state)
-
-    def _fill_last_weights(self, state):
-        """Fill in the weights of the last predictor; return the number of non-zero ones."""
         average = state.average
-        return kernels.dual_weights(
+        n_nonzero = kernels.dual_weights(
             average.gradient_sum, average.n_updates[0], average.l1, average.eta, state.weights
         )
+        return tally, n_nonzero
 
     def _finish(self, groups, state):
         self.n_mistakes_ = int(state.average.n_updates[0])
@@ -287,7 +258,13 @@ class VRDAReranker(BaseReranker):
         if self.prediction != "last":
             kernels.mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
-            self._histories = feature_histories(groups.rows, state.epochs, self.n_features_in_)
+            # Of the gradient of each mistake: number of candidates, their rows, and their factors.
+            counts, rows, factors = map(np.concatenate, zip(*state.epochs, strict=True))
+            indptr = np.concatenate([[0], np.cumsum(counts)])
+            histories = kernels.build_histories(
+                groups.rows, indptr, rows, factors, self.n_features_in_
+            )
+            self._histories = kernels.Histories(*histories)
 
     def _decide(self, batch, base):
         if self.prediction != "vote":
@@ -311,12 +288,12 @@ class _Training:
     """State of VRDA during training."""
 
     average: kernels.DualAverage
-    weights: np.ndarray  # (n_features,) room for the weights of the last predictor
+    weights: np.ndarray  # (n_features,) weights of the last predictor
     epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
 
 
-def _with_room(average, n_groups):
-    """State of VRDA with room for a mistake in each of so many groups."""
+def _enlarged(average, n_groups):
+    """Enlarge the state of VRDA for a mistake in each of `n_groups` groups."""
     needed = average.n_updates[0] + n_groups + 1
     if needed <= len(average.votes):
         return average

@@ -1,6 +1,4 @@
-"""Checkpoints of streams: what is learnt so far, and of what stream it is."""
-
-from __future__ import annotations
+"""Checkpoints of streams: the state of learning, and a description of the stream."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -13,10 +11,10 @@ from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import replaced
 from skstruct.utils.messages import short_repr
-from skstruct.utils.persistence import check_archive
+from skstruct.utils.persistence import load_archive
 
 _KEY, _VERSION = "skstruct_stream", 2
-# Parameters without an effect on what is learnt from a stream, or made of one.
+# Parameters without an effect on learning from a stream.
 MAY_CHANGE = frozenset(
     {
         *("early_stopping", "max_iter", "n_iter_no_change", "tol", "validation_fraction"),
@@ -53,7 +51,7 @@ class Checkpoint(NamedTuple):
     place: dict
 
     def write(self, path, given):
-        """Write a file, which is whole or not there.
+        """Write a file, whole or not at all.
 
         Parameters
         ----------
@@ -126,13 +124,7 @@ class Checkpoint(NamedTuple):
 
 
 def _load(path, estimator):
-    check_archive(path)
-    own = f"{type(estimator).__module__}.{type(estimator).__name__}"
-    types = skops.io.get_untrusted_types(file=path)
-    foreign = [t for t in types if t != own and t.partition(".")[0] != "skstruct"]
-    if foreign:
-        raise ValueError(f"it has types that are not skstruct's: {', '.join(foreign)}.")
-    content = skops.io.load(path, trusted=types)
+    content = load_archive(path, own=_path(estimator))
     is_one = isinstance(content, dict) and content.get(_KEY) == _VERSION
     if not is_one or set(content) != {_KEY, "given", *_STORED}:
         raise ValueError("it is no checkpoint of fit_stream.")
@@ -140,7 +132,7 @@ def _load(path, estimator):
 
 
 def describe(**parts):
-    """Describe what determines the features of a stream, and what is learnt from them.
+    """Describe the estimators and vectorisers that a stream is learnt with.
 
     Parameters
     ----------
@@ -159,7 +151,11 @@ def describe(**parts):
 
 
 def _describe(part):
-    params = part.get_params(deep=True) if hasattr(part, "get_params") else _public(part)
+    if hasattr(part, "get_params"):
+        params = part.get_params(deep=True)
+    else:
+        # Others are the object's own business.
+        params = {n: v for n, v in getattr(part, "__dict__", {}).items() if n[:1] != "_"}
     found = {"type": _named(_path(part))}
     for name, value in params.items():
         last = name.rpartition("__")[2]
@@ -170,11 +166,6 @@ def _describe(part):
     with suppress(AttributeError):
         found["features"] = _named(part.get_feature_names_out().tolist())
     return found
-
-
-def _public(thing):
-    """Attributes of an object, but for those that it may use as it likes."""
-    return {n: v for n, v in getattr(thing, "__dict__", {}).items() if not n.startswith("_")}
 
 
 def _named(value):
@@ -191,7 +182,7 @@ def _named(value):
 
 
 def _plain(value):
-    """The same without what differs from process to process."""
+    """Replace parts that differ from process to process."""
     if isinstance(value, np.random.RandomState):
         return value.get_state(legacy=False)
     if hasattr(value, "__qualname__") or hasattr(value, "get_params"):
@@ -223,5 +214,5 @@ def _compare(theirs, ours, path):
 
 
 def _pair(named):
-    """Hash and text, also of what is not there."""
+    """Hash and text; None for those of a missing parameter."""
     return named if isinstance(named, list) and len(named) == 2 else (None, None)

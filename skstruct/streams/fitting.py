@@ -1,7 +1,5 @@
 """The loop around ``partial_fit``: epochs and rounds of batches, and when to stop."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from itertools import chain, islice
@@ -183,26 +181,26 @@ def fit_stream(
     _check_count("n_epochs", n_epochs)
     if vectorizer is not None and X_val is not None:
         X_val = vectorizer.transform(X_val)
-    course = _Course(estimator, patience)
+    loop = _Loop(estimator, patience)
     if checkpoint is not None:
         check_writable(checkpoint)
         checkpoint = Path(checkpoint)
         given = describe(estimator=estimator, vectorizer=vectorizer)
         if checkpoint.exists():
-            course.load(checkpoint, given, classes, X_val is not None)
+            loop.load(checkpoint, given, classes, X_val is not None)
     # With rounds of batches, nobody knows how many there will be.
     progress = Progress(
         estimator, max_iter=n_epochs if round_size is None else None, verbose=verbose
     )
     with compiling_announced(verbose):
-        for epoch, portion in course.rounds(batches, n_epochs, round_size):
-            course.learn(epoch, portion, vectorizer, classes)
+        for epoch, portion in loop.rounds(batches, n_epochs, round_size):
+            loop.learn(epoch, portion, vectorizer, classes)
             if X_val is not None:
-                course.judge(_score(estimator, X_val, y_val, scoring))
+                loop.record_score(_score(estimator, X_val, y_val, scoring))
             if checkpoint is not None:
-                course.store(checkpoint, given)
-            progress.report(course.history)
-    course.finish()
+                loop.store(checkpoint, given)
+            progress.report(loop.history)
+    loop.finish()
     progress.close()
     return estimator
 
@@ -243,8 +241,8 @@ def _score(estimator, X, y, scoring):
     return score
 
 
-class _Course:
-    """How far a stream has been learnt.
+class _Loop:
+    """State of the loop over a stream.
 
     Parameters
     ----------
@@ -268,7 +266,7 @@ class _Course:
         self._epoch, self._n_in_epoch, self._n_tokens = 1, 0, 0
 
     def rounds(self, batches, n_epochs, round_size):
-        """Yield the number of the epoch and the batches of each round to come."""
+        """Yield the number of the epoch and the batches of each remaining round."""
         for epoch in range(self._epoch, n_epochs + 1):
             if self._patience.is_over:
                 return
@@ -309,16 +307,16 @@ class _Course:
             weight_norm=float(noted["weight_norm"]),
         )
 
-    def judge(self, score):
-        """Take note of the score of a round."""
+    def record_score(self, score):
+        """Record the score of a round."""
         self.history.amend(validation_score=score)
         if self._patience.is_best(score) and self._keeps_best:
             self._best = copy.copy(self._estimator)
 
     def finish(self):
-        """Give the estimator the best state, if that was asked for, and the history."""
+        """Restore the best state if there is one, and set the history."""
         if self._best is not None:
-            _become(self._estimator, self._best)
+            _copy_state(self._estimator, self._best)
         self._estimator.history_ = self.history.arrays()
 
     def store(self, path, given):
@@ -330,7 +328,7 @@ class _Course:
         Checkpoint(self._estimator, best, self.history.arrays(), place).write(path, given)
 
     def load(self, path, given, classes, is_scored):
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         stored = Checkpoint.read(path, self._estimator, given)
         if ("validation_score" in stored.history) != is_scored:
             kind = "without" if is_scored else "with"
@@ -339,7 +337,7 @@ class _Course:
             stored.estimator._check_classes(classes, False)
         except ValueError as error:
             raise ValueError(f"Checkpoint {path} is that of other classes: {error}") from None
-        _become(self._estimator, stored.estimator)
+        _copy_state(self._estimator, stored.estimator)
         self.history, self._best = History(stored.history), stored.best
         place = stored.place
         self._epoch, self._n_in_epoch, self._n_tokens = (
@@ -354,7 +352,7 @@ class _Course:
             self._patience.is_best(score)
 
 
-def _become(estimator, other):
-    """Make an estimator equal to another one, but for what may change, in one assignment."""
+def _copy_state(estimator, other):
+    """Give an estimator the state of another one, except `MAY_CHANGE`, in one assignment."""
     kept = {name: value for name, value in vars(estimator).items() if name in MAY_CHANGE}
     estimator.__dict__ = {**vars(other), **kept}

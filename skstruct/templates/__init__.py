@@ -1,9 +1,8 @@
 """Feature templates: vectorisers of columns of tokens.
 
-`vectorizers` is the entry, `words` makes a template of its own, and `hashing` is the counterpart
-for streams; `base` is what they share. `syntax` parses templates, `reader` and `values` encode a
-batch, `gazetteers` adds columns to it, `numbering` numbers the features in it, and `learnt` looks
-them up in other batches.
+`base` is the entry, `words` makes a template of its own, with gazetteers, and `hashing` is the
+counterpart for streams. `syntax` parses templates, `reader` and `values` encode a batch,
+`numbering` numbers the features in it, and `learnt` looks them up in other batches.
 """
 
 from skstruct.templates.base import TemplateVectorizer

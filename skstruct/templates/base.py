@@ -1,7 +1,5 @@
 """Vectorisers by templates: `TemplateVectorizer` and the bases of the others."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from numbers import Integral
 from typing import ClassVar
@@ -13,10 +11,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.sequences import ReturnsBatches, SequenceBatch
-from skstruct.templates.learnt import LearntFeatures, learn_features, merge_features
+from skstruct.templates.learnt import StoredFeatures, learn_features, merge_features
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
-from skstruct.utils.declared import Count, Strings
+from skstruct.utils.declared import Count, Maybe
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, as_one_task
@@ -76,11 +74,12 @@ class LearningTemplateVectorizer(
     }
 
     _stored: ClassVar[dict] = {
-        "template_": Strings(),
         "n_columns_": Count(1),
-        "n_features_": Count(),
+        "_features": StoredFeatures(),
+        "_transitions": Maybe(StoredFeatures(of_transitions=True)),
     }
-    _complete = ("template_", "n_columns_", "n_features_", "_features")
+    _complete = ("n_columns_", "_features", "_transitions")
+    _derived_state = ("template_", "n_features_")
 
     def fit(self, X, y=None):
         """Learn the features.
@@ -158,7 +157,7 @@ class LearningTemplateVectorizer(
         )
 
     def _merge(self, parts, frequency):
-        """Learn what parts of the data have learnt.
+        """Unite the features of parts of the data.
 
         Parameters
         ----------
@@ -283,41 +282,18 @@ class LearningTemplateVectorizer(
 
     def _keep(self, n_columns, features, transitions):
         with draft_of(self) as draft:
-            draft.template_ = features.template_
-            draft.n_columns_ = n_columns
-            draft.n_features_ = features.n_features_
-            draft._features = features
-            draft._transitions = transitions
-
-    # The vectoriser is the only class that its stored state names. The arrays of the features of
-    # tokens are stored as attributes of its own, those of the features of transitions as a dict.
-
-    def __getstate__(self):
-        state = super().__getstate__()
-        features = state.pop("_features", None)
-        if features is not None:
-            state = {**features.__getstate__(), **state}
-            if self._transitions is not None:
-                state["_transitions"] = self._transitions.__getstate__()
-        return state
+            draft.n_columns_, draft._features, draft._transitions = n_columns, features, transitions
+            LearningTemplateVectorizer._restore_state(draft)
 
     def _restore_state(self):
-        state = vars(self)
-        if "_codes" not in state:
-            return
-        names = ("_values", "_groups", "_codes", "_hashes")
-        arrays = {name: state.pop(name, None) for name in names}
-        state.pop("_of_transitions", None)
-        others = {name: state[name] for name in ("template_", "n_features_")}
-        self._features = LearntFeatures.__new__(LearntFeatures)
-        self._features._read_state(others | arrays | {"_of_transitions": False})
-        # Models stored by the first versions do not have it.
-        transitions = state.setdefault("_transitions", None)
-        if transitions is not None and not isinstance(transitions, LearntFeatures):
-            self._transitions = LearntFeatures.__new__(LearntFeatures)
-            self._transitions.__setstate__(transitions)
-            if not self._transitions._of_transitions:
-                raise ValueError("features of transitions are those of tokens.")
+        if "_features" in vars(self):
+            self.template_ = self._features.template_
+            self.n_features_ = self._features.n_features_
+
+    def _check_state(self):
+        transitions = vars(self).get("_transitions")
+        if transitions is not None and transitions.template_ != self.template_:
+            raise ValueError("features of transitions are those of another template.")
 
 
 @set_module("skstruct")
@@ -432,7 +408,7 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
 
 
 def fitted_vectorizer(features, n_columns, transitions=None):
-    """Make a fitted vectoriser of features that were learnt elsewhere.
+    """Make a fitted vectoriser with given features.
 
     Parameters
     ----------

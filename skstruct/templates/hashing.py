@@ -1,7 +1,5 @@
 """`HashingTemplateVectorizer`: columns of tokens to a batch, by a template and a hash."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import ClassVar
 

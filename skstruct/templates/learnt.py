@@ -1,6 +1,4 @@
-"""Learnt features of templates: made from a batch or from names, looked up, named, united."""
-
-from __future__ import annotations
+"""Learnt features of templates: learning, look-up, names, and union."""
 
 from itertools import compress, count
 
@@ -21,8 +19,8 @@ from skstruct.templates.numbering import (
 )
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.values import Memory, Vocabulary, hash_pieces, renumber
-from skstruct.utils.declared import Array, Count, Flag, Strings
+from skstruct.templates.values import FunctionResults, Vocabulary, hash_pieces, renumber
+from skstruct.utils.declared import Array, Count, Declaration, Flag, Strings
 from skstruct.utils.persistence import Persistent
 
 
@@ -56,7 +54,7 @@ def learn_features(reader, min_freq, dtype):
         column_of = column_of[same]
     matrix = gather(reader, numbers, len(order), dtype, column_of=column_of, sources=sources)
     matrix, kept = keep_frequent(matrix, min_freq, all_occur=not reader.of_transitions)
-    chosen, used = select(features, order[kept], reader.values)
+    chosen, used = _select(features, order[kept], reader.values)
     return (
         LearntFeatures(
             reader.lines,
@@ -68,7 +66,7 @@ def learn_features(reader, min_freq, dtype):
     )
 
 
-def select(features, chosen, values):
+def _select(features, chosen, values):
     """Keep some features, and only the values they use.
 
     Parameters
@@ -78,7 +76,7 @@ def select(features, chosen, values):
     chosen : ndarray of int
         Numbers of those to keep, in their new order.
     values : list of str
-        What the codes stand for.
+        Values by code.
 
     Returns
     -------
@@ -96,7 +94,7 @@ def select(features, chosen, values):
 
 
 class LearntFeatures(Persistent):
-    """Features with a column each, and the values that they combine.
+    """Learnt features, each with a column, and the values that they combine.
 
     Parameters
     ----------
@@ -112,8 +110,8 @@ class LearntFeatures(Persistent):
         Hashes of the features' names.
     of_transitions : bool, default=False
         Features of transitions rather than of tokens.
-    memory : Memory, default=None
-        Results of functions of the training data's columns. By default, none.
+    memory : FunctionResults, default=None
+        Results of functions for the columns of the training data. By default, none.
     """
 
     _stored = {
@@ -128,8 +126,6 @@ class LearntFeatures(Persistent):
     _complete = ("template_", "n_features_", "_values", "_groups", "_codes", "_hashes")
     # Look-up tables, built at the first use, and the memory that only serves to build them.
     _derived_state = ("_lookup", "_memory")
-    # Models stored by the first versions do not have it.
-    _of_transitions = False
 
     def __init__(self, lines, values, codes, groups, hashes, *, of_transitions=False, memory=None):
         self.template_ = lines
@@ -139,7 +135,7 @@ class LearntFeatures(Persistent):
         self._groups = groups
         self._hashes = hashes
         self._of_transitions = of_transitions
-        self._memory = Memory({}, {}) if memory is None else memory
+        self._memory = memory or FunctionResults({}, {})
 
     @classmethod
     def from_names(cls, lines, names, *, of_transitions=False):
@@ -201,7 +197,7 @@ class LearntFeatures(Persistent):
 
         for i, n_doubtful in enumerate(run_for_patterns(find, reader, n_jobs)):
             if n_doubtful:
-                self._settle(reader, reader.patterns[i], numbers[i])
+                self._compare_names(reader, reader.patterns[i], numbers[i])
         if not reader.of_transitions:
             warn_of_unseen_values(reader, numbers)
         return gather(reader, numbers, self.n_features_, dtype)
@@ -226,31 +222,28 @@ class LearntFeatures(Persistent):
         return names
 
     def _tables(self):
-        """Vocabulary, hash table of features, and tables of values."""
+        """Vocabulary, hash table of features, and features by value of groups of one macro."""
         if not hasattr(self, "_lookup"):
-            vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", Memory({}, {})))
+            results = self.__dict__.pop("_memory", None) or FunctionResults({}, {})
+            vocabulary = Vocabulary(self._values, results)
             features = kernels.Features(
                 self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
             )
             kernels.fill_slots(features, self.n_features_)
-            self._lookup = vocabulary, features, self._features_of_values()
+            tables = {}
+            for group, literals in enumerate(self._literals()):
+                if len(literals) == 2:
+                    members = np.flatnonzero(self._groups == group)
+                    tables[group] = np.full(len(self._values), kernels.NOT_FOUND_YET, np.int32)
+                    tables[group][self._codes[members, 0]] = members
+            self._lookup = vocabulary, features, tables
         return self._lookup
-
-    def _features_of_values(self):
-        """Feature of each value, for each group of templates with a single macro."""
-        tables = {}
-        for group, literals in enumerate(self._literals()):
-            if len(literals) == 2:
-                members = np.flatnonzero(self._groups == group)
-                tables[group] = np.full(len(self._values), kernels.NOT_FOUND_YET, np.int32)
-                tables[group][self._codes[members, 0]] = members
-        return tables
 
     def _literals(self):
         templates = parse_template(self.template_)
         return group_literals(templates, of_transitions=self._of_transitions)
 
-    def _settle(self, reader, pattern, row):
+    def _compare_names(self, reader, pattern, row):
         """Look up by name the combinations whose hash belongs to a feature of other values."""
         rows = np.flatnonzero(row <= -2)
         combinations, which = np.unique(reader.codes_at(pattern, rows), axis=0, return_inverse=True)
@@ -270,6 +263,31 @@ class LearntFeatures(Persistent):
         has_value = np.arange(self._width) < n_macros[self._groups][:, None]
         if np.any((self._codes >= 0) != has_value):
             raise ValueError("a feature has more or fewer values than its template has macros.")
+
+
+class StoredFeatures(Declaration):
+    """State of `LearntFeatures`: the vectoriser is the only class that its file names.
+
+    Parameters
+    ----------
+    of_transitions : bool, default=False
+        Features of transitions rather than of tokens.
+    """
+
+    def __init__(self, *, of_transitions=False):
+        self._of_transitions = of_transitions
+
+    def write(self, value):
+        """Return the state of the features."""
+        return value.__getstate__()
+
+    def read(self, value, what, size):
+        """Features with a state."""
+        features = LearntFeatures.__new__(LearntFeatures)
+        features.__setstate__(value)
+        if features._of_transitions != self._of_transitions:
+            raise ValueError("features of transitions are those of tokens.")
+        return features
 
 
 def split_name(name, literals):
@@ -341,7 +359,7 @@ def merge_features(parts, frequency, min_freq):
     kept = np.flatnonzero((same == np.arange(len(same))) & (counts >= min_freq))
     column_of = np.full(len(same), -1, np.int64)
     column_of[kept] = np.arange(len(kept))
-    chosen, _ = select(features, kept, values)
+    chosen, _ = _select(features, kept, values)
     ends = np.cumsum([part.n_features_ for part in parts])
     return LearntFeatures(lines, *chosen), np.split(column_of[number_of], ends[:-1])
 
@@ -365,17 +383,11 @@ def _number_all(parts, values):
     )
     groups = np.concatenate([part._groups for part in parts])
     hashes = np.concatenate([part._hashes for part in parts])
-    columns = groups, *codes.T
-    order = np.lexsort(columns[::-1])
-    is_new = np.zeros(len(order), bool)
-    is_new[:1] = True
-    for column in columns:
-        is_new[1:] |= np.diff(column[order]) != 0
-    number_of = np.empty(len(order), np.int64)
-    number_of[order] = np.cumsum(is_new) - 1
-    first = order[is_new]
+    _, first, number_of = np.unique(
+        np.column_stack([groups, codes]), axis=0, return_index=True, return_inverse=True
+    )
     nothing = np.empty(0, np.int64)
-    return kernels.Features(hashes[first], codes[first], groups[first], nothing), number_of
+    return kernels.Features(hashes[first], codes[first], groups[first], nothing), number_of.ravel()
 
 
 def _merge_names(features, lines, values):

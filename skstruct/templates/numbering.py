@@ -1,6 +1,4 @@
-"""Features of templates: combinations of values numbered, ordered, named and gathered."""
-
-from __future__ import annotations
+"""Features of templates: combinations of values, their numbers, order, names and rows."""
 
 from itertools import pairwise, repeat
 
@@ -105,7 +103,8 @@ def _grown(features, n_features, capacity, width):
 def order_features(features, literals, n_values):
     """Order features by group, and within a group by values."""
     parts = []
-    for group, (a, b) in enumerate(pairwise(_group_edges(features.groups, len(literals)))):
+    edges = np.searchsorted(features.groups, np.arange(len(literals) + 1))
+    for group, (a, b) in enumerate(pairwise(edges)):
         n_parts = len(literals[group]) - 1
         codes = features.codes[a:b, :n_parts]
         if n_values**n_parts < 2**63:
@@ -116,10 +115,6 @@ def order_features(features, literals, n_values):
         else:
             parts.append(a + np.lexsort(codes.T[::-1]))
     return np.concatenate(parts)
-
-
-def _group_edges(groups, n_groups):
-    return np.searchsorted(groups, np.arange(n_groups + 1))
 
 
 def merge_equal_names(features, literals, values, doubtful, order):

@@ -1,7 +1,5 @@
 """Batches of tokens in the layout of the template kernels."""
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np
@@ -10,6 +8,7 @@ from skstruct import kernels
 from skstruct.features.columns import TokenColumns
 from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
+from skstruct.utils.messages import place
 
 
 class TemplateReader:
@@ -41,8 +40,8 @@ class TemplateReader:
         self.vocabulary = vocabulary
         self._numbers = ValueNumbers(vocabulary)
         self.of_transitions = False
-        self.patterns, self.literals, self._templates = [], [], []
-        self._transitions = [], [], []
+        # Texts around macros, and templates: those of tokens, and those of transitions.
+        self._templates = ([], []), ([], [])
         if self.lines is not None:
             self._set_templates(lines)
         columns = TokenColumns(X, self._wanted)
@@ -51,37 +50,35 @@ class TemplateReader:
         self.n_rows = int(columns.offsets[-1])
         if self.n_columns is None:
             # All sequences are empty, so no template makes a feature.
-            self._templates = []
-            self._transitions = [], self._transitions[1], []
+            self._templates = [(literals, []) for literals, _ in self._templates]
         else:
-            self._add_derived(columns)
+            for i, make in enumerate(derive, start=columns.n_columns):
+                columns.values[i], columns.codes[i] = make(
+                    columns.values[0], columns.codes[0], columns.offsets
+                )
         self._read_fields(columns)
 
     def _set_templates(self, lines):
         self.lines = lines
         templates = check_templates(parse_template(lines), self._functions)
-        self.literals = group_literals(templates)
-        self._templates = _by_group((t for t in templates if t.makes_features), self.literals)
-        literals = group_literals(templates, of_transitions=True)
-        observers = _by_group((t for t in templates if t.observes_transitions), literals)
-        self._transitions = [], literals, observers
+        self._templates = [_group(templates, of_transitions) for of_transitions in (False, True)]
 
     @property
     def observes_transitions(self):
         """True if some lines of the template make features of transitions."""
-        return len(self._transitions[1]) > 0
+        return len(self._templates[1][0]) > 0
 
     def for_transitions(self):
         """Return the same batch with the templates of features of transitions."""
         other = copy(self)
-        other.of_transitions = True
-        other.patterns, other.literals, other._templates = self._transitions
+        other.of_transitions, other.literals = True, self._templates[1][0]
+        other.patterns = self._patterns[1]
         return other
 
     def _wanted(self, n_columns):
         if self.lines is None:
             self._set_templates(self._make_lines(n_columns))
-        templates = self._templates + self._transitions[2]
+        templates = self._all_templates()
         for template in templates:
             for macro in template.macros:
                 if macro.column >= n_columns + len(self._derive):
@@ -93,15 +90,8 @@ class TemplateReader:
         own = {column for column in wanted if column < n_columns}
         return own | {0} if self._derive else own
 
-    def _add_derived(self, columns):
-        for i, make in enumerate(self._derive, start=columns.n_columns):
-            columns.values[i], columns.codes[i] = make(
-                columns.values[0], columns.codes[0], columns.offsets
-            )
-
     def _read_fields(self, columns):
-        templates = self._templates + self._transitions[2]
-        macros = [(m, t.where) for t in templates for m in t.macros]
+        macros = [(m, t.where) for t in self._all_templates() for m in t.macros]
         reach = max((abs(m.offset) for m, _ in macros), default=0)
         margin = max((abs(m.offset) for m, _ in macros if not m.absolute), default=0)
         numbers = self._numbers
@@ -116,9 +106,10 @@ class TemplateReader:
                 try:
                     made[macro.source] = numbers.of_macro(macro, values, function)
                 except FunctionError as error:
-                    told, value = error.args
+                    message, value = error.args
                     row = np.argmax(columns.codes[macro.column] == values.index(value))
-                    raise ValueError(f"{self._place(row)}: {told}") from error.__cause__
+                    where = place(self.offsets, row)
+                    raise ValueError(f"{where}: {message}") from error.__cause__
         keys = {_field_key(macro): macro for macro, _ in macros}
         counts = np.diff(self.offsets)
         fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
@@ -131,15 +122,14 @@ class TemplateReader:
         self.tokens = kernels.Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
         self.pieces = numbers.pieces()
         field_of = {key: number for number, key in enumerate(keys)}
-        _, literals, observers = self._transitions
-        self.patterns = [_pattern(t, field_of, self.literals) for t in self._templates]
-        patterns = [_pattern(t, field_of, literals) for t in observers]
-        self._transitions = patterns, literals, observers
+        self._patterns = [
+            [_pattern(template, field_of, literals) for template in templates]
+            for literals, templates in self._templates
+        ]
+        self.patterns, self.literals = self._patterns[0], self._templates[0][0]
 
-    def _place(self, row):
-        """Sequence and token of a row, for messages."""
-        i = np.searchsorted(self.offsets, row, side="right") - 1
-        return f"Sequence {i}, token {row - self.offsets[i]}"
+    def _all_templates(self):
+        return [template for _, templates in self._templates for template in templates]
 
     @property
     def values(self):
@@ -173,13 +163,16 @@ def check_templates(templates, functions):
 
 def group_literals(templates, *, of_transitions=False):
     """Distinct texts around macros: templates with the same text form a group."""
+    return _group(templates, of_transitions)[0]
+
+
+def _group(templates, of_transitions):
+    """Distinct texts around macros, and the templates, those of a group side by side."""
     kind = "observes_transitions" if of_transitions else "makes_features"
-    return list(dict.fromkeys(t.literals for t in templates if getattr(t, kind)))
-
-
-def _by_group(templates, literals):
-    # Templates of a group are adjacent, because their features are numbered together.
-    return sorted(templates, key=lambda template: literals.index(template.literals))
+    chosen = [template for template in templates if getattr(template, kind)]
+    literals = list(dict.fromkeys(template.literals for template in chosen))
+    # The features of a group are numbered together.
+    return literals, sorted(chosen, key=lambda template: literals.index(template.literals))
 
 
 def _at_absolute(codes, offsets, position, before, after):

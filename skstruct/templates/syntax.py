@@ -1,7 +1,5 @@
 """Syntax of feature templates: CRF++'s format, Wapiti's patterns, and functions of columns."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -17,7 +15,7 @@ _MACRO = re.compile(
     r"%(?P<command>[xXtTmM])\[\s*(?P<absolute>@?)(?P<offset>[+-]?[0-9]+)\s*,\s*(?P<column>[0-9]+)\s*"
     r'(?P<functions>(?:\|\s*\w+\s*)*)(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]'
 )
-# Values outside of a sequence are numbered, as many as that on either side.
+# Number of values outside of a sequence on either side.
 FARTHEST = 1000
 _COMMENT = re.compile(r'(?:^|\s)#(?=(?:[^"]*"[^"]*")*[^"]*$).*')
 
@@ -172,10 +170,8 @@ def compose(macro, functions, where):
         The template line, for messages.
     """
     steps = [_named(name, functions, where) for name in macro.functions]
-    if macro.command == "m":
-        steps.append(_matched(macro.pattern))
-    elif macro.command == "t":
-        steps.append(_matches(macro.pattern))
+    if macro.command != "x":
+        steps.append(_search(macro.pattern, macro.command))
     if macro.lower:
         steps.append(str.lower)
     return Steps(steps, where) if steps else None
@@ -186,7 +182,7 @@ _TRUTHS = {bool, type(None)}
 
 
 class FunctionError(ValueError):
-    """Error of a function of the user: message, and the value of the column that it fails for."""
+    """Error of a user's function: the message, and the value that it fails for."""
 
 
 class Steps:
@@ -228,8 +224,10 @@ class Steps:
             try:
                 _ = value is None or step(value)
             except Exception as again:
-                told = f"{what} {type(again).__name__}: {again}, for the value {short_repr(value)}."
-                return FunctionError(told, original)
+                message = (
+                    f"{what} {type(again).__name__}: {again}, for the value {short_repr(value)}."
+                )
+                return FunctionError(message, original)
         return FunctionError(f"{what} {type(error).__name__}: {error}.", originals[0])
 
     def _as_string(self, value, step):
@@ -290,24 +288,17 @@ _FUNCTIONS = {
 
 
 @cache
-def _matched(pattern):
+def _search(pattern, command):
+    """Function of the command: the match of a pattern ("m"), or whether there is one ("t")."""
     search = _compiled(pattern).search
 
-    def matched(value):
+    def found(value):
         match = search(value)
+        if command == "t":
+            return "true" if match else "false"
         return match.group() if match else ""
 
-    return matched
-
-
-@cache
-def _matches(pattern):
-    search = _compiled(pattern).search
-
-    def matches(value):
-        return "true" if search(value) else "false"
-
-    return matches
+    return found
 
 
 @cache
@@ -390,10 +381,16 @@ def default_lines(n_columns):
     lines += [f"prefix{n}:%x[0,0|prefix{n}]" for n in (2, 3)]
     lines += [f"suffix{n}:%x[0,0|suffix{n}]" for n in (1, 2, 3, 4)]
     for c in range(1, n_columns):
-        lines += [f"C{c}{i:+d}:%x[{i},{c}]" for i in range(-2, 3)]
-        for length, starts in ((2, range(-2, 2)), (3, range(-2, 1))):
-            for start in starts:
-                places = range(start, start + length)
-                name = "".join(f"{i:+d}" for i in places)
-                lines.append(f"C{c}{name}:" + "/".join(f"%x[{i},{c}]" for i in places))
+        lines += column_lines(f"C{c}", c, 2)
     return ["U" + line for line in lines] + ["B"]
+
+
+def column_lines(name, column, window):
+    """Single values, pairs and triples of a column within a window."""
+    lines = []
+    for length in (1, 2, 3):
+        for first in range(-window, window - length + 2):
+            rows = range(first, first + length)
+            values = "/".join(f"%x[{i},{column}]" for i in rows)
+            lines.append(f"{name}{''.join(f'{i:+d}' for i in rows)}:{values}")
+    return lines

@@ -1,6 +1,4 @@
-"""Numbers of the values of macros."""
-
-from __future__ import annotations
+"""Values of macros, numbered."""
 
 from collections import defaultdict
 from itertools import accumulate, compress, count, repeat
@@ -18,19 +16,13 @@ _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
 _NOT_KEPT = np.int32(-2)
 
 
-class Made(NamedTuple):
-    """Results of functions for the values of a column."""
-
-    column: int
-    steps: list  # the functions, in order
-    codes: np.ndarray  # number of each value's result; -1: None; -2: not in the vocabulary
-
-
-class Memory(NamedTuple):
+class FunctionResults(NamedTuple):
     """Results of functions so far, so that they need not be called again."""
 
     columns: dict  # distinct values of each column
-    made: dict  # Made, by source (see Macro.source)
+    # By source (see Macro.source) the functions, in order, and the number of each value's result;
+    # -1: None; -2: not in the vocabulary.
+    numbers: dict
 
 
 class Vocabulary:
@@ -40,14 +32,14 @@ class Vocabulary:
     ----------
     values : list of str
         In the order of their numbers.
-    memory : Memory
+    memory : FunctionResults
     """
 
     def __init__(self, values, memory):
         self.values = values
         self._number = dict(zip(values, count()))
         self.pieces = hash_pieces(values)
-        self._made = memory.made
+        self._results = memory.numbers
         self._places = {c: dict(zip(v, count())) for c, v in memory.columns.items()}
 
     def codes_of(self, values):
@@ -60,12 +52,12 @@ class Vocabulary:
 
     def recall(self, source, steps, places):
         """Numbers of the results of functions for training values; -2 if not recorded."""
-        made = self._made.get(source)
+        known, codes = self._results.get(source, ((), ()))
         # The user may have replaced functions by others with the same name.
-        if made is None or not all(map(is_, made.steps, steps)):
+        if len(known) != len(steps) or not all(map(is_, known, steps)):
             return np.full(len(places), _NOT_KEPT)
         # The last entry serves new values, at position -1.
-        return np.append(made.codes, _NOT_KEPT)[places]
+        return np.append(codes, _NOT_KEPT)[places]
 
 
 class ValueNumbers:
@@ -81,7 +73,7 @@ class ValueNumbers:
         self._vocabulary = vocabulary
         n_known = 0 if vocabulary is None else len(vocabulary.values)
         self._new = defaultdict(count(n_known).__next__)
-        self._memory = Memory({}, {})
+        self._results = FunctionResults({}, {})
         self._places = {}
 
     @property
@@ -124,19 +116,16 @@ class ValueNumbers:
         if function is None:
             return self.of(values)
         codes = np.full(len(values), _NOT_KEPT)
-        places = self._known_places(macro.column, values)
+        if macro.column not in self._places and self._vocabulary is not None:
+            self._places[macro.column] = self._vocabulary.places(macro.column, values)
+        places = self._places.get(macro.column)
         if places is not None:
             codes = self._vocabulary.recall(macro.source, function.steps, places)
         fresh = np.flatnonzero(codes == _NOT_KEPT)
         codes[fresh] = self.of(function.of([values[i] for i in fresh.tolist()]))
-        self._memory.columns[macro.column] = values
-        self._memory.made[macro.source] = Made(macro.column, function.steps, codes)
+        self._results.columns[macro.column] = values
+        self._results.numbers[macro.source] = function.steps, codes
         return codes
-
-    def _known_places(self, column, values):
-        if column not in self._places and self._vocabulary is not None:
-            self._places[column] = self._vocabulary.places(column, values)
-        return self._places.get(column)
 
     def sort(self):
         """Renumber the values in sorted order.
@@ -153,8 +142,7 @@ class ValueNumbers:
         self._new = dict(zip(map(values.__getitem__, order), count()))
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        for source, made in self._memory.made.items():
-            self._memory.made[source] = made._replace(codes=renumber(rank, made.codes))
+        self._results = self._renumbered(rank)
         return np.array(order, np.int64), rank
 
     def memory(self, kept):
@@ -164,12 +152,16 @@ class ValueNumbers:
         ----------
         kept : ndarray of shape (n_values,), dtype bool
         """
-        number = np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), _NOT_KEPT)
-        made = {
-            source: m._replace(codes=renumber(number, m.codes))
-            for source, m in self._memory.made.items()
+        return self._renumbered(
+            np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), _NOT_KEPT)
+        )
+
+    def _renumbered(self, number):
+        numbers = {
+            source: (steps, renumber(number, codes))
+            for source, (steps, codes) in self._results.numbers.items()
         }
-        return self._memory._replace(made=made)
+        return self._results._replace(numbers=numbers)
 
 
 def renumber(number, codes):

@@ -1,6 +1,4 @@
-"""`WordVectorizer`: ready-made features of words."""
-
-from __future__ import annotations
+"""`WordVectorizer`: ready-made features of words, with gazetteers and classes of words."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -11,8 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from skstruct.templates.base import LearningTemplateVectorizer
-from skstruct.templates.gazetteers import Gazetteer
-from skstruct.templates.syntax import FARTHEST
+from skstruct.templates.syntax import FARTHEST, column_lines
 from skstruct.utils.declared import Strings
 from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
@@ -114,8 +111,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         "n_jobs": [Integral, None],
     }
 
-    # Made of the parameters.
-    _derived_state = ("_lookups",)
+    _derived_state = (*LearningTemplateVectorizer._derived_state, "_lookups")
 
     def __init__(
         self,
@@ -147,7 +143,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         self.n_jobs = n_jobs
 
     def _given_lines(self):
-        # Called by `fit` alone: what was made of earlier parameters is of no use.
+        # Called by `fit` alone, whose parameters may be new.
         self.__dict__.pop("_lookups", None)
         self._check_lists()
         return self._make_lines
@@ -167,14 +163,14 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 raise ValueError(f"cluster_prefixes must be positive integers, got {length!r}.")
 
     def _make_lines(self, n_columns):
-        """Make the template for tokens with so many columns."""
+        """Make the template for tokens with `n_columns` columns."""
         lines = ["form:%x[0,0]", *_word_lines(self.window, self.bigrams)]
         lines += _affix_lines(0, range(1, self.affixes + 1))
         for i in (-1, 1):
             lines += _affix_lines(i, range(2, self.context_affixes + 1))
         lines += ["shape:%x[0,0|shape]", *_shape_lines(self.shapes)]
         for c in range(1, n_columns):
-            lines += _column_lines(c, self.column_window)
+            lines += column_lines(f"column{c}", c, self.column_window)
         if self.clusters:
             for n in self.cluster_prefixes:
                 lines += [f"cluster{n}{i:+d}:%x[{i},0|cluster{n}]" for i in (-1, 0, 1)]
@@ -183,23 +179,17 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         return ["U" + line for line in lines] + ["B"]
 
     def _functions(self):
-        return self._made()[0]
-
-    def _derived_columns(self):
-        return self._made()[1]
-
-    def _made(self):
-        """Functions of the template, and gazetteers."""
         # Kept, because results of a function are remembered for the function and not its name.
         if "_lookups" not in vars(self):
-            functions = {"matched": _matched}
-            if self.clusters:
-                functions |= {
-                    f"cluster{n}": _Clusters(self.clusters, n) for n in self.cluster_prefixes
-                }
+            clusters = self.cluster_prefixes if self.clusters else ()
+            functions = {f"cluster{n}": _ClusterPrefix(self.clusters, n) for n in clusters}
             gazetteers = [Gazetteer(entries) for entries in (self.gazetteers or {}).values()]
-            self._lookups = functions, gazetteers
-        return self._lookups
+            self._lookups = {"matched": _matched, **functions}, gazetteers
+        return self._lookups[0]
+
+    def _derived_columns(self):
+        self._functions()
+        return self._lookups[1]
 
     # Lists of strings are stored packed; see `skstruct.utils.persistence`.
 
@@ -211,14 +201,14 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
             }
         if self.clusters is not None:
             words, paths = list(self.clusters), [self.clusters[word] for word in self.clusters]
-            state["clusters"] = {_WORDS: pack_strings(words), _PATHS: pack_strings(paths)}
+            state["clusters"] = {"words": pack_strings(words), "paths": pack_strings(paths)}
         return state
 
     def _restore_state(self):
         if self.gazetteers is not None:
             self.gazetteers = {name: unpack_strings(v) for name, v in self.gazetteers.items()}
         if self.clusters is not None:
-            words, paths = (unpack_strings(self.clusters[key]) for key in (_WORDS, _PATHS))
+            words, paths = (unpack_strings(self.clusters[key]) for key in ("words", "paths"))
             self.clusters = dict(zip(words, paths, strict=True))
         super()._restore_state()
 
@@ -232,20 +222,15 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
             Strings().read(list(words_and_paths), "words and their classes", None)
 
 
-_WORDS, _PATHS = "words", "paths"
-
-
-class _Clusters:
-    """Prefixes of the classes of words, a function of the template."""
+class _ClusterPrefix:
+    """Prefix of the class of a word, a function of the template."""
 
     def __init__(self, clusters, length):
         self._clusters = clusters
         self._length = length
 
     def __call__(self, word):
-        found = self._clusters.get(word)
-        if found is None:
-            found = self._clusters.get(word.lower())
+        found = self._clusters.get(word, self._clusters.get(word.lower()))
         return None if found is None else found[: self._length]
 
 
@@ -277,12 +262,84 @@ def _shape_lines(window):
     return lines
 
 
-def _column_lines(column, window):
-    """Single values, pairs and triples of a column within a window."""
-    lines = []
-    for length in (1, 2, 3):
-        for first in range(-window, window - length + 2):
-            values = "/".join(f"%x[{i},{column}]" for i in range(first, first + length))
-            name = "".join(f"{i:+d}" for i in range(first, first + length))
-            lines.append(f"column{column}{name}:{values}")
-    return lines
+# Values of the marks: none, the only word of a match, its first, inner and last word.
+MARKS = ["", "S", "B", "I", "E"]
+_ONLY, _FIRST, _INNER, _LAST = range(1, 5)
+
+
+class Gazetteer:
+    """Marks of the tokens that are part of a name in a list.
+
+    From left to right, the longest name that begins at a word is matched, whatever its case.
+
+    Parameters
+    ----------
+    entries : iterable of str
+        Names, whose words are separated by blanks.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not a string.
+    """
+
+    def __init__(self, entries):
+        self._number = {}
+        self._entries = set()
+        self._longest = {}
+        for entry in entries:
+            if not isinstance(entry, str):
+                raise ValueError(f"The entries of a gazetteer are strings, but one is {entry!r}.")
+            words = [self._number.setdefault(w, len(self._number)) for w in _fold(entry).split()]
+            if words:
+                self._entries.add(tuple(words))
+                self._longest[words[0]] = max(self._longest.get(words[0], 0), len(words))
+
+    def __call__(self, values, codes, offsets):
+        """Mark tokens.
+
+        Parameters
+        ----------
+        values : list of str
+            Distinct words.
+        codes : ndarray of shape (n_rows,)
+            Position of each token's word among them.
+        offsets : ndarray of shape (n_sequences + 1,)
+            Token at which each sequence starts.
+
+        Returns
+        -------
+        values : list of str
+            The marks: "" for no match, else "S" for the only word of a name, "B", "I" and "E" for
+            its first, inner and last words.
+        codes : ndarray of shape (n_rows,), dtype int32
+            Position of each token's mark among them.
+        """
+        number = np.array([self._number.get(_fold(value), -1) for value in values], np.int64)
+        begins = np.array([n in self._longest for n in number.tolist()], bool)
+        words, marks = number[codes], np.zeros(len(codes), np.int32)
+        rows = np.flatnonzero(begins[codes])
+        ends = offsets[np.searchsorted(offsets, rows, side="right")]
+        done = 0
+        for row, end in zip(rows.tolist(), ends.tolist(), strict=True):
+            length = self._match(words[row:end]) if row >= done else 0
+            if length:
+                done = row + length
+                marks[row:done] = _INNER
+                marks[row], marks[done - 1] = _FIRST, _LAST
+                if length == 1:
+                    marks[row] = _ONLY
+        return MARKS, marks
+
+    def _match(self, words):
+        """Length of the longest entry that these words begin with, or 0."""
+        longest = min(self._longest[words[0]], len(words))
+        words = tuple(words[:longest].tolist())
+        for length in range(longest, 0, -1):
+            if words[:length] in self._entries:
+                return length
+        return 0
+
+
+def _fold(text):
+    return text.casefold()

@@ -1,6 +1,7 @@
 """Helpers without knowledge of sequences or models, for all other rooms.
 
-`persistence` and `public_paths` store estimators, `parallel` runs threads, `history` records
-epochs, `transaction` undoes failed fits, `sparse` converts matrices, `options` checks parameters,
-and `memory` asks before it runs out. There is no entry: each file stands alone.
+`persistence` stores estimators, by way of `declared`, `packing` and `public_paths`; `parallel` runs
+threads; `progress` has histories, messages and callbacks of fits; `transaction` undoes failed fits;
+`files` reads and writes; `memory`, `options` and `messages` check and complain. There is no entry:
+each file stands alone.
 """

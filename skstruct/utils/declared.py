@@ -1,20 +1,18 @@
-"""Declarations of stored attributes: what they are, in which range, and what they consist of.
+"""Declarations of stored attributes: types, shapes and ranges.
 
-A class says beside its code what a file may hold for each attribute that it learns, and
-`skstruct.utils.persistence.Persistent` reads loaded attributes by it, in this order::
+A class declares what a file may hold for each of its learnt attributes, and
+`skstruct.utils.persistence.Persistent` reads loaded attributes in this order::
 
     _stored = {
         "n_features_in_": Count(),
         "coef_": Array(REAL, ("n_features_in_",)),
     }
 
-Compiled code checks none of its arrays. So whatever it reads has to be declared. A declaration has
-two methods: ``write(value)`` returns what is stored for a value, and ``read(value, what, size)``
-returns the value again, or raises a ValueError that says what is wrong with it. `what` names it,
-and `size` is the function that `sizes_of` makes.
+Compiled code does not check its arrays, so all that it reads must be declared. A declaration has
+two methods: ``write(value)`` returns the stored form of a value, and ``read(value, what, size)``
+restores the value, or raises a ValueError that names it by `what`. `size` is the function that
+`sizes_of` makes.
 """
-
-from __future__ import annotations
 
 from contextlib import suppress
 from numbers import Integral, Real
@@ -40,7 +38,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 
 def sizes_of(owner):
-    """Make a function from the declaration of a size to the number that it is.
+    """Make the function that evaluates declared sizes.
 
     A size is a number itself; the name of an attribute, which is a number or has a length; a pair
     of such a name and a number to add; or None, which is any number.
@@ -76,7 +74,7 @@ class Count(Declaration):
         self._least = least
 
     def read(self, value, what, size):
-        """Integer that is large enough."""
+        """Integer in the range."""
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
         if not is_integer or value < self._least:
             raise ValueError(f"{what} is {short_repr(value)}, and not at least {self._least}.")
@@ -84,7 +82,7 @@ class Count(Declaration):
 
 
 class Counts(Declaration):
-    """Dict of strings to integers that are not negative.
+    """Dict of strings to non-negative integers.
 
     Parameters
     ----------
@@ -125,12 +123,12 @@ class Share(Declaration):
 
 
 class Numbers(Declaration):
-    """Tuple of numbers that are finite and not negative.
+    """Tuple of finite, non-negative numbers.
 
     Parameters
     ----------
     length : int
-        How many.
+        Number of them.
     """
 
     def __init__(self, length):
@@ -192,7 +190,7 @@ class Strings(Declaration):
 
 
 class Part(Declaration):
-    """Object, such as an estimator, with some methods and attributes.
+    """Object, such as an estimator, that has certain methods and attributes.
 
     Parameters
     ----------
@@ -206,7 +204,7 @@ class Part(Declaration):
         self._names, self._lengths = (*names, *lengths), lengths
 
     def read(self, value, what, size):
-        """Object that has what is needed of it."""
+        """Object with all of them."""
         lacking = [name for name in self._names if not hasattr(value, name)]
         if lacking or isinstance(value, type):
             raise ValueError(f"{what} is {type(value).__name__}, without {', '.join(lacking)}.")
@@ -217,7 +215,7 @@ class Part(Declaration):
 
 
 class Maybe(Declaration):
-    """None, or what another declaration allows."""
+    """None, or a value that another declaration allows."""
 
     def __init__(self, kind):
         self._kind = kind
@@ -232,7 +230,7 @@ class Maybe(Declaration):
 
 
 class Either(Declaration):
-    """What any of several declarations allows; messages are those of the last one."""
+    """Value that one of several declarations allows; messages are those of the last one."""
 
     def __init__(self, *kinds):
         self._kinds = kinds
@@ -315,7 +313,9 @@ class Array(Declaration):
         expected = tuple(map(size, self._shape))
         array = unpack_zeros(value, expected)
         if self._sparse and sp.issparse(array):
-            numbers = check_matrix(array).data
+            # Indices must be those of existing columns.
+            array.check_format(full_check=True)
+            numbers = array.data
             needs = 8.0 * np.prod(expected, dtype=float)
             require_memory(needs, f"The weights of {what}", "Load it where there is more.")
         elif isinstance(array, np.ndarray):
@@ -406,7 +406,7 @@ class Columns(Declaration):
     Parameters
     ----------
     names : sequence of str, default=()
-        Columns that there are in any case.
+        Required columns.
     """
 
     def __init__(self, *names):
@@ -423,10 +423,3 @@ class Columns(Declaration):
         if len(set(map(len, value.values()))) > 1:
             raise ValueError(f"the columns of {what} differ in length.")
         return value
-
-
-def check_matrix(X):
-    """Check that the indices of a sparse matrix are those of columns that there are."""
-    if sp.issparse(X):
-        X.check_format(full_check=True)
-    return X

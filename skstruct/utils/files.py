@@ -1,7 +1,5 @@
 """Files that are written whole or not at all, and read with errors that name them."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools
@@ -13,6 +11,7 @@ try:
     import fcntl
 except ImportError:  # Windows, where nobody can remove a file that is open
     fcntl = None
+
 
 _UNFINISHED = ".skstruct-unfinished-"
 
@@ -34,7 +33,7 @@ def write_whole(path, content):
 def check_writable(path):
     """Raise an error if a file cannot be written, before the work for it begins.
 
-    What a process that was killed has left unfinished in its folder is removed.
+    Unfinished files that killed processes have left in its folder are removed.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def _obstacle(path):
 
 @contextlib.contextmanager
 def replaced(path):
-    """File that takes the place of another one once all of it is written.
+    """File that replaces another one when it is complete.
 
     If anything fails or interrupts, the other one stays as it was. Where there is one, its mode
     and owner are kept. If the process is killed, an unfinished file stays until another process
@@ -115,7 +114,7 @@ def replaced(path):
 
 @contextlib.contextmanager
 def os_errors_name(name):
-    """Context in which errors of the system that name no file, or a hidden one, name this one.
+    """Context in which an OSError that names no file, or a temporary one, names this file.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ def os_errors_name(name):
 
 @contextlib.contextmanager
 def _regular(target):
-    """File that is renamed when it is complete."""
+    """Temporary file that is renamed when it is complete."""
     before = os.stat(target) if os.path.exists(target) else None
     folder = os.path.dirname(target)
     _remove_abandoned_once(folder)
@@ -192,7 +191,7 @@ def read_text(path, *, keep_mark=False):
 
 
 def not_in_encoding(error, where, remedy):
-    """Error for bytes that are not in an encoding, made of Python's."""
+    """ValueError for bytes that are not in an encoding, from Python's error."""
     byte = error.object[error.start]
     name = error.encoding
     return ValueError(f"{where}: not {name} text (byte {byte:#04x}: {error.reason}); {remedy}")
@@ -216,7 +215,7 @@ def value_errors_name(source):
 
 
 def _make_like(path, before):
-    """Give a file the owner and the mode of another one, as far as the system lets us."""
+    """Give a file the owner and the mode of another one, where permitted."""
     with contextlib.suppress(OSError, AttributeError):
         os.chown(path, before.st_uid, before.st_gid)
     with contextlib.suppress(OSError):
@@ -224,7 +223,7 @@ def _make_like(path, before):
 
 
 def _create(folder, mode):
-    """Path and descriptor of a new file, locked so that nobody takes it for an abandoned one."""
+    """Path and descriptor of a new file, locked so that it does not look abandoned."""
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
     while True:
         # Not by `tempfile`, whose files other users cannot read.
@@ -251,8 +250,8 @@ def _lock(file):
 
 
 def _remove_abandoned(folder):
-    """Remove unfinished files of processes that are no more, which locked them."""
-    # What belongs to others stays theirs.
+    """Remove unfinished files that no process has locked."""
+    # Files of other users cannot be removed.
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(_UNFINISHED):

@@ -1,7 +1,5 @@
 """HTML of batches for notebooks."""
 
-from __future__ import annotations
-
 from html import escape
 
 import numpy as np

@@ -1,6 +1,4 @@
-"""Memory that a fit needs, asked for before it is allocated."""
-
-from __future__ import annotations
+"""Available memory, checked before large arrays are allocated."""
 
 import os
 from contextlib import suppress
@@ -11,6 +9,7 @@ try:
 except ImportError:  # Windows
     resource = None
 
+
 _CGROUP_LIMITS = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -18,12 +17,12 @@ _CGROUP_LIMITS = (
 
 
 def usable_memory():
-    """Bytes that this process may have: of the machine, its container and its own limit.
+    """Bytes that this process may use: the least of machine, container and process limit.
 
     Returns
     -------
     n_bytes : float
-        Infinite where the system does not tell.
+        Infinite where the system does not say.
     """
     limits = [float("inf")]
     # Windows has neither of the first two, and a container need not have a limit.
@@ -40,7 +39,7 @@ def usable_memory():
 
 
 def _address_space():
-    """Bytes of address space that this process has taken already; 0 where the system is silent."""
+    """Bytes of address space in use by this process; 0 where the system does not say."""
     with suppress(OSError, ValueError):
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -48,14 +47,14 @@ def _address_space():
 
 
 def require_memory(n_bytes, what, advice):
-    """Raise an error that says what needs less, unless there is enough memory.
+    """Raise an error unless there is enough memory.
 
     Parameters
     ----------
     n_bytes : float
         Bytes that will certainly be needed at once.
     what : str
-        What they are for; the sentence goes on with "need".
+        Their purpose, the subject of a sentence with "need".
     advice : str
         Sentence on what needs less.
 

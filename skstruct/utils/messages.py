@@ -1,6 +1,4 @@
-"""Messages: values in those of errors, and those of fits, which are printed and logged."""
-
-from __future__ import annotations
+"""Messages of fits, printed and logged, and short reprs of values for those of errors."""
 
 import logging
 from contextlib import contextmanager
@@ -19,7 +17,7 @@ COMPILING = (
 
 
 def overflowed(epoch):
-    """Error for a fit whose numbers have become too large to compute with."""
+    """Error for a fit whose numbers have overflowed."""
     return ValueError(
         f"Weights or gradients became infinite or NaN in epoch {epoch}: {HOW_TO_SCALE}, or use "
         "smaller sample weights, a smaller learning rate, or a larger l2."
@@ -39,7 +37,7 @@ def say(verbose, message, *values, level=logging.INFO):
 
 
 def log_once(level, message, *values):
-    """Log a message unless this process has logged it already, with whatever `values`."""
+    """Log a message unless this process has already logged it, with any `values`."""
     if message not in _logged:
         _logged.add(message)
         logger.log(level, message, *values)
@@ -47,7 +45,7 @@ def log_once(level, message, *values):
 
 @contextmanager
 def compiling_announced(verbose):
-    """Context of a fit: if it has to compile, it says so once, and prints it if it is verbose."""
+    """Context of a fit that announces once that kernels are compiled, and prints it if verbose."""
     _logged.discard(COMPILING)
     _verbose.append(verbose)
     try:
@@ -64,7 +62,7 @@ def announce_compiling():
 
 
 class _ShortRepr(Repr):
-    """`reprlib.Repr` that writes numpy's scalars as Python's, whatever the version of numpy.
+    """`reprlib.Repr` that writes numpy's scalars as Python's in all versions of numpy.
 
     The repr of ``np.float64(1)`` is ``1.0`` before numpy 2, and ``np.float64(1.0)`` from then on.
     """

@@ -1,6 +1,4 @@
-"""Checks of parameters that several rooms have in common."""
-
-from __future__ import annotations
+"""Checks of parameters."""
 
 import numpy as np
 
@@ -16,7 +14,7 @@ def check_choice(name, value, choices):
 
 
 def check_float_dtype(dtype):
-    """The dtype of a vectoriser's values as numpy's; a ValueError unless 32- or 64-bit float."""
+    """Return a vectoriser's dtype as numpy's; a ValueError unless 32- or 64-bit float."""
     try:
         checked = np.dtype(dtype)
     except (TypeError, ValueError):

@@ -1,10 +1,8 @@
 """Packed values of stored estimators: strings and sparse weights as a few plain arrays.
 
 skops stores each string of a list, dict or object array by itself, and all formats store zeros.
-What is unpacked is checked: a file may say anything.
+Packed values are checked when they are read, as a file may hold anything.
 """
-
-from __future__ import annotations
 
 from math import prod
 
@@ -13,7 +11,7 @@ import numpy as np
 from skstruct.utils.memory import require_memory
 
 _STRINGS, _NONZERO = "_packed_strings", "_packed_zeros"
-# Length of arrays that are small in any case.
+# Length up to which arrays are not packed.
 _SHORT = 4096
 
 
@@ -23,7 +21,7 @@ def pack(value):
 
 
 def unpack(value):
-    """What `pack` has packed; anything else as it is."""
+    """Unpack the result of `pack`; anything else stays as it is."""
     return unpack_zeros(unpack_strings(value))
 
 
@@ -69,7 +67,7 @@ def unpack_strings(value):
 def pack_zeros(value):
     """Long arrays of floats that are mostly zero without their zeros; anything else as it is.
 
-    Every weight that a model has takes nine or ten bytes, wherever it stands.
+    Each weight then takes nine or ten bytes, wherever it is.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.size < _SHORT:
         return value

@@ -5,8 +5,6 @@ and on the number of jobs, and partial results are combined in order: the same `
 bit-identical results.
 """
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
-# Work of a kernel between two looks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
+# Work of a kernel between two checks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
 _WORK_AT_ONCE = 2e9
 # More threads only take memory.
 _MAX_THREADS = 256
@@ -32,9 +30,9 @@ def chain_work(n_labels, order=1):
 
 
 def portions(n_rows, work_per_row):
-    """Cut a series of visits into slices, between which an interrupt is answered.
+    """Cut a series of visits into slices, between which interrupts are handled.
 
-    A kernel runs to its end whatever happens. The slices depend on nothing but the arguments, and
+    A running kernel cannot be stopped. The slices depend on nothing but the arguments, and
     there is only one where the work takes less than a second.
 
     Parameters

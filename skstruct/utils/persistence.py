@@ -5,12 +5,11 @@ is packed, because skops stores each string of a list, dict or object array by i
 when it is loaded, because compiled code does not check that its arrays fit together.
 """
 
-from __future__ import annotations
-
 import zipfile
 from inspect import signature
 from math import prod
 
+import skops.io
 from numpy.lib import format as numpy_format
 
 import skstruct
@@ -40,12 +39,9 @@ class Persistent:
     _derived_state = ()
 
     def __getstate__(self):
-        try:
-            state = super().__getstate__()
-        except AttributeError:
-            state = self.__dict__
         # A copy, as below: another thread may add what it caches.
-        kept = {name: v for name, v in dict(state).items() if name not in self._derived_state}
+        state = dict(super().__getstate__())
+        kept = {name: v for name, v in state.items() if name not in self._derived_state}
         names = kept.get("feature_names_in_")
         vectorizer = kept.get("vectorizer_")
         if names is not None and names is getattr(vectorizer, "feature_names_", None):
@@ -137,10 +133,41 @@ def _declarations(kind):
     return declared
 
 
-def check_archive(path):
-    """Check that what a file holds fits into memory, and that its arrays are as long as they say.
+def load_archive(path, *, own=None, advice=""):
+    """Load an object that skops has stored, without running code of other packages.
 
-    A file may be small, and what it unpacks large.
+    Parameters
+    ----------
+    path : path-like
+    own : str, default=None
+        Path of a class to trust besides those of skstruct.
+    advice : str, default=""
+        Sentence that the error about other types ends with.
+
+    Returns
+    -------
+    content : object
+
+    Raises
+    ------
+    ValueError
+        If the file has other types, or arrays with fewer numbers than their headers say, or is no
+        archive.
+    MemoryError
+        If its contents need more memory than there is.
+    """
+    check_archive(path)
+    types = skops.io.get_untrusted_types(file=path)
+    foreign = [name for name in types if name != own and name.partition(".")[0] != "skstruct"]
+    if foreign:
+        raise ValueError(f"it has types that are not skstruct's: {', '.join(foreign)}.{advice}")
+    return skops.io.load(path, trusted=types)
+
+
+def check_archive(path):
+    """Check that the contents of a file fit into memory, and that its arrays are complete.
+
+    A small file may unpack to large arrays.
 
     Parameters
     ----------

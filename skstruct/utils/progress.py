@@ -1,6 +1,4 @@
-"""Progress of a fit: histories, lines for people and for the logger, and tasks for callbacks."""
-
-from __future__ import annotations
+"""Progress of a fit: history, messages, and tasks for callbacks."""
 
 import logging
 import math
@@ -22,7 +20,7 @@ class History:
     Parameters
     ----------
     earlier : dict of ndarray, default=None
-        What `arrays` returned of a history that this one goes on with.
+        Result of `arrays` of the history that this one continues.
     """
 
     def __init__(self, earlier=None):
@@ -133,7 +131,7 @@ class FitTasks:
     n_tasks : int or None
         Largest number of epochs or other parts of the fit; None where there is no limit.
     **metadata : object
-        What else `fit` was given, such as sample weights.
+        Further arguments of `fit`, such as sample weights.
     """
 
     def __init__(self, estimator, X, y, n_tasks, **metadata):
@@ -155,7 +153,7 @@ class FitTasks:
         return cls(estimator, X, y, n_tasks, **metadata)
 
     def begin_epoch(self):
-        """Begin the next epoch, if there can be one."""
+        """Begin the next epoch, unless it was the last."""
         if self._n_left:
             self._n_left -= 1
             self._epoch = self.root.subcontext(task_name="epoch")
@@ -204,7 +202,7 @@ class FitTasks:
     def close(self):
         """End the fit of an estimator that has its attributes."""
         if self._epoch is not None:
-            # It was begun, but the fit was over.
+            # It was begun before the fit turned out to be over.
             self._epoch.call_on_fit_task_end(estimator=self._estimator)
         self.root.call_on_fit_task_end(
             estimator=self._estimator, **self._data, reconstruction_attributes={}
@@ -258,8 +256,9 @@ def as_one_task(fit):
     return fit_as_task
 
 
+@contextmanager
 def part_of_fit(context, estimator, of=None):
-    """Context of a part of a fit that another estimator does.
+    """Context of a part of a fit that is delegated to another estimator.
 
     Parameters
     ----------
@@ -270,11 +269,9 @@ def part_of_fit(context, estimator, of=None):
     of : estimator
         The estimator whose fit it is.
     """
-    return nullcontext() if context is None else _task_context(context, estimator, of)
-
-
-@contextmanager
-def _task_context(context, estimator, of):
+    if context is None:
+        yield
+        return
     inherit = nullcontext if estimator is None else context.propagate_callback_context
     with inherit(estimator):
         context.call_on_fit_task_begin(estimator=of)
@@ -301,7 +298,7 @@ class Progress:
     tasks : FitTasks, default=None
         Tasks for callbacks.
     max_iter : int, default=None
-        Most epochs that there can be; None where that is unknown.
+        Largest number of epochs; None if unknown.
     verbose : int, default=None
         In place of that of the estimator.
     """
@@ -390,7 +387,7 @@ class Progress:
         say(self._verbose > 1, "%s: %s", self._name, row, level=logging.DEBUG)
 
     def _time_left(self, history):
-        """Seconds that are left, None if unknown; and True if that is estimated from the gap."""
+        """Return True if the time left is estimated from the gap, and the seconds or None."""
         times = history["time"]
         n_recent = min(_RECENT, len(times) - 1)
         # The first epoch may compile kernels, and says nothing about those to come.
@@ -405,7 +402,7 @@ class Progress:
 
 
 def epochs_to_gap(history, tol):
-    """Epochs until the gap is within the tolerance, if it goes on to close as it has of late.
+    """Epochs until the gap is within the tolerance, extrapolated from the last ones.
 
     Parameters
     ----------
@@ -442,7 +439,7 @@ def epochs_to_gap(history, tol):
 
 
 def duration(seconds):
-    """Seconds as people read them: ``3.2 s``, ``4:05``, ``2:13:07``."""
+    """Format seconds: ``3.2 s``, ``4:05``, ``2:13:07``."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, seconds = divmod(round(seconds), 60)
@@ -451,7 +448,7 @@ def duration(seconds):
 
 
 def number(value):
-    """Text of a value of a history, of six digits unless it counts something."""
+    """Format a value of a history, floats with six digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -1,4 +1,4 @@
-"""Public paths: what stored models call their classes.
+"""Public paths: the names of classes in stored models.
 
 pickle and skops store a class as the name of a module and the name of the class in it. So that
 classes can move from file to file, public ones name the package that exports them.

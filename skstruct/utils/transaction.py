@@ -1,6 +1,4 @@
-"""Fits in one go: neither another thread nor an error finds an estimator that is half fitted."""
-
-from __future__ import annotations
+"""Atomic fits: no thread and no error ever meets an estimator that is half fitted."""
 
 from contextlib import contextmanager
 from functools import wraps
@@ -18,7 +16,7 @@ def draft_of(estimator, undo=()):
     ----------
     estimator : estimator
     undo : list of callable, default=()
-        Called after an error: they restore what the attributes refer to. May be filled later.
+        Called after an error, to restore objects that the attributes refer to. May be filled later.
 
     Yields
     ------
@@ -38,10 +36,10 @@ def draft_of(estimator, undo=()):
 
 
 def reads_one_fit(method):
-    """Decorator of a method that reads what was learnt: all of it from the same fit.
+    """Decorator of a method that reads learnt attributes, all of them from the same fit.
 
-    The method gets an estimator that keeps the attributes of the moment, whatever another thread
-    fits meanwhile. What it caches as an attribute stays with them.
+    The method gets an estimator with the attributes of the moment, even if another thread fits
+    meanwhile. Attributes that it caches are kept with them.
     """
 
     @wraps(method)
@@ -52,7 +50,7 @@ def reads_one_fit(method):
 
 
 def _with_attributes(estimator, attributes):
-    """Estimator of the same class with this very dict of attributes."""
+    """Estimator of the same class that shares this dict of attributes."""
     other = type(estimator).__new__(type(estimator))
     other.__dict__ = attributes
     return other

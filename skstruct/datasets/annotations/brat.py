@@ -1,6 +1,4 @@
-"""Files of brat: a text, and beside it a file with a line for each annotation."""
-
-from __future__ import annotations
+"""Files of brat: a text file, and a file with a line for each annotation."""
 
 import re
 

@@ -1,7 +1,5 @@
 """Exports of doccano: JSON, one object for each text, on lines of their own or in a list."""
 
-from __future__ import annotations
-
 import json
 from itertools import chain
 

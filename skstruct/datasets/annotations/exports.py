@@ -1,6 +1,4 @@
-"""JSON of annotation tools: read, checked, and its offsets compared with the text beside them."""
-
-from __future__ import annotations
+"""JSON of annotation tools, and the offsets of spans, checked against the text stored with them."""
 
 import json
 from itertools import accumulate, pairwise, product
@@ -23,7 +21,7 @@ def parse_json(content, where):
 
 
 def text_of(entry, text_key, where):
-    """Text of a task or a line; an error names the keys that it has in place of it."""
+    """Text of a task or a line; an error lists the keys that there are."""
     text = entry.get(text_key) if isinstance(entry, dict) else None
     if not isinstance(text, str):
         keys = f"; its keys are {_listed(entry)}" if isinstance(entry, dict) and entry else ""
@@ -32,7 +30,7 @@ def text_of(entry, text_key, where):
 
 
 def unknown_keys(entry, keys, known, where):
-    """Error for an entry that may have spans under keys that are not known."""
+    """Error for an entry that may have spans under unknown keys."""
     return ValueError(
         f"{where} has no spans under a key that is known ({', '.join(map(repr, known))}), but may "
         f"have some under the keys {_listed(keys)}. Rename the key, or remove it if it has none; "
@@ -69,7 +67,7 @@ class FoundSpan(NamedTuple):
 
     parts: tuple  # of (start, end): more than one where a line end or anything else lies between
     kind: str
-    stored: str | None  # what the tool has as its text
+    stored: str | None  # its text, if the tool stores it
     where: str  # for messages
 
     @property
@@ -91,8 +89,7 @@ def place_spans(text, spans, *, marked=False):
     Returns
     -------
     spans : list of tuple (start, end, type)
-        If the offsets do not fit, but fit for all spans when they are counted in another way, as
-        they are then.
+        Where the offsets fit only if they are counted in another way, these are converted.
 
     Raises
     ------
@@ -123,7 +120,7 @@ def placed_or_none(text, spans):
 
 
 def _places(text, wide, ends, shift):
-    """Characters before which a tool's offsets lie."""
+    """Position of the character that begins at each of a tool's offsets."""
     widths = [1 + (wide and character > "\uffff") for character in text]
     for i, character in enumerate(text):
         after_return = i > 0 and text[i - 1] == "\r"
@@ -139,7 +136,7 @@ def _places(text, wide, ends, shift):
 
 
 def _recounted(spans, places):
-    """Spans with characters in place of a tool's offsets; None if one lies between characters."""
+    """Convert a tool's offsets to those of characters; None if one lies within a character."""
     if not all(offset in places for span in spans for part in span.parts for offset in part):
         return None
     return [
@@ -149,7 +146,7 @@ def _recounted(spans, places):
 
 
 def _fit(text, spans):
-    """True if spans lie in a text, only blanks between their parts, and have what is stored."""
+    """True if spans lie in the text, agree with the stored text, and have no gaps but blanks."""
     return all(
         _lies_in(text, span)
         and not any(text[before[1] : after[0]].strip() for before, after in pairwise(span.parts))

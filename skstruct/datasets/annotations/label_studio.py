@@ -1,7 +1,5 @@
 """Exports of Label Studio: JSON with all annotations of a task, and JSON-MIN."""
 
-from __future__ import annotations
-
 import json
 import warnings
 
@@ -20,13 +18,13 @@ from skstruct.utils.messages import short_repr
 
 # Keys of a task's annotations; the second is that of versions before 1.0.
 _KEYS = ("annotations", "completions")
-# What a model has said of a task counts only in files that have nothing else.
+# Predictions of a model count only in files without annotations.
 _PREDICTIONS = "predictions"
 # Keys that never hold the spans of a task.
 _OTHERS = ("data", "meta", "drafts")
-# What a result says of a region that has its labels in another result.
+# Keys of remarks on a region whose labels are in another result.
 _REMARKS = {"choices", "rating", "number", "datetime", "taxonomy"}
-# What is said of tasks, once for all of a file.
+# Notes on tasks, one warning each for a file.
 _DIFFERING = "have several annotations that differ; the first of each is read"
 _UNREAD = "have predictions, but no annotation; they are read as without spans"
 _ELSEWHERE = "have spans, but all of another text than that of text_key"
@@ -77,7 +75,7 @@ def read_label_studio(path, text_key):
 
 
 def _regions_of_objects(task, where):
-    """Spans by the name of their object tag, and what is to be said about the task or None."""
+    """Spans by the name of their object tag, and the note on the task or None."""
     annotations = _annotations(task, where)
     regions = {}
     for entry in (entry for annotation in annotations[:1] for entry in annotation["result"]):
@@ -114,7 +112,7 @@ def _annotations(task, where):
 
 
 def _fingerprint(annotation):
-    """What an annotation says, without the numbers and times that no two have in common."""
+    """Contents of an annotation, without identifiers and times."""
     values = [entry.get("value") for entry in annotation["result"] if isinstance(entry, dict)]
     return "\n".join(sorted(json.dumps(value, sort_keys=True) for value in values))
 
@@ -124,16 +122,13 @@ def _regions_of_controls(task, text_key, where):
     regions = {}
     for key, values in task.items():
         is_list = isinstance(values, list) and any(isinstance(v, dict) for v in values)
-        if key == text_key or key in _OTHERS or not (holds_spans(values) or _has_labels(values)):
+        has_labels = is_list and any(isinstance(v, dict) and "labels" in v for v in values)
+        if key == text_key or key in _OTHERS or not (holds_spans(values) or has_labels):
             continue
         if not is_list:
             raise unknown_keys(task, [key], ("the name of a control tag",), where)
         regions[key] = [span for value in values for span in _spans_of_value(value, where)]
     return {name: spans for name, spans in regions.items() if spans}
-
-
-def _has_labels(values):
-    return isinstance(values, list) and any(isinstance(v, dict) and "labels" in v for v in values)
 
 
 def _spans_of_value(value, where):
@@ -147,7 +142,8 @@ def _spans_of_value(value, where):
     try:
         part = as_whole(value["start"]), as_whole(value["end"])
         kinds = value["labels"]
-        if not isinstance(kinds, list) or not kinds or not all(map(_is_type, kinds)):
+        is_list = isinstance(kinds, list) and len(kinds) > 0
+        if not is_list or not all(isinstance(kind, str) and kind for kind in kinds):
             raise TypeError
     except (KeyError, TypeError, ValueError):
         raise ValueError(
@@ -158,12 +154,8 @@ def _spans_of_value(value, where):
     return [FoundSpan((part,), kind, stored, where) for kind in kinds]
 
 
-def _is_type(kind):
-    return isinstance(kind, str) and kind
-
-
 def _spans_of_text(regions, data, text_key, where):
-    """Those of the spans that are of the text, and not of another one of the same task."""
+    """Spans of this text, without those of other texts of the task."""
     found = []
     for name, spans in regions.items():
         key = _field(name, spans, data, text_key)
@@ -178,7 +170,7 @@ def _spans_of_text(regions, data, text_key, where):
 
 
 def _field(name, spans, data, text_key):
-    """Key of the text of an object's spans: its name, or what its spans fit; None if unknown."""
+    """Key of the text of an object's spans, found by its name or by its spans; None if unknown."""
     fields = {key: text for key, text in data.items() if isinstance(text, str)}
     if name in fields and placed_or_none(fields[name], spans) is not None:
         return name

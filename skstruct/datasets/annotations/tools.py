@@ -1,7 +1,5 @@
 """Exports of annotation tools: texts, and spans of their characters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from skstruct.datasets.annotations.brat import read_brat, write_brat
