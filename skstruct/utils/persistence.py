@@ -18,7 +18,7 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.packing import pack, unpack
 
 # Increased when states change so that older versions cannot read them.
-FORMAT = 3
+FORMAT = 4
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
 
 
