@@ -198,6 +198,88 @@ def test_modules_import_no_packages():
                     assert names & {f"skstruct.{name}" for name in MODULES}, (module, node.module)
 
 
+# Records of chains, and what only some kinds of them have.
+RECORDS = {
+    node.name
+    for module, (_, tree) in MODULES.items()
+    if is_kernel(module)
+    for node in ast.walk(tree)
+    if isinstance(node, ast.ClassDef)
+    and any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+}
+OF_SOME = {"transition2_", "transition_coef_", "transition_weights", "triple", "transitions"}
+# The names that attributes have by which users know the weights of pairs and of triples.
+NAMES_FOR_USERS = {"cli.show"}
+# Templates of transition features are no chains.
+EXEMPT = {"chain", "templates"}
+
+
+def tells_chains_apart(node):
+    """Return True for a node that asks for the kind of a chain, and not for what it can do."""
+    match node:
+        case ast.Call(func=ast.Name("isinstance" | "issubclass"), args=[_, kinds]):
+            return bool(RECORDS & names_in(kinds))
+        case ast.Call(func=ast.Name("hasattr" | "getattr"), args=[_, ast.Constant(name), *_]):
+            return name in OF_SOME
+        case ast.Compare(
+            left=ast.Attribute(attr="order" | "_order") | ast.Name("order"),
+            comparators=[ast.Constant()],
+            ops=[ast.Eq() | ast.NotEq()],
+        ):
+            return True
+        case ast.Compare(left=left, comparators=[right], ops=[ast.Is() | ast.IsNot()]):
+            return bool((RECORDS | OF_SOME) & (names_in(left) | names_in(right)))
+    return False
+
+
+def names_in(tree):
+    """Last parts of all names below a node."""
+    nodes = list(ast.walk(tree))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def asks_for_shape(node):
+    """Return True for a node that looks at the length of a record, or at a number of dimensions."""
+    match node:
+        case ast.Attribute(attr="ndim"):
+            return True
+        case ast.Compare(left=ast.Call(func=ast.Name("len"), args=[what])):
+            return bool({"state", "chain", "edges", "factors", "features"} & names_in(what))
+    return False
+
+
+def test_nothing_tells_chains_apart():
+    """Whatever differs is a member of the protocol, or an attribute of the class of the weights."""
+    for module, (_, tree) in MODULES.items():
+        for node in ast.walk(tree):
+            if module.split(".")[0] not in EXEMPT and module not in NAMES_FOR_USERS:
+                assert not tells_chains_apart(node), (module, node.lineno)
+            # The rows of `kernels.vector` are no chains.
+            if is_kernel(module) and room_of(module) != "kernels.vector":
+                assert not asks_for_shape(node), (module, node.lineno)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "isinstance(rows, kernels.TransitionRows)",
+        "hasattr(tagger, 'transition2_')",
+        "getattr(rows, 'transitions', None)",
+        "model.order == 2",
+        "chain.triple is None",
+        "kind is kernels.Chain",
+    ],
+)
+def test_a_branch_that_tells_chains_apart_is_found(line):
+    assert any(map(tells_chains_apart, ast.walk(ast.parse(line))))
+
+
+@pytest.mark.parametrize("line", ["len(state) > 5", "scores.ndim == 3"])
+def test_a_branch_on_shapes_is_found(line):
+    assert any(map(asks_for_shape, ast.walk(ast.parse(line))))
+
+
 def test_lines_of_bodies():
     long = set()
     for module, (_, tree) in MODULES.items():

@@ -54,6 +54,11 @@ class Chain(NamedTuple):
         """Shapes of the fields after the first five, by their names."""
         return {}
 
+    @staticmethod
+    def n_more(transition):
+        """Number of scores of transitions beyond those of a matrix, which says what is allowed."""
+        return 0
+
 
 class Dense(NamedTuple):
     """Scores of transitions that all tokens share."""

@@ -19,7 +19,8 @@ def kind_of(order, n_sets):
 
     Returns
     -------
-    kind : type
+    kind : type or None
+        None if there is no such kind.
     """
     kinds = {(kind.order, len(kind.of_features)): kind for kind in KINDS}
-    return kinds[order, n_sets]
+    return kinds.get((order, n_sets))

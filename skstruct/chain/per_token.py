@@ -50,6 +50,11 @@ class TransitionChain(NamedTuple):
         """Shapes of the fields after the first five, by their names."""
         return {"transition_weights": (n_transition_features, n_labels**2)}
 
+    @staticmethod
+    def n_more(transition):
+        """Number of scores of transitions beyond those of a matrix, which says what is allowed."""
+        return 0
+
 
 class PerToken(NamedTuple):
     """Scores of the transitions into each token; those of the first are never read."""

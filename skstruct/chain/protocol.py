@@ -5,7 +5,7 @@ A chain is up to three records of arrays, and members of the families below for 
 - *weights* of a model, as a learner or a tagger holds them (`Chain`, `TransitionChain`, ...), whose
   class says in attributes the `order` of the chain, which of its fields have a row for each feature
   (`of_features`), whether transitions may be listed (`may_list`), whether each token has scores of
-  its own (`per_token`), and what there is beyond the fields of `Chain` (`more_shapes`);
+  its own (`per_token`), and what there is beyond the fields of `Chain` (`more_shapes`, `n_more`);
 - *edges*, the scores of the transitions of one sequence (`Dense`, `PerToken`, ...), which
   `edges_of` makes once for many sequences and `score_edges` fills in for each;
 - *factors*, their exponentials, with the edges in a field ``edges``; `factors_of` makes them.

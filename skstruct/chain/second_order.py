@@ -66,6 +66,11 @@ class SecondOrderChain(NamedTuple):
         """Shapes of the fields after the first five, by their names."""
         return {"triple": (n_labels**2, n_labels)}
 
+    @staticmethod
+    def n_more(transition):
+        """Number of scores of transitions beyond those of a matrix, which says what is allowed."""
+        return count_triples(transition)
+
 
 class Pairs(NamedTuple):
     """Pairs of labels that may follow each other, sorted by their second label, and triples.

@@ -18,7 +18,6 @@ from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import Rows, TransitionRows, longest, path_score, sequence_scores
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
-from skstruct.chain.second_order import count_triples
 from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
 from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
@@ -186,7 +185,6 @@ __all__ = [
     "conjugate_to",
     "copy_rows",
     "count_columns",
-    "count_triples",
     "count_votes",
     "cut",
     "cut_evenly",

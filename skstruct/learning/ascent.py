@@ -149,7 +149,7 @@ def new_memory(likelihood):
     n_rows, n_sequences = likelihood.n_tokens, len(likelihood.sample_weight)
     k, listed = likelihood.shape.n_labels, likelihood.listed
     n_slabs = n_rows if likelihood.shape.kind.per_token else n_sequences
-    n_transitions = k * k + likelihood.shape.n_triples if listed is None else len(listed.score)
+    n_transitions = k * k + likelihood.shape.n_more if listed is None else len(listed.score)
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
         return None
     return kernels.Memory(

@@ -280,8 +280,17 @@ def _n_tables(model, training_set, n_jobs):
     if model.kind.per_token:
         # Tables of all transitions for each token.
         return 4 * longest
-    n_numbers = kernels.room_of_call(model.without_features().zero_chain(), int(longest))
-    return max(count_shards(n_jobs), 1) * int(n_numbers) // model.n_labels**2
+    if not model.order > 1:
+        return 0
+    k = model.n_labels
+    n_pairs, n_triples = k**2, k**3
+    if model.possible is not None:
+        allowed = model.possible.transition
+        n_pairs, n_triples = int(allowed.sum()), int(allowed.sum(axis=0) @ allowed.sum(axis=1))
+    # For each thread places, scores, factors and counts of triples, and rows of pairs for each
+    # token.
+    n_numbers = 7 * n_triples + 3 * int(longest) * n_pairs
+    return max(count_shards(n_jobs), 1) * n_numbers // k**2
 
 
 def minimize(objective, settings, start, watcher, run=None):

@@ -291,7 +291,7 @@ class Objective:
             if vector is None:
                 return given
         if memory is None:
-            if self.vector.shape.kind.order == 1:
+            if not self.vector.shape.kind.order > 1:
                 return None
             if given is not None:
                 return given

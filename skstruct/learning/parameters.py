@@ -34,12 +34,13 @@ class VectorShape(NamedTuple):
     possible: Constraint | None = None
 
     @property
-    def n_triples(self):
-        """Number of triples of labels with a score of their own: those that are not forbidden."""
-        if self.kind.order == 1:
-            return 0
-        zero = self.constrained(np.zeros(self.cuts[-1] + self.n_labels**3)).transition
-        return kernels.count_triples(zero)
+    def n_more(self):
+        """Number of scores of transitions beyond those of a matrix: triples that are allowed."""
+        k = self.n_labels
+        zero = np.zeros((k, k))
+        if self.possible is not None:
+            zero[~self.possible.transition] = -np.inf
+        return self.kind.n_more(zero)
 
     def with_states(self, n_places):
         """Shape of a vector with so many places of state weights."""

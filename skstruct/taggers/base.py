@@ -263,14 +263,15 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _model(self):
         """Size of the model, and the labellings that `constraint` allows."""
         n_transition_features = vars(self).get("n_transition_features_in_")
-        if self._order == 2 and n_transition_features is not None:
-            raise ValueError(
-                "X with transition features (transition_X) needs order=1, not order=2."
-            )
         size = self.n_features_in_, len(self.classes_), n_transition_features
         possible = read_constraint(self.constraint, self.classes_)
         cost = read_label_cost(getattr(self, "label_cost", None), self.classes_)
-        return Model(*size, possible, self._order, cost)
+        model = Model(*size, possible, self._order, cost)
+        if model.kind is None:
+            raise ValueError(
+                f"X with transition features (transition_X) needs order=1, not order={self._order}."
+            )
+        return model
 
     @property
     def _order(self):

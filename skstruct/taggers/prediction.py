@@ -477,9 +477,10 @@ class LinearChainMixin:
         n_transition_features = vars(self).get("n_transition_features_in_")
         for field, shape in kind.more_shapes(k, n_transition_features).items():
             name, axes = MORE_LEARNT[field]
-            weights = kernel_array(getattr(self, name).transpose(axes))
-            _check_shapes(self, (name,), (weights,), ((prod(shape) // k**2, k, k),))
-            more.append(weights.reshape(shape))
+            by_label = prod(shape) // k**2, k, k
+            weights, expected = getattr(self, name), tuple(by_label[i] for i in np.argsort(axes))
+            _check_shapes(self, (name,), (weights,), (expected,))
+            more.append(kernel_array(weights.transpose(axes)).reshape(shape))
         return kind(*chain, *more)
 
     @property

@@ -228,7 +228,7 @@ class SDCACRF(BaseTagger):
         return marginals_nbytes(len(full), sum(map(len, full)), n_labels, storage_dtype(self.tol))
 
     def _check_params(self):
-        if self.order != 1:
+        if self.order > 1:
             able = " or ".join(f"solver={name!r}" for name in solvers_with("order"))
             raise ValueError(
                 f"SDCACRF has order=1, not order={self.order}: take an online tagger or CRFTagger "
