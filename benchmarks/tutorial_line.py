@@ -113,7 +113,7 @@ class LineRecords(Records):
     names = ("corpus", "system", "turn")
 
 
-def run_one(system, folder):
+def run_one(system, folder, predictions):
     """Run one system in this process; return what it took, and write what it predicted."""
     clock = Clock()
     library, n_threads = SYSTEMS[system]
@@ -131,7 +131,7 @@ def run_one(system, folder):
     predicted = crf.predict([feature_dicts(tutorial_features, sentence) for sentence in X_test])
     clock.lap("tag")
     labels = [list(map(str, found)) for found in predicted]
-    (folder / f"{system}.json").write_text(json.dumps(labels), encoding="utf-8")
+    predictions.write_text(json.dumps(labels), encoding="utf-8")
     log = crf.training_log_
     return {
         **clock.seconds,
@@ -145,15 +145,10 @@ def run_one(system, folder):
     }
 
 
-def compare(corpus, system, folder):
+def compare(corpus, y_test, theirs, ours):
     """Scores on the test set, and whether they differ by more than chance."""
     from skstruct.metrics import paired_permutation_test
 
-    _, y_test = read_sentences(folder / "test")
-    theirs, ours = (
-        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        for name in (THEIRS, system)
-    )
     test = partial(paired_permutation_test, y_test, metric=corpus.measure, random_state=0)
     found = test(ours, theirs)
     # The difference from labels that are all right tells the score.
@@ -163,6 +158,7 @@ def compare(corpus, system, folder):
 
 def make_runs(name, corpus, records, repeat):
     """Make the missing runs of a corpus; systems take turns."""
+    predictions = {system: records.path.parent / f"{name}, {system}.json" for system in SYSTEMS}
     missing = [
         (turn, system)
         for turn in range(1, repeat + 1)
@@ -178,18 +174,24 @@ def make_runs(name, corpus, records, repeat):
         folder = Path(folder)
         for part, pair in corpus.read().items():
             write_sentences(*pair, folder / part)
-        run = partial(run_child, NAME, "--folder", folder, "--run")
-        for system in OURS:
+
+        def run(system):
+            where = "--folder", folder, "--predictions", predictions[system]
+            return run_child(NAME, "--run", system, *where)
+
+        for system in OURS if missing else ():
             # Unmeasured, which fills the cache of compiled kernels.
             run(system)
         for turn, system in missing:
             found = records.add({"corpus": name, "system": system, "turn": turn, **run(system)})
             print(name, turn, system, found["fit"], found["objective"], flush=True)
         if not compared:
-            if not (folder / f"{THEIRS}.json").exists():
-                run(THEIRS)
-            for system in OURS:
-                found = compare(corpus, system, folder)
+            _, y_test = read_sentences(folder / "test")
+            theirs, *ours = (
+                json.loads(path.read_text(encoding="utf-8")) for path in predictions.values()
+            )
+            for system, labels in zip(OURS, ours, strict=True):
+                found = compare(corpus, y_test, theirs, labels)
                 records.add({"corpus": name, "system": f"score of {system}", "turn": 0, **found})
 
 
@@ -254,9 +256,10 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
     parser.add_argument("--run", choices=SYSTEMS, help="only this, once")
     parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
+    parser.add_argument("--predictions", type=Path, help="file for the predicted labels of --run")
     arguments = parse(parser)
     if arguments.run:
-        print(json.dumps(run_one(arguments.run, arguments.folder)))
+        print(json.dumps(run_one(arguments.run, arguments.folder, arguments.predictions)))
         return
     with results_folder(NAME, arguments) as folder:
         kept = GENERATED / NAME / "runs.jsonl"

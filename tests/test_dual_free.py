@@ -11,12 +11,12 @@ from helpers.objectives import (
     evaluate,
     make_objective,
     objective_problems,
+    packed_set,
     training_set,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
 from skstruct import CRFTagger, SequenceBatch, kernels
 from skstruct.kernels.likelihood.parameters import shrunk_state_scores
@@ -25,6 +25,7 @@ from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.parameters import lay_out, observe
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
+from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 
 
@@ -62,12 +63,13 @@ def epochs(objective, n_epochs):
     return theta, memory, said
 
 
-# With a larger one, the ascent has another penalty than the model.
 @pytest.mark.parametrize("l1", [0.0, 0.1])
 @pytest.mark.parametrize("values", ["ones", "real"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("lengths", [[3, 1, 14, 2, 11, 3, 9], [3, 0, 2, 0, 1]])
-def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values, l1):
+@pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2] * 3, [3, 0, 2, 0, 1]])
+def test_epochs_are_those_of_the_plain_twin(monkeypatch, lengths, fit_intercept, values, l1):
+    # Otherwise the ascent has a larger penalty than the model.
+    monkeypatch.setattr("skstruct.learning.objective._L1_FACTOR", 0.0)
     X, y = related_data(lengths, 3, 4)
     if values == "ones":
         X = [(x > 0).astype(float) for x in X]
@@ -90,8 +92,8 @@ def test_epochs_are_those_of_the_plain_twin(lengths, fit_intercept, values, l1):
         order = draw_order(sample_weight * memory.divergence, random_state)
     # Some step was too long, some was not.
     shares = [past["share"] for past in twin.past]
-    assert max(shares) == 1
-    if len(X) == 7:
+    if len(X) > 5:
+        assert max(shares) == 1
         assert min(shares) < 1
         assert any(np.any(part == 0) for part in twin.weights) == (l1 > 0 or not fit_intercept)
 
@@ -209,7 +211,7 @@ def with_distances(objective, shares):
     """Ascent of `objective` that estimates these shares of the objective as its distances."""
     ascent = objective.dual_free_epochs
 
-    def epochs(memory, l1=0.0, vector=None):
+    def epochs(memory, l1=0.0, vector=None, run=None):
         for (theta, value, _), share in zip(ascent(memory, l1, vector), shares, strict=False):
             yield theta, value, share * value
 
@@ -394,29 +396,24 @@ def test_scores_of_shrunk_weights(values, n_labels, all_states):
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_values_of_zero_change_nothing(scale):
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 5)
-    X = [scale * (x > 0) for x in X]
-    tokens = sparse.csr_array(np.concatenate(X))
-    # The same with zeros that are stored, some of them of features without any other value.
-    full = sparse.csr_array(np.ones((tokens.shape[0], 7)))
-    full.data[:] = np.pad(np.concatenate(X), ((0, 0), (0, 1))).ravel()
-    data = training_set(SequenceBatch.from_lengths(full, [len(x) for x in X]), y)
+    values = scale * (np.concatenate(X) > 0)
+    # A feature that is always zero has weights, too.
+    values = np.pad(values, ((0, 0), (0, 1)))
+    plain = training_set(X, y)
+    places = [np.arange(len(values) + 1) * 7, np.tile(np.arange(7, dtype=np.int32), len(values))]
+    rows = read_only(kernels.Rows(*places, values.ravel()))
+    data = packed_set(rows, plain.offsets, plain.labels, plain.sample_weight)
     objective = make_objective(data, 7, 4)
     features = objective.likelihood.features
-    assert len(features.places) == tokens.nnz
-    assert features.data.shape == ((0,) if scale == 1 else (tokens.nnz,))
+    n_values = np.count_nonzero(values)
+    assert len(features.places) == n_values
+    assert features.data.shape == ((0,) if scale == 1 else (n_values,))
     theta = np.random.default_rng(0).normal(size=objective.size)
     found = evaluate(objective, theta)
-    pointers = kernels.point_to_rows(data.rows, *objective_layout(data, 7, 4)[:2])
-    objective.likelihood.features = features._replace(
-        indptr=pointers[0], places=pointers[1], data=pointers[2]
-    )
-    assert len(pointers[1]) > tokens.nnz
+    layout = lay_out(observe(rows, data.labels, None, 7, 4), 4, 0, False)
+    pointers = kernels.point_to_rows(rows, layout.place, layout.width)
+    objective.likelihood.features = kernels.StateFeatures(*pointers, *features[3:])
+    assert len(pointers[1]) == values.size
     wanted = evaluate(objective, theta)
     assert found[0] == wanted[0]
     assert_array_equal(found[1], wanted[1])
-
-
-def objective_layout(data, n_features, n_labels):
-    """Layout of the weights of features."""
-    seen = observe(data.rows, data.labels, None, n_features, n_labels)
-    return lay_out(seen, n_labels, 0, False)

@@ -19,6 +19,7 @@ ASKING = {
     "constraint": {"constraint": np.ones((2, 2), bool)},
     "order": {"order": 2},
     "early_stopping": {"early_stopping": True},
+    "settling": {"stop_when_settled": True},
     "warm_start": {"warm_start": True},
     "average": {"average": True},
     "structure_alpha": {"structure_alpha": 2},

@@ -87,7 +87,7 @@ _MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 1e-4, 7e-4, 1.002
 # bounds. With fewer it is too near to be met; likewise with hardly any L1 penalty. With hardly any
 # L2 penalty, the ascent is slow, and small changes do not mean that it is near.
 _TOKENS_OF_SHARES, _LARGEST_FACTOR = 2e5, 3.0
-_LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2e4, 0.1, 10.0
+_LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2.5e4, 0.1, 10.0
 
 
 class ProximalIterate(NamedTuple):

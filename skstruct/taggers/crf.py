@@ -40,12 +40,12 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     ----------
     solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
         Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
-        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more, with `l1`
-        of 1,000, start from up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz,
-        2016). With `l1`, these epochs go on for as long as they gain, four to an iteration; with
-        little `l2` they are steps of the proximal point method (Rockafellar, 1976). Then, and on
-        small training sets, comes the proximal quasi-Newton method (Zhong et al., 2014), with the
-        curvature of L-BFGS.
+        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
+        up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`, and
+        then from 1,000 tokens on, these epochs go on for as long as they gain, four to an
+        iteration; with little `l2` they are steps of the proximal point method (Rockafellar, 1976).
+        Then, and on small training sets, comes the proximal quasi-Newton method (Zhong et al.,
+        2014), with the curvature of L-BFGS.
         "sag": stochastic average gradient with non-uniform sampling (Schmidt et al., 2015). "oeg":
         online exponentiated gradient (Collins et al., 2008). Both visit one sequence at a time and
         converge to the minimum. "sgd": stochastic gradient descent, which comes close to the
@@ -110,7 +110,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         have settled: the last one has changed the weights and the objective little. Takes a third
         of the time, and ends .05 to .4 % above the minimum. CRFsuite is usually further away after
         100 iterations. Without effect where that is not so: without `l1`, with ``l1 < 0.1 * l2``,
-        with ``l2 < 0.3 * sqrt(l1)``, with fewer than 20,000 tokens times `l2`, or with values other
+        with ``l2 < 0.3 * sqrt(l1)``, with fewer than 25,000 tokens times `l2`, or with values other
         than 0 and 1.
     learning_rate : float, default=0.1
         Step size of "sgd" at the first sequence.
