@@ -6,11 +6,12 @@ from itertools import pairwise
 import naive
 import numpy as np
 import pytest
+import scipy.optimize
 import skops.io
 from helpers.objectives import as_weights, evaluate, packed_set, random_theta, training_set
 from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -54,7 +55,6 @@ def make_data(lengths=(3, 1, 4, 2, 3, 5), seed=0):
     rng = np.random.default_rng(seed)
     X = [rng.normal(size=(length, 4)) for length in lengths]
     y = [np.digitize(x[:, 0] + rng.normal(size=len(x)) / 2, [-0.5, 0.2]).tolist() for x in X]
-    assert set(np.concatenate(y).tolist()) == {0, 1, 2}
     return X, y
 
 
@@ -291,19 +291,14 @@ def test_listed_transitions_give_the_value_of_the_matrix():
 
 
 def test_stochastic_start_is_near_the_minimum():
-    """The memory is conjugate to the vector, and the losses of the visits are those with costs."""
     X, y = make_data([3, 4, 2] * 20)
     objective = make_objective(X, y)
     theta = objective.stochastic_start()
-    value, gradient = evaluate(objective, theta)
+    value, _ = evaluate(objective, theta)
     weights = as_weights(objective.unpack(theta))
     assert_allclose(value, listed_objective(X, y, weights, 0.5))
-    assert objective.suboptimality_bound(gradient) < 0.02 * value
-    memory = objective._memory()
-    (first, loss, _) = next(iter(objective.dual_free_epochs(memory)))
-    assert loss > 0
-    assert np.all(memory.loss > 0)
-    assert first.shape == theta.shape
+    best = scipy.optimize.minimize(lambda x: evaluate(objective, x), 0 * theta, jac=True)
+    assert best.fun <= value < 1.02 * best.fun
 
 
 # ------------------------------------------------------------------------------------- minima
@@ -581,7 +576,7 @@ def test_portions_and_streams_learn_with_costs(tagger):
     assert_same_weights(stored, portions)
     streamed = clone(tagger).set_params(**params)
     batches = [(X[:6], names[:6]), (X[6:], names[6:])]
-    streams.fit_stream(streamed, batches, classes=classes)
+    streams.fit_stream(streamed, lambda epoch: iter(batches), classes=classes)
     assert_same_weights(streamed, portions)
     plain = clone(tagger).set_params(shuffle=False)
     plain.partial_fit(X[:6], names[:6], classes=classes)
@@ -601,21 +596,30 @@ def test_shards_learn_with_costs(tagger):
 # ------------------------------------------------------------------------------- what it is for
 
 
-def test_cost_of_missed_names_finds_more_of_them():
-    """Names that features tell only half the time: without cost, O is always more probable."""
-    rng = np.random.default_rng(0)
-    X, y = [], []
-    for _ in range(200):
-        hint = rng.random(8) < 0.3
-        name = hint & (rng.random(8) < 0.35)
-        X.append([{"hint": bool(h)} for h in hint])
-        y.append(["B-X" if n else "O" for n in name])
+def single_tokens(share):
+    """Tokens of which a share are names and the others not, all with the same feature."""
+    n_names = round(1000 * share)
+    return np.ones((1000, 1)), np.repeat(["B-X", "O"], [n_names, 1000 - n_names])
+
+
+@pytest.mark.filterwarnings("ignore:Predictions for")
+@pytest.mark.parametrize("share", [0.3, 0.4])
+@pytest.mark.parametrize("cost", [0.0, 1.0, 4.0, 30.0])
+def test_border_of_names_of_one_token(share, cost):
+    """Without costs it is one half. However large the cost, it does not fall below a third."""
+    X, y = single_tokens(share)
+    tagger = CRFTagger(l2=1e-6, fit_intercept=False, label_cost={"missed": cost}, tol=1e-10)
+    tagger.fit(X, y)
+
+    def slope(s):
+        return share * expit(cost - s) - (1 - share) * expit(s)
+
+    score = scipy.optimize.brentq(slope, -50, 50)
+    assert_allclose(tagger.coef_[0, 0] - tagger.coef_[1, 0], score, atol=1e-3)
+    assert tagger.predict([[1.0]])[0] == ("B-X" if share == 0.4 and cost > 1 else "O")
+
+
+def test_warning_of_missing_names_names_costs():
+    X, y = single_tokens(0.4)
     with pytest.warns(UserWarning, match=r"label_cost=\{'missed': 2\}"):
-        plain = CRFTagger(l2=0.1).fit(X, y)
-    costly = CRFTagger(l2=0.1, label_cost={"missed": 2.0}).fit(X, y)
-
-    def n_names(tagger):
-        return sum(label != "O" for labels in tagger.predict(X) for label in labels)
-
-    assert n_names(plain) == 0
-    assert n_names(costly) > 100
+        CRFTagger().fit(X, y)

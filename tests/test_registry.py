@@ -17,6 +17,7 @@ ASKING = {
     "no_l2": {"l2": 0},
     "min_freq": {"min_freq": 2},
     "constraint": {"constraint": np.ones((2, 2), bool)},
+    "label_cost": {"label_cost": {(0, 1): 2.0}},
     "order": {"order": 2},
     "early_stopping": {"early_stopping": True},
     "settling": {"stop_when_settled": True},

@@ -96,6 +96,16 @@ def test_one_shard_is_one_process(learner):
     assert_same_weights(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["perceptron", "MIRA", "SGD"])
+def test_shards_learn_with_costs(name):
+    cost = {("A", "B"): 2.0, ("C", "A"): 0.5}
+    tagger = LEARNERS[name](max_iter=4, tol=None, random_state=0, shuffle=False, label_cost=cost)
+    found, expected = learn_from_shards(tagger, [(X, Y)]), tagger.fit(X, Y)
+    assert_same_weights(found, expected, rtol=1e-9, atol=1e-12)
+    plain = clone(tagger).set_params(label_cost=None).fit(X, Y)
+    assert np.abs(plain.coef_ - expected.coef_).max() > 1e-3
+
+
 # The rule, step by step
 
 

@@ -67,6 +67,7 @@ def numbers_and_labels(values="real"):
         {"all_possible_states": True, "all_possible_transitions": True},
         {"fit_intercept": False, "l2": 0.1},
         {"class_weight": {"A": 2.0, "B": 0.5}},
+        {"label_cost": {("A", "B"): 2.0, ("C", "A"): 0.5}},
     ],
     ids=str,
 )

@@ -55,7 +55,8 @@ from skstruct.utils.transaction import draft_of
 class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
-    A subclass has the parameters `constraint`, `class_weight`, `n_jobs` and `warm_start`.
+    A subclass has the parameters `constraint`, `class_weight`, `n_jobs` and `warm_start`, and
+    `label_cost` if it learns with the costs of a `Model`.
 
     Required:
 
