@@ -28,10 +28,44 @@ CRFTagger(no_such_parameter=1)
 """
 
 
+# Programs of users: each is to pass --strict.
+PROGRAMS = {
+    "column files": """
+from sklearn.pipeline import make_pipeline
+from skstruct import PerceptronTagger, WordVectorizer
+from skstruct.datasets import convert_labels, read_conll
+
+X, y = read_conll(["a b O"])
+y = convert_labels(y, target="IOBES").labels
+model = make_pipeline(WordVectorizer(), PerceptronTagger(max_iter=3)).fit(X, y)
+print(model.predict(X))
+""",
+    "scores": """
+from skstruct.metrics import chunk_f1_score, token_accuracy_score
+
+f1 = chunk_f1_score([["B-X"]], [["O"]])
+print(f"{f1:.2f}", round(f1, 2) + 1.0)
+by_type = chunk_f1_score([["B-X"]], [["O"]], average=None)
+print(by_type.tolist(), token_accuracy_score([["O"]], [["O"]]))
+""",
+    "functions": """
+from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
+
+
+def train(X: list[list[dict[str, float]]], y: list[list[str]]) -> CRFTagger:
+    batch: SequenceBatch = SequenceVectorizer().fit_transform(X)
+    return CRFTagger(l2=1.0).fit(batch, y)
+
+
+def accuracy(tagger: CRFTagger, X: SequenceBatch, y: list[list[str]]) -> float:
+    return tagger.score(X, y)
+""",
+}
+
 PACKAGE = Path(skstruct.__file__).parents[1]
 
 
-def check(code, folder):
+def check(code, folder, *options):
     """Report of mypy, without what it finds in the package itself."""
     path = folder / "user.py"
     path.write_text(code, encoding="utf-8")
@@ -39,7 +73,7 @@ def check(code, folder):
     if PACKAGE.name != "site-packages":  # where mypy looks by itself
         environment["MYPYPATH"] = str(PACKAGE)
     run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--follow-imports=silent", str(path)],
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", *options, str(path)],
         env=environment,
         cwd=folder,
         capture_output=True,
@@ -56,6 +90,21 @@ def test_mypy_sees_classes_and_parameters(tmp_path):
     report = check(CODE + WRONG, tmp_path)
     assert "NoSuchName" in report
     assert "no_such_parameter" in report
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_are_strict(name, tmp_path):
+    pytest.importorskip("mypy")
+    assert "Success: no issues found" in check(PROGRAMS[name], tmp_path, "--strict")
+
+
+def test_the_type_of_a_score_depends_on_its_average(tmp_path):
+    pytest.importorskip("mypy")
+    code = PROGRAMS["scores"] + "reveal_type(f1)\nreveal_type(by_type)\nf1.tolist()\n"
+    report = check(code, tmp_path, "--strict")
+    assert 'Revealed type is "float"' in report
+    assert 'Revealed type is "numpy.ndarray' in report
+    assert '"float" has no attribute "tolist"' in report
 
 
 def test_pyright_sees_classes_and_parameters(tmp_path):

@@ -1,5 +1,10 @@
 """Scores of chunks: precision, recall, F1, a report, and scorers for model selection."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, overload
+
 import numpy as np
 from sklearn.metrics import make_scorer
 
@@ -24,6 +29,41 @@ __all__ = [
 
 
 _AVERAGES = ("micro", "macro", "weighted")
+
+
+class _Score(Protocol):
+    """Type of a score: a number, or an array without an average."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        average: Literal["micro", "macro", "weighted"] = ...,
+        labels: Sequence[str] | None = ...,
+        scheme: str = ...,
+        zero_division: float = ...,
+        sample_weight: Any = ...,
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        average: None,
+        labels: Sequence[str] | None = ...,
+        scheme: str = ...,
+        zero_division: float = ...,
+        sample_weight: Any = ...,
+    ) -> np.ndarray: ...
+
+
+def _score(function: Callable[..., Any]) -> _Score:
+    """Function as it is, with its type."""
+    return function
 
 
 @set_module("skstruct.metrics")
@@ -96,6 +136,7 @@ def extract_chunks(labels, *, scheme="conlleval"):
     return chunks_of(labels, scheme)
 
 
+@_score
 @set_module("skstruct.metrics")
 def chunk_precision_score(
     y_true,
@@ -149,6 +190,7 @@ def chunk_precision_score(
     return _summarise(counts, average, zero_division)[0]
 
 
+@_score
 @set_module("skstruct.metrics")
 def chunk_recall_score(
     y_true,
@@ -188,6 +230,7 @@ def chunk_recall_score(
     return _summarise(counts, average, zero_division)[1]
 
 
+@_score
 @set_module("skstruct.metrics")
 def chunk_f1_score(
     y_true,

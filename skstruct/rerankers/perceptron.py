@@ -80,7 +80,7 @@ class PerceptronReranker(DescentReranker):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.average = average
         super().__init__(
             baseline=baseline,

@@ -86,7 +86,7 @@ class SGDReranker(DescentReranker):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.loss = loss
         self.learning_rate = learning_rate
         self.schedule = schedule

@@ -101,7 +101,7 @@ class TruncatedGradientReranker(DescentReranker):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.loss = loss
         self.gravity = gravity
         self.period = period

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -89,7 +89,7 @@ class LearningTemplateVectorizer(
     }
     _complete = ("template_", "n_columns_", "n_features_", "_features")
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Learn the features.
 
         Parameters
@@ -116,7 +116,7 @@ class LearningTemplateVectorizer(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @as_one_task
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None) -> SequenceBatch:
         """Learn the features and return the batch, reading `X` once.
 
         Parameters
@@ -188,7 +188,7 @@ class LearningTemplateVectorizer(
         return columns
 
     @reads_one_fit
-    def transform(self, X):
+    def transform(self, X) -> SequenceBatch:
         """Vectorise; features that were not learnt are ignored.
 
         Parameters
@@ -430,7 +430,9 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
     [[{'U0:_B-1/NNS': 1.0, 'U1:cat': 1.0}]]
     """
 
-    def __init__(self, template=None, *, functions=None, min_freq=1, dtype=np.float64, n_jobs=None):
+    def __init__(
+        self, template=None, *, functions=None, min_freq=1, dtype=np.float64, n_jobs=None
+    ) -> None:
         self.template = template
         self.functions = functions
         self.min_freq = min_freq

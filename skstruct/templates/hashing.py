@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -78,7 +78,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         n_transition_features=2**12,
         dtype=np.float64,
         n_jobs=None,
-    ):
+    ) -> None:
         self.template = template
         self.functions = functions
         self.n_features = n_features
@@ -87,7 +87,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X=None, y=None):
+    def fit(self, X=None, y=None) -> Self:
         """Check the parameters; nothing is learnt.
 
         Parameters
@@ -123,7 +123,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         """
         return self.fit()
 
-    def transform(self, X):
+    def transform(self, X) -> SequenceBatch:
         """Vectorise.
 
         Parameters
