@@ -15,7 +15,7 @@ __all__ = ["read_brat", "write_brat"]
 _SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t(.*))?").fullmatch
 
 
-def read_brat(path, text_key):
+def read_brat(path, text_key, several):
     """Iterate over the texts of a folder, or of one file of annotations.
 
     Parameters
@@ -24,6 +24,7 @@ def read_brat(path, text_key):
         The folder, or a file with the suffix ``.ann``.
     text_key : str
         Not used.
+    several : SeveralParts
 
     Yields
     ------
@@ -43,7 +44,7 @@ def read_brat(path, text_key):
         ]
         marked = text.startswith(BYTE_ORDER_MARK)
         text = text.removeprefix(BYTE_ORDER_MARK)
-        yield text, place_spans(text, spans, marked=marked)
+        yield text, place_spans(text, spans, marked=marked, several=several)
 
 
 def _as_span(line, where):

@@ -25,13 +25,15 @@ __all__ = ["read_doccano", "write_doccano"]
 _KEYS = ("label", "labels", "entities", "annotations", "spans")
 
 
-def read_doccano(path, text_key):
+def read_doccano(path, text_key, several):
     """Iterate over the texts of a file.
 
     Parameters
     ----------
     path : Path
     text_key : str
+    several : SeveralParts
+        Not used: spans have one part.
 
     Yields
     ------
