@@ -118,7 +118,7 @@ def test_bad_labels_change_no_file(path, labels, message):
 def test_bad_files():
     with pytest.raises(ValueError, match="line 2: 3 columns, but 10 are expected, separated by t"):
         read_conllu(["# text", "1\ta\tb"])
-    with pytest.raises(ValueError, match="'pos' is not a column of CoNLL-U; they are id, form"):
+    with pytest.raises(ValueError, match="'pos' is not a column of the file; they are id, form"):
         read_conllu(["1\ta"], label="pos")
     with pytest.raises(ValueError, match="the file has no tokens"):
         read_conllu(["1-2\ta" + 8 * "\t_"])
