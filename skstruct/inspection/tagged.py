@@ -37,6 +37,7 @@ _STYLE = """
 .skstruct-text .token:hover > .tip, .skstruct-text .token:focus > .tip { display: block; }
 .skstruct-text mark.missed { background: none; outline: 2px dashed hsl(var(--hue) 70% 50%); }
 .skstruct-text mark.invented { text-decoration: line-through; }
+.skstruct-text mark.invented small { display: inline-block; }
 .skstruct-text mark.mistyped { outline: 2px solid hsl(var(--hue) 70% 50%); }
 .skstruct-text .errors { font-size: .8em; line-height: 1.5; opacity: .85; }
 .skstruct-text details { font-size: .8em; line-height: 1.5; opacity: .85; }
