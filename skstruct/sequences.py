@@ -104,7 +104,9 @@ class SequenceBatch(FrameConversions):
     SequenceBatch(n_sequences=2, n_rows=5, n_features=5, n_transition_features=1)
     """
 
-    def __init__(self, X, offsets, *, feature_names=None, transition_X=None, keep_zeros=False):
+    def __init__(
+        self, X, offsets, *, feature_names=None, transition_X=None, keep_zeros=False
+    ) -> None:
         X = as_matrix(X)
         self.offsets = read_offsets(offsets, X.shape[0])
         self.X = canonical(X, place=self._place, keep_zeros=keep_zeros)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -204,7 +205,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         refit=True,
         n_jobs=None,
         store_cv_results=False,
-    ):
+    ) -> None:
         self.estimator = estimator
         self.scoring = scoring
         self.thresholds = thresholds
@@ -214,7 +215,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         self.store_cv_results = store_cv_results
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, groups=None, **params):
+    def fit(self, X, y, groups=None, **params) -> Self:
         """Tune the threshold by cross-validation, and fit the estimator on all data.
 
         Parameters
@@ -297,7 +298,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         return predict_spans(self.estimator_, X, threshold=threshold)
 
     @reads_one_fit
-    def predict(self, X):
+    def predict(self, X) -> Any:
         """Predict labels: those of the chunks that are probable enough.
 
         Parameters
@@ -323,7 +324,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
             result[i] = sequence
         return result
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """Compute the chunk F1 (:func:`~skstruct.metrics.chunk_f1_score`).
 
         Parameters

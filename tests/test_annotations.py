@@ -2,6 +2,8 @@
 
 import json
 import re
+import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -214,3 +216,86 @@ def test_labels_that_do_not_fit_documents():
     with pytest.raises(ValueError, match=re.escape("label")):
         labels_to_docs([["B-LOC"], ["B-LOC", "LOC"]], docs, scheme="IOB2")
     assert not docs[0].ents
+
+
+# ------------------------------------------------------------- spans of several parts, and overlaps
+
+
+def apart(folder):
+    """A folder of brat with two spans of two parts among others."""
+    (folder / "a.txt").write_text("North and South Ostheim trade.", encoding="utf-8")
+    lines = ["T1\tLOC 0 5;16 23\tNorth Ostheim", "T2\tLOC 10 23\tSouth Ostheim"]
+    (folder / "a.ann").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "b.txt").write_text("Velmora exports tin.", encoding="utf-8")
+    lines = ["T1\tLOC 0 7\tVelmora", "T2\tX 0 7;16 19\tVelmora tin"]
+    (folder / "b.ann").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("parts", "more"),
+    [
+        ("skip", [[], []]),
+        ("split", [[(0, 5, "LOC"), (16, 23, "LOC")], [(0, 7, "X"), (16, 19, "X")]]),
+        ("longest", [[(16, 23, "LOC")], [(0, 7, "X")]]),
+    ],
+)
+def test_spans_of_several_parts(parts, more, tmp_path):
+    folder = apart(tmp_path)
+    with pytest.raises(ValueError, match=r"a.ann, line 1: a span has several parts.*parts='skip'"):
+        read_annotations(folder, format="brat")
+    with pytest.warns(UserWarning, match=rf"2 span\(s\) had several parts \(parts='{parts}'\)"):
+        _, spans = read_annotations(folder, format="brat", parts=parts)
+    plain = [[(10, 23, "LOC")], [(0, 7, "LOC")]]
+    for found, one, others in zip(spans, plain, more, strict=True):
+        assert sorted(found) == sorted([*one, *others])
+
+
+def test_words_beside_several_parts_are_compared(tmp_path):
+    (tmp_path / "a.txt").write_text("North and South Ostheim", encoding="utf-8")
+    (tmp_path / "a.ann").write_text("T1\tLOC 0 5;15 22\tNorth Ostheim", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"stands beside it|several parts"):
+        read_annotations(tmp_path, format="brat", parts="split")
+
+
+boxes = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(1, 5), st.sampled_from("ab")), max_size=6
+).map(lambda found: [(a, a + n, kind) for a, n, kind in found])
+
+
+@given(boxes)
+def test_spans_that_overlap(tmp_path_factory, spans):
+    path = tmp_path_factory.mktemp("spans") / "a.jsonl"
+    line = json.dumps({"text": "x" * 20, "label": [list(span) for span in spans]})
+    path.write_text(line, encoding="utf-8")
+
+    def clash(a, b):
+        return not set(range(*a[:2])).isdisjoint(range(*b[:2]))
+
+    pairs = [(i, j) for i in range(len(spans)) for j in range(i) if clash(spans[i], spans[j])]
+    clashing = {i for pair in pairs for i in pair}
+
+    def read(overlaps):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = read_annotations(path, format="doccano", overlaps=overlaps)[1][0]
+        lost = len(spans) - len(found)
+        assert len(caught) == (lost > 0)
+        assert not caught or f": {lost} span(s) overlapped" in str(caught[0].message)
+        return found
+
+    assert sorted(read("keep")) == sorted(spans)
+    alone = [span for i, span in enumerate(spans) if i not in clashing]
+    assert sorted(read("skip")) == sorted(alone)
+    longest = read("longest")
+    assert set(alone) <= set(longest) <= set(spans)
+    assert not any(clash(a, b) for a, b in pairwise(longest))
+    # Each span left out overlaps one that is at least as long.
+    for span in spans:
+        rivals = [kept for kept in longest if clash(span, kept)]
+        assert max(b - a for a, b, _ in rivals) >= span[1] - span[0]
+    if pairs:
+        with pytest.raises(ValueError, match=r"overlap. Pass overlaps='longest'"):
+            read("raise")
+    else:
+        assert sorted(read("raise")) == sorted(spans)

@@ -118,7 +118,7 @@ def test_bad_labels_change_no_file(path, labels, message):
 def test_bad_files():
     with pytest.raises(ValueError, match="line 2: 3 columns, but 10 are expected, separated by t"):
         read_conllu(["# text", "1\ta\tb"])
-    with pytest.raises(ValueError, match="'pos' is not a column of CoNLL-U; they are id, form"):
+    with pytest.raises(ValueError, match="'pos' is not a column of the file; they are id, form"):
         read_conllu(["1\ta"], label="pos")
     with pytest.raises(ValueError, match="the file has no tokens"):
         read_conllu(["1-2\ta" + 8 * "\t_"])
@@ -305,3 +305,28 @@ def test_a_file_is_closed_when_reading_stops_early(tmp_path):
         assert next(sequences) == (["a"], ["b"])
         sequences.close()
         gc.collect()
+
+
+# ------------------------------------------------------------------------------------ CoNLL-U Plus
+
+
+def test_columns_of_conllu_plus_have_the_names_of_the_first_line(tmp_path):
+    lines = [
+        "# global.columns = ID FORM UPOS PARSEME:MWE",
+        "# text = take place",
+        "1-2\ttakeplace\t_\t_",
+        "1\ttake\tVERB\t1:VID",
+        "2\tplace\tNOUN\t_",
+        "",
+    ]
+    assert read_conllu(lines) == ([["take", "place"]], [["VERB", "NOUN"]])
+    found = read_conllu(lines, columns=("form", "UPOS"), label="parseme:mwe")
+    assert found == ([[("take", "VERB"), ("place", "NOUN")]], [["1:VID", None]])
+    with pytest.raises(ValueError, match="'lemma' is not a column of the file; they are id, form"):
+        read_conllu(lines, columns="lemma")
+    path = tmp_path / "plus.cupt"
+    write_conllu(path, [["A", None]], like=lines, label="parseme:mwe")
+    assert path.read_text().splitlines()[3:5] == ["1\ttake\tVERB\tA", "2\tplace\tNOUN\t_"]
+    path.write_text("\n".join([*lines, "1\ta\tb"]))
+    with pytest.raises(ValueError, match=r"plus.cupt, line 7: 3 columns, but line 4 has 4"):
+        read_conllu(path)

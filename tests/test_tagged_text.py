@@ -168,3 +168,48 @@ def test_html_of_batches_without_names():
     assert cells[2].endswith("… 1 more")
     empty = SequenceBatch.from_lengths(np.empty((0, 2)), [0])
     assert Reader(empty._repr_html_()).texts("td") == []
+
+
+def test_gold_labels_show_what_was_missed_found_wrongly_and_mistyped():
+    tokens = [["Ann", "Lee", "met", "Bo", "in", "Rome", "by", "noon"], ["Ann"]]
+    gold = [["B-PER", "I-PER", "O", "B-PER", "O", "B-LOC", "O", "O"], ["B-PER"]]
+    found = [["B-PER", "I-PER", "O", "O", "O", "B-ORG", "O", "B-LOC"], ["B-PER"]]
+    html = Reader(TaggedText.from_predictions(tokens, found, gold=gold).to_html())
+    marks = [(e["attrs"].get("class"), e["text"]) for e in html.elements if e["tag"] == "mark"]
+    assert marks == [
+        (None, "Ann LeePER"),
+        ("missed", "BoPER missed"),
+        ("mistyped", "RomeORG, not LOC"),
+        ("invented", "noonLOC wrong"),
+        (None, "AnnPER"),
+    ]
+    notes = [e["text"] for e in html.elements if e["attrs"].get("class") == "errors"]
+    assert len(notes) == 1
+    assert set(notes[0].split("; ")) == {
+        "mistyped: Rome (ORG, not LOC)",
+        "missed: Bo (PER)",
+        "found wrongly: noon (LOC)",
+    }
+
+
+def test_a_wrong_boundary_is_shown_with_the_right_one():
+    found, gold = [["O", "B-PER", "O"]], [["B-PER", "I-PER", "O"]]
+    html = Reader(TaggedText.from_predictions([["Ann", "<Lee>", "a"]], found, gold=gold).to_html())
+    marks = [e for e in html.elements if e["tag"] == "mark"]
+    assert [e["attrs"]["class"] for e in marks] == ["invented"]
+    notes = [e["text"] for e in html.elements if e["attrs"].get("class") == "errors"]
+    assert notes == ["found wrongly: <Lee> (PER), for Ann <Lee> (PER)"]
+
+
+def test_gold_labels_of_single_tokens():
+    X, y = labelled_sequences(20)
+    tagger = CRFTagger(max_iter=3, tol=0).fit(X, y)
+    gold = [[labels[0], *labels[1:]] for labels in y]
+    html = Reader(TaggedText.from_estimator(tagger, X, gold=gold).to_html())
+    wrong = sum(
+        a != b for p, q in zip(tagger.predict(X), y, strict=True) for a, b in zip(p, q, strict=True)
+    )
+    marks = [e for e in html.elements if e["tag"] == "mark"]
+    assert sum(e["attrs"].get("class") == "mistyped" for e in marks) == wrong > 0
+    with pytest.raises(ValueError, match="Sequence 0 has 1 tokens, but 2 labels"):
+        TaggedText.from_predictions([["a"]], [["O"]], gold=[["O", "O"]])

@@ -28,10 +28,43 @@ CRFTagger(no_such_parameter=1)
 """
 
 
+# Programs of users: each is to pass --strict.
+PROGRAMS = {
+    "column files": """
+from skstruct import PerceptronTagger, WordVectorizer
+from skstruct.datasets import convert_labels, read_conll
+
+X, y = read_conll(["a b O"])
+y = convert_labels(y, target="IOBES").labels
+batch = WordVectorizer().fit_transform(X)
+print(PerceptronTagger(max_iter=3).fit(batch, y).predict(batch))
+""",
+    "scores": """
+from skstruct.metrics import chunk_f1_score, token_accuracy_score
+
+f1 = chunk_f1_score([["B-X"]], [["O"]])
+print(f"{f1:.2f}", round(f1, 2) + 1.0)
+by_type = chunk_f1_score([["B-X"]], [["O"]], average=None)
+print(by_type.tolist(), token_accuracy_score([["O"]], [["O"]]))
+""",
+    "functions": """
+from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
+
+
+def train(X: list[list[dict[str, float]]], y: list[list[str]]) -> CRFTagger:
+    batch: SequenceBatch = SequenceVectorizer().fit_transform(X)
+    return CRFTagger(l2=1.0).fit(batch, y)
+
+
+def accuracy(tagger: CRFTagger, X: SequenceBatch, y: list[list[str]]) -> float:
+    return tagger.score(X, y)
+""",
+}
+
 PACKAGE = Path(skstruct.__file__).parents[1]
 
 
-def check(code, folder):
+def check(code, folder, *options):
     """Report of mypy, without what it finds in the package itself."""
     path = folder / "user.py"
     path.write_text(code, encoding="utf-8")
@@ -39,7 +72,7 @@ def check(code, folder):
     if PACKAGE.name != "site-packages":  # where mypy looks by itself
         environment["MYPYPATH"] = str(PACKAGE)
     run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--follow-imports=silent", str(path)],
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", *options, str(path)],
         env=environment,
         cwd=folder,
         capture_output=True,
@@ -56,6 +89,22 @@ def test_mypy_sees_classes_and_parameters(tmp_path):
     report = check(CODE + WRONG, tmp_path)
     assert "NoSuchName" in report
     assert "no_such_parameter" in report
+
+
+def test_programs_are_strict(tmp_path):
+    """The type of a score depends on its average."""
+    pytest.importorskip("mypy")
+    code = "\n".join(PROGRAMS.values())
+    lines = code.splitlines()
+    imports = [line for line in lines if line.startswith("from ")]
+    code = "\n".join([*imports, *(line for line in lines if line not in imports)])
+    shown = "reveal_type(f1)\nreveal_type(by_type)\n"
+    report = check(f"{code}\n{shown}", tmp_path, "--strict")
+    assert 'Revealed type is "float"' in report
+    assert 'Revealed type is "numpy.ndarray' in report
+    assert "Success: no issues found" in report
+    report = check(f"{code}\nf1.tolist()\n", tmp_path, "--strict")
+    assert '"float" has no attribute "tolist"' in report
 
 
 def test_pyright_sees_classes_and_parameters(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -180,7 +181,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         model_filename=None,
         keep_tempfiles=False,
         trainer_cls=None,
-    ):
+    ) -> None:
         self.algorithm = algorithm
         self.min_freq = min_freq
         self.all_possible_states = all_possible_states
@@ -210,7 +211,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         self.keep_tempfiles = keep_tempfiles
         self.trainer_cls = trainer_cls
 
-    def fit(self, X, y, X_dev=None, y_dev=None):
+    def fit(self, X, y, X_dev=None, y_dev=None) -> Self:
         """Learn the weights.
 
         Parameters
@@ -255,7 +256,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             tasks.close()
 
     @reads_one_fit
-    def predict(self, X):
+    def predict(self, X) -> Any:
         """Predict label sequences.
 
         Parameters
@@ -327,7 +328,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return self._as_dicts(sequence.probabilities()[0])
 
     @reads_one_fit
-    def score(self, X, y):
+    def score(self, X, y) -> float:
         """Compute the token accuracy.
 
         Parameters

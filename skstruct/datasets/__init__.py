@@ -9,6 +9,7 @@ from skstruct.datasets.annotations.tools import read_annotations, write_annotati
 from skstruct.datasets.conll import iter_conll, read_conll, write_conll
 from skstruct.datasets.conllu import read_conllu, write_conllu
 from skstruct.datasets.docs import docs_to_sequences, labels_to_docs
+from skstruct.datasets.features import read_features
 from skstruct.datasets.fetchers import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
 from skstruct.datasets.loaders import load_addresses, load_digit_sequences
 from skstruct.datasets.spans import (
@@ -39,6 +40,7 @@ __all__ = [
     "read_annotations",
     "read_conll",
     "read_conllu",
+    "read_features",
     "spans_to_labels",
     "write_annotations",
     "write_conll",

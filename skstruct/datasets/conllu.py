@@ -1,5 +1,6 @@
 """CoNLL-U files: treebanks with ten named columns, comments, ranges and empty nodes."""
 
+import io
 import re
 
 from skstruct.datasets.conll import (
@@ -17,6 +18,8 @@ COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "de
 # Comments, ranges such as 1-2 (a contraction) and empty nodes such as 3.1.
 is_no_word = re.compile(r"#|\d+[-.]\d+\t").match
 UNKNOWN = "_"
+# First line of CoNLL-U Plus, with the names of the columns.
+_GLOBAL = re.compile(r"#\s*global\.columns\s*=\s*(\S.*)").match
 _split = splitter("\t")
 
 
@@ -24,9 +27,10 @@ _split = splitter("\t")
 def read_conllu(path_or_file, *, columns="form", label="upos"):
     r"""Read a CoNLL-U file: the words of each sentence, and a label for each.
 
-    Comments, ranges (``1-2``, the surface form of several words) and empty nodes (``3.1``) are
-    skipped. A label that is ``_`` is unknown, and becomes None. In the columns of the tokens, ``_``
-    stays as it is.
+    CoNLL-U Plus is read as well: the first line, ``# global.columns = ID FORM PARSEME:MWE``, names
+    the columns, in any case. Comments, ranges (``1-2``, the surface form of several words) and
+    empty nodes (``3.1``) are skipped. A label that is ``_`` is unknown, and becomes None. In the
+    columns of the tokens, ``_`` stays as it is.
 
     Parameters
     ----------
@@ -34,7 +38,8 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
         The file, in UTF-8; plain or gzipped.
     columns : str or sequence of str, default="form"
         Columns of a token: "id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps"
-        or "misc". Tokens are str for one name, tuples of str for a sequence of names.
+        or "misc", or those of CoNLL-U Plus, such as "parseme:mwe". Tokens are str for one name,
+        tuples of str for a sequence of names.
     label : str or None, default="upos"
         Column of the label; None for no labels.
 
@@ -48,8 +53,8 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     Raises
     ------
     ValueError
-        If a name is not that of a column, or a line has not ten columns, separated by tabs; the
-        message names the file and the line.
+        If a name is not that of a column, or a line has another number of columns, separated by
+        tabs; the message names the file and the line.
     OSError
         If the file cannot be opened.
 
@@ -72,15 +77,23 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     >>> read_conllu(lines, columns=("form", "lemma"), label="xpos")
     ([[('vamos', 'ir'), ('nos', 'nosotros')]], [[None, None]])
     """
-    numbers = _number(columns) if isinstance(columns, str) else list(map(_number, columns))
+    with open_line_blocks(path_or_file, None) as (name, blocks):
+        lines = [line for block in blocks for line in block]
+    known = _columns_of(lines)
+    text = io.StringIO("\n".join(lines))
+    text.name = name  # for messages
     parsed = parsed_lines(
-        path_or_file,
+        text,
         encoding=None,
-        columns=numbers,
-        label=None if label is None else _number(label),
+        columns=(
+            _number(columns, known)
+            if isinstance(columns, str)
+            else [_number(column, known) for column in columns]
+        ),
+        label=None if label is None else _number(label, known),
         separator="\t",
         skip=is_no_word,
-        width=len(COLUMNS),
+        width=len(known),
         unknown=UNKNOWN,
     )
     tokens, labels = map(list, zip(*parsed, strict=True))
@@ -128,9 +141,10 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
     1       go      go      VERB    _       _       0       root    _       _
     <BLANKLINE>
     """
-    column = _number(label)
-    labels = sequences_of(labels, "labels")
-    tokens, _ = read_conllu(like := _kept(like), label=None)
+    labels, like = sequences_of(labels, "labels"), _kept(like)
+    known = _columns_of(like)
+    column = _number(label, known)
+    tokens, _ = read_conllu(like, columns=known[0], label=None)
     if len(tokens) != len(labels):
         raise ValueError(
             f"The file has {len(tokens)} sentences, but there are labels for {len(labels)}."
@@ -145,18 +159,20 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
         place = f"Line {number}"
         if line.strip() and not is_no_word(line):
             value, place = next(words)
-            line = _relabelled(line, column, value, place)
+            line = _relabelled(line, column, value, place, len(known))
         lines.append(line)
         places.append(place)
     write_lines(path_or_file, [*lines, ""], places.__getitem__, "utf-8")
 
 
-def _relabelled(line, column, value, where):
+def _relabelled(line, column, value, where, width):
     """Line of a word with another label, checked to be read back."""
     fields = line.split("\t")
     fields[column] = UNKNOWN if value is None else str(value)
     changed = "\t".join(fields)
-    if value is not None and not (isinstance(value, str) and _is_read(changed, column, value)):
+    if value is not None and not (
+        isinstance(value, str) and _is_read(changed, column, value, width)
+    ):
         raise ValueError(
             f"{where}: the label {short_repr(value)} is not a string that could be read back from "
             "its column; change it, or pass None for no label."
@@ -164,11 +180,11 @@ def _relabelled(line, column, value, where):
     return changed
 
 
-def _is_read(line, column, label):
+def _is_read(line, column, label, width):
     """Tell whether the reader finds a label in a line."""
     fields = [] if is_no_word(line) or line.startswith(BYTE_ORDER_MARK) else _split(line)
     return (
-        len(fields) == len(COLUMNS)
+        len(fields) == width
         and fields[column] == label
         and label.strip()
         and label != UNKNOWN
@@ -185,7 +201,13 @@ def _kept(source):
     return lines
 
 
-def _number(name):
-    if name not in COLUMNS:
-        raise ValueError(f"{name!r} is not a column of CoNLL-U; they are {', '.join(COLUMNS)}.")
-    return COLUMNS.index(name)
+def _columns_of(lines):
+    """Names of the columns: those of a line "# global.columns", or of CoNLL-U."""
+    found = _GLOBAL(lines[0]) if lines else None
+    return COLUMNS if found is None else tuple(found[1].lower().split())
+
+
+def _number(name, known):
+    if str(name).lower() not in known:
+        raise ValueError(f"{name!r} is not a column of the file; they are {', '.join(known)}.")
+    return known.index(name.lower())

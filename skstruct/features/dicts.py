@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import count, pairwise, repeat
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -136,11 +136,11 @@ class SequenceVectorizer(
         "dtype": "no_validation",
     }
 
-    def __init__(self, *, min_freq=1, dtype=np.float64):
+    def __init__(self, *, min_freq=1, dtype=np.float64) -> None:
         self.min_freq = min_freq
         self.dtype = dtype
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Learn the attributes.
 
         Parameters
@@ -166,7 +166,7 @@ class SequenceVectorizer(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @as_one_task
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None) -> SequenceBatch:
         """Learn the attributes and return the batch, reading `X` once.
 
         Parameters
@@ -234,7 +234,7 @@ class SequenceVectorizer(
         return dict(zip(names, range(len(names)), strict=True))
 
     @reads_one_fit
-    def transform(self, X):
+    def transform(self, X) -> SequenceBatch:
         """Vectorise; attributes that were not learnt are ignored.
 
         Parameters

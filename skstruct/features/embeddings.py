@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
@@ -89,14 +89,16 @@ class EmbeddingVectorizer(
 
     _stored: ClassVar[dict] = {"n_dimensions_": Count(1)}
 
-    def __init__(self, vectors, *, column=0, normalize=None, offsets=(0,), dtype=np.float64):
+    def __init__(
+        self, vectors, *, column=0, normalize=None, offsets=(0,), dtype=np.float64
+    ) -> None:
         self.vectors = vectors
         self.column = column
         self.normalize = normalize
         self.offsets = offsets
         self.dtype = dtype
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Learn the length of the vectors.
 
         Parameters
@@ -121,7 +123,7 @@ class EmbeddingVectorizer(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @as_one_task
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None) -> SequenceBatch:
         """Learn the length of the vectors and return the batch, reading `X` once.
 
         Parameters
@@ -146,7 +148,7 @@ class EmbeddingVectorizer(
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
 
     @reads_one_fit
-    def transform(self, X):
+    def transform(self, X) -> SequenceBatch:
         """Look up the vectors.
 
         Parameters

@@ -9,6 +9,7 @@ import numpy as np
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.probabilities import token_texts
+from skstruct.metrics.errors import errors_of_sequence
 from skstruct.metrics.labels import sequences_of
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.files import write_whole
@@ -30,7 +31,11 @@ _STYLE = """
   padding: .3em .6em; font-size: .8rem; line-height: 1.4; white-space: pre;
   box-shadow: 0 2px 8px #0004; }
 .skstruct-text .token:hover > .tip, .skstruct-text .token:focus > .tip { display: block; }
-
+.skstruct-text mark.missed { background: none; outline: 2px dashed hsl(var(--hue) 70% 50%); }
+.skstruct-text mark.invented { text-decoration: line-through; }
+.skstruct-text mark.invented small { display: inline-block; }
+.skstruct-text mark.mistyped { outline: 2px solid hsl(var(--hue) 70% 50%); }
+.skstruct-text .errors { font-size: .8em; line-height: 1.5; opacity: .85; }
 .skstruct-text details { font-size: .8em; line-height: 1.5; opacity: .85; }
 """.strip()
 
@@ -57,6 +62,8 @@ class TaggedText:
         For each token its most probable labels.
     nbest : list of list of Labelling, default=None
         For each sequence its best labellings.
+    gold : list of list, default=None
+        Right labels, to show what was missed, found wrongly and mistyped.
 
     Examples
     --------
@@ -67,14 +74,15 @@ class TaggedText:
     True
     """
 
-    def __init__(self, tokens, labels, *, alternatives=None, nbest=None):
+    def __init__(self, tokens, labels, *, alternatives=None, nbest=None, gold=None):
         self.tokens = tokens
         self.labels = labels
         self.alternatives = alternatives
         self.nbest = nbest
+        self.gold = gold
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, tokens=None, n_best=3, n_labels=3):
+    def from_estimator(cls, estimator, X, *, gold=None, tokens=None, n_best=3, n_labels=3):
         """Label texts.
 
         Parameters
@@ -83,6 +91,8 @@ class TaggedText:
             A fitted tagger, or a Pipeline or search that ends in one.
         X : sequences of tokens
             As the estimator takes them.
+        gold : sequences of labels, default=None
+            Right labels, as of :meth:`from_predictions`.
         tokens : list of list of str, default=None
             Texts of the tokens. By default those of `X`, if its tokens are str or begin with one;
             otherwise their numbers.
@@ -109,10 +119,11 @@ class TaggedText:
             tokens = [token_texts(X, i, len(rows)) for i, rows in enumerate(proba)]
         alternatives = [_most_probable(rows, tagger.classes_, n_labels) for rows in proba]
         nbest = nbest if n_best > 1 else None
-        return cls.from_predictions(tokens, labels, alternatives=alternatives, nbest=nbest)
+        options = {"alternatives": alternatives, "nbest": nbest}
+        return cls.from_predictions(tokens, labels, gold=gold, **options)
 
     @classmethod
-    def from_predictions(cls, tokens, y_pred, *, alternatives=None, nbest=None):
+    def from_predictions(cls, tokens, y_pred, *, gold=None, alternatives=None, nbest=None):
         """Show labels that have been predicted, or any others.
 
         Parameters
@@ -121,6 +132,9 @@ class TaggedText:
             Texts of the tokens of each sequence.
         y_pred : sequences of labels
             Their labels.
+        gold : sequences of labels, default=None
+            Right labels. Chunks that were missed are outlined, those found wrongly are struck
+            through, and beside a wrong type stands the right one; below each text is a list.
         alternatives, nbest : list, default=None
             As of the class.
 
@@ -134,12 +148,16 @@ class TaggedText:
             If the numbers of sequences, tokens and labels differ.
         """
         tokens, labels = sequences_of(tokens, "tokens"), sequences_of(y_pred, "y_pred")
-        if len(tokens) != len(labels):
-            raise ValueError(f"There are {len(tokens)} texts, but labels of {len(labels)}.")
-        for i, (texts, names) in enumerate(zip(tokens, labels, strict=True)):
-            if len(texts) != len(names):
-                raise ValueError(f"Sequence {i} has {len(texts)} tokens, but {len(names)} labels.")
-        return cls(tokens, labels, alternatives=alternatives, nbest=nbest)
+        gold = None if gold is None else sequences_of(gold, "gold")
+        for given in (labels, *([] if gold is None else [gold])):
+            if len(tokens) != len(given):
+                raise ValueError(f"There are {len(tokens)} texts, but labels of {len(given)}.")
+            for i, (texts, names) in enumerate(zip(tokens, given, strict=True)):
+                if len(texts) != len(names):
+                    raise ValueError(
+                        f"Sequence {i} has {len(texts)} tokens, but {len(names)} labels."
+                    )
+        return cls(tokens, labels, alternatives=alternatives, nbest=nbest, gold=gold)
 
     def to_html(self):
         """Return the HTML, an element for any page.
@@ -176,19 +194,62 @@ class TaggedText:
     def _sequence(self, i):
         labels = self.labels[i]
         tokens = [self._token(i, t) for t in range(len(labels))]
-        if are_chunk_labels(labels) or set(labels) <= {"O"}:
-            marks = extract_chunks(labels) if labels else []
-        else:
-            marks = [(t, t + 1, label) for t, label in enumerate(labels)]
+        shown, notes = self._judged(i)
         parts, end = [], 0
-        for start, stop, kind in marks:
+        for start, stop, kind, judgement, note in shown:
             parts += tokens[end:start]
             inside = " ".join(tokens[start:stop])
-            name = f"<small>{escape(str(kind))}</small>"
-            parts.append(f'<mark style="--hue: {_hue(kind)}">{inside}{name}</mark>')
+            name = f"<small>{escape(note)}</small>"
+            classes = f' class="{judgement}"' if judgement else ""
+            parts.append(f'<mark{classes} style="--hue: {_hue(kind)}">{inside}{name}</mark>')
             end = stop
         parts += tokens[end:]
-        return f"<p>{' '.join(parts)}</p>{self._labellings(i)}"
+        listed = f'<p class="errors">{"; ".join(map(escape, notes))}</p>' if notes else ""
+        return f"<p>{' '.join(parts)}</p>{listed}{self._labellings(i)}"
+
+    def _marks(self, labels):
+        """Chunks of a sequence, or its labels token by token."""
+        if not self._are_chunks():
+            return [(t, t + 1, label) for t, label in enumerate(labels)]
+        return extract_chunks(labels) if labels else []
+
+    def _are_chunks(self):
+        """True if all labels are O, B-NP and the like."""
+        both = [*self.labels, *(self.gold or [])]
+        known = {label for labels in both for label in labels} - {"O"}
+        return not known or are_chunk_labels(known)
+
+    def _judged(self, i):
+        """Marks of a sequence (start, end, type, judgement, note), and what is to be listed."""
+        found = self._marks(self.labels[i])
+        if self.gold is None:
+            return [(*mark, "", str(mark[2])) for mark in found], []
+        shown, notes = [], []
+        for error, right, wrong in errors_of_sequence(self._marks(self.gold[i]), found):
+            start, end, kind = right if wrong is None else wrong
+            text = " ".join(map(str, self.tokens[i][start:end]))
+            if error == "right":
+                shown.append((start, end, kind, "", str(kind)))
+            elif error == "missed":
+                shown.append((start, end, kind, "missed", f"{kind} missed"))
+                notes.append(f"missed: {text} ({kind})")
+            elif error == "wrong type":
+                shown.append((start, end, kind, "mistyped", f"{kind}, not {right[2]}"))
+                notes.append(f"mistyped: {text} ({kind}, not {right[2]})")
+            else:
+                shown.append((start, end, kind, "invented", f"{kind} wrong"))
+                if right is None:
+                    notes.append(f"found wrongly: {text} ({kind})")
+                else:
+                    meant = " ".join(map(str, self.tokens[i][right[0] : right[1]]))
+                    notes.append(f"found wrongly: {text} ({kind}), for {meant} ({right[2]})")
+        # A chunk that was missed is not marked where it overlaps one that was found.
+        shown.sort(key=lambda mark: (mark[3] == "missed", mark[0]))
+        apart = []
+        for mark in shown:
+            if all(mark[1] <= other[0] or other[1] <= mark[0] for other in apart):
+                apart.append(mark)
+        return sorted(apart), notes
 
     def _token(self, i, t):
         text = escape(str(self.tokens[i][t]))

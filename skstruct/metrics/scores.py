@@ -1,5 +1,10 @@
 """Scores of chunks: precision, recall, F1, a report, and scorers for model selection."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, overload
+
 import numpy as np
 from sklearn.metrics import make_scorer
 
@@ -9,6 +14,41 @@ from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
 _AVERAGES = ("micro", "macro", "weighted")
+
+
+class _Score(Protocol):
+    """Type of a score: a number, or an array without an average."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        average: Literal["micro", "macro", "weighted"] = ...,
+        labels: Sequence[str] | None = ...,
+        scheme: str = ...,
+        zero_division: float = ...,
+        sample_weight: Any = ...,
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        average: None,
+        labels: Sequence[str] | None = ...,
+        scheme: str = ...,
+        zero_division: float = ...,
+        sample_weight: Any = ...,
+    ) -> np.ndarray: ...
+
+
+def _score(function: Callable[..., Any]) -> _Score:
+    """Function as it is, with its type."""
+    return function
 
 
 @set_module("skstruct.metrics")
@@ -81,6 +121,7 @@ def extract_chunks(labels, *, scheme="conlleval"):
     return chunks_of(labels, scheme)
 
 
+@_score
 @set_module("skstruct.metrics")
 def chunk_precision_score(
     y_true,
@@ -134,6 +175,7 @@ def chunk_precision_score(
     return _summarise(counts, average, zero_division)[0]
 
 
+@_score
 @set_module("skstruct.metrics")
 def chunk_recall_score(
     y_true,
@@ -173,6 +215,7 @@ def chunk_recall_score(
     return _summarise(counts, average, zero_division)[1]
 
 
+@_score
 @set_module("skstruct.metrics")
 def chunk_f1_score(
     y_true,

@@ -3,6 +3,7 @@
 from copy import copy, deepcopy
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -121,7 +122,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.baseline = baseline
         self.baseline_weight = baseline_weight
         self.max_iter = max_iter
@@ -129,7 +130,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None, baseline_score=None):
+    def fit(self, X, y, sample_weight=None, baseline_score=None) -> Self:
         """Learn the weights.
 
         Parameters
@@ -166,7 +167,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         return self
 
     @reads_one_fit
-    def predict(self, X, baseline_score=None):
+    def predict(self, X, baseline_score=None) -> Any:
         """Choose the best candidate of each group.
 
         Parameters
@@ -248,7 +249,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         return split_groups(proba, batch.offsets, format)
 
     @reads_one_fit
-    def score(self, X, y, sample_weight=None, baseline_score=None):
+    def score(self, X, y, sample_weight=None, baseline_score=None) -> float:
         """Compute the mean negative cost of the candidates chosen, or the accuracy.
 
         Parameters

@@ -112,7 +112,7 @@ class PerceptronReranker(DescentReranker):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.average = average
         super().__init__(
             baseline=baseline,
@@ -203,7 +203,7 @@ class SGDReranker(DescentReranker):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.loss = loss
         self.learning_rate = learning_rate
         self.schedule = schedule
@@ -311,7 +311,7 @@ class TruncatedGradientReranker(SGDReranker):
         shuffle=True,
         random_state=None,
         verbose=0,
-    ):
+    ) -> None:
         self.gravity = gravity
         self.period = period
         super().__init__(

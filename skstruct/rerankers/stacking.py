@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress, pairwise
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -162,7 +163,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         cost="hamming",
         cv=5,
         n_jobs=None,
-    ):
+    ) -> None:
         self.tagger = tagger
         self.reranker = reranker
         self.n_best = n_best
@@ -171,7 +172,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         self.cv = cv
         self.n_jobs = n_jobs
 
-    def fit(self, X, y):
+    def fit(self, X, y) -> Self:
         """Train the tagger and the reranker.
 
         Parameters
@@ -217,7 +218,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             tasks.close()
 
     @reads_one_fit
-    def predict(self, X):
+    def predict(self, X) -> Any:
         """Choose the best label sequences.
 
         Parameters
@@ -240,7 +241,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         stacked = np.array(stacked, self.classes_.dtype)
         return shape_predictions(stacked, offsets, read_format(X)[0])
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """Compute the token accuracy.
 
         Parameters

@@ -194,7 +194,7 @@ class VRDAReranker(BaseReranker):
         random_state=None,
         n_jobs=None,
         verbose=0,
-    ):
+    ) -> None:
         self.loss = loss
         self.l1 = l1
         self.eta = eta

@@ -185,7 +185,7 @@ class AROWTagger(OnlineTagger):
         n_jobs=None,
         warm_start=False,
         verbose=0,
-    ):
+    ) -> None:
         self.variance = variance
         self.gamma = gamma
         self.average = average

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from numbers import Integral
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,7 +120,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     }
     _complete = ALWAYS_LEARNT
 
-    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
+    def fit(
+        self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None
+    ) -> Self:
         """Learn the weights.
 
         Parameters

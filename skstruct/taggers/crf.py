@@ -302,7 +302,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         n_jobs=None,
         warm_start=False,
         verbose=0,
-    ):
+    ) -> None:
         self.solver = solver
         self.l2 = l2
         self.l1 = l1

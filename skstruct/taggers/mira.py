@@ -186,7 +186,7 @@ class MIRATagger(SearchTagger):
         n_jobs=None,
         warm_start=False,
         verbose=0,
-    ):
+    ) -> None:
         self.n_best = n_best
         self.C = C
         self.cost = cost

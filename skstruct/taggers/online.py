@@ -43,7 +43,7 @@ class LearnerState(Declaration):
         A `ConfidentState`, with variances, and not an `OnlineState`.
     """
 
-    def __init__(self, *, confident=False):
+    def __init__(self, *, confident=False) -> None:
         self._confident = confident
 
     def write(self, value):
@@ -123,7 +123,7 @@ class _Deferred:
 class Turn:
     """Lock of weights that change in place. Copies and stored ones are new."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.RLock()
 
     def __enter__(self):

@@ -150,7 +150,7 @@ class PerceptronTagger(OnlineTagger):
         n_jobs=None,
         warm_start=False,
         verbose=0,
-    ):
+    ) -> None:
         self.average = average
         self.fit_intercept = fit_intercept
         self.order = order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -183,7 +183,7 @@ class LinearChainMixin:
     """
 
     @reads_one_fit
-    def predict(self, X, known=None):
+    def predict(self, X, known=None) -> Any:
         """Predict the best label sequences (Viterbi).
 
         Parameters
@@ -386,7 +386,7 @@ class LinearChainMixin:
         check_log_partition(log_partition)
         return batch, types, *found
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """Compute the token accuracy.
 
         Parameters

@@ -178,7 +178,7 @@ class SAPOTagger(SearchTagger):
         n_jobs=None,
         warm_start=False,
         verbose=0,
-    ):
+    ) -> None:
         self.n_best = n_best
         self.l2 = l2
         self.learning_rate = learning_rate

@@ -181,7 +181,7 @@ class SDCACRF(BaseTagger):
         n_jobs=None,
         warm_start=False,
         verbose=0,
-    ):
+    ) -> None:
         self.l2 = l2
         self.sampling = sampling
         self.nonuniformity = nonuniformity

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,7 +81,7 @@ class LearningTemplateVectorizer(
     _complete = ("n_columns_", "_features", "_transitions")
     _derived_state = ("template_", "n_features_")
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Learn the features.
 
         Parameters
@@ -108,7 +108,7 @@ class LearningTemplateVectorizer(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @as_one_task
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None) -> SequenceBatch:
         """Learn the features and return the batch, reading `X` once.
 
         Parameters
@@ -180,7 +180,7 @@ class LearningTemplateVectorizer(
         return columns
 
     @reads_one_fit
-    def transform(self, X):
+    def transform(self, X) -> SequenceBatch:
         """Vectorise; features that were not learnt are ignored.
 
         Parameters
@@ -399,7 +399,9 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
     [[{'U0:_B-1/NNS': 1.0, 'U1:cat': 1.0}]]
     """
 
-    def __init__(self, template=None, *, functions=None, min_freq=1, dtype=np.float64, n_jobs=None):
+    def __init__(
+        self, template=None, *, functions=None, min_freq=1, dtype=np.float64, n_jobs=None
+    ) -> None:
         self.template = template
         self.functions = functions
         self.min_freq = min_freq

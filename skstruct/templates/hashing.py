@@ -1,7 +1,7 @@
 """`HashingTemplateVectorizer`: columns of tokens to a batch, by a template and a hash."""
 
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -74,7 +74,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         n_transition_features=2**12,
         dtype=np.float64,
         n_jobs=None,
-    ):
+    ) -> None:
         self.template = template
         self.functions = functions
         self.n_features = n_features
@@ -83,7 +83,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X=None, y=None):
+    def fit(self, X=None, y=None) -> Self:
         """Check the parameters; nothing is learnt.
 
         Parameters
@@ -119,7 +119,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         """
         return self.fit()
 
-    def transform(self, X):
+    def transform(self, X) -> SequenceBatch:
         """Vectorise.
 
         Parameters

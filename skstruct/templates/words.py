@@ -128,7 +128,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         min_freq=1,
         dtype=np.float64,
         n_jobs=None,
-    ):
+    ) -> None:
         self.window = window
         self.bigrams = bigrams
         self.affixes = affixes

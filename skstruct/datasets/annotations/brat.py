@@ -11,7 +11,7 @@ from skstruct.utils.messages import short_repr
 _SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t(.*))?").fullmatch
 
 
-def read_brat(path, text_key):
+def read_brat(path, text_key, several):
     """Iterate over the texts of a folder, or of one file of annotations.
 
     Parameters
@@ -20,6 +20,7 @@ def read_brat(path, text_key):
         The folder, or a file with the suffix ``.ann``.
     text_key : str
         Not used.
+    several : SeveralParts
 
     Yields
     ------
@@ -39,7 +40,7 @@ def read_brat(path, text_key):
         ]
         marked = text.startswith(BYTE_ORDER_MARK)
         text = text.removeprefix(BYTE_ORDER_MARK)
-        yield text, place_spans(text, spans, marked=marked)
+        yield text, place_spans(text, spans, marked=marked, several=several)
 
 
 def _as_span(line, where):

@@ -21,13 +21,15 @@ from skstruct.utils.messages import short_repr
 _KEYS = ("label", "labels", "entities", "annotations", "spans")
 
 
-def read_doccano(path, text_key):
+def read_doccano(path, text_key, several):
     """Iterate over the texts of a file.
 
     Parameters
     ----------
     path : Path
     text_key : str
+    several : SeveralParts
+        Not used: spans have one part.
 
     Yields
     ------

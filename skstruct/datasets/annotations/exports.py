@@ -76,7 +76,30 @@ class FoundSpan(NamedTuple):
         return self.parts[0][0], self.parts[-1][1], self.kind
 
 
-def place_spans(text, spans, *, marked=False):
+class SeveralParts:
+    """What becomes of spans of several parts, and how many there were.
+
+    Parameters
+    ----------
+    choice : {"raise", "skip", "split", "longest"}
+    """
+
+    def __init__(self, choice="raise"):
+        self.choice = choice
+        self.n_spans = 0
+
+    def chosen(self, text, span):
+        """Spans (start, end, type) in place of a span that fits the text."""
+        if not _has_gaps(text, span):
+            return [span.plain]
+        self.n_spans += 1
+        parts = [(start, end, span.kind) for start, end in span.parts]
+        if self.choice == "longest":
+            return [max(parts, key=lambda part: part[1] - part[0])]
+        return parts if self.choice == "split" else []
+
+
+def place_spans(text, spans, *, marked=False, several=None):
     """Spans of the characters of a text.
 
     Parameters
@@ -85,6 +108,8 @@ def place_spans(text, spans, *, marked=False):
     spans : list of FoundSpan
     marked : bool, default=False
         Before the text there was a byte order mark, which a tool may have counted.
+    several : SeveralParts, default=None
+        What becomes of spans of several parts; by default they fit no text.
 
     Returns
     -------
@@ -97,17 +122,19 @@ def place_spans(text, spans, *, marked=False):
         If no way of counting fits, or several do with different results; the message names the
         span.
     """
-    if _fit(text, spans):
-        return [span.plain for span in spans]
+    several = SeveralParts() if several is None else several
+    may_gap = several.choice != "raise"
+    if _fit(text, spans, may_gap):
+        return [place for span in spans for place in several.chosen(text, span)]
     found = set()
     if any(span.stored for span in spans):
         for wide, ends, shift in product((False, True), _LINE_ENDS, range(marked + 1)):
             recounted = _recounted(spans, _places(text, wide, ends, shift))
-            if recounted is not None and _fit(text, recounted):
-                found.add(tuple(span.plain for span in recounted))
+            if recounted is not None and _fit(text, recounted, may_gap):
+                found.add(tuple(recounted))
     if len(found) == 1:
-        return list(found.pop())
-    bad = next(span for span in spans if not _fit(text, [span]))
+        return [place for span in found.pop() for place in several.chosen(text, span)]
+    bad = next(span for span in spans if not _fit(text, [span], may_gap))
     raise _misplaced(bad, text, ambiguous=bool(found))
 
 
@@ -145,14 +172,24 @@ def _recounted(spans, places):
     ]
 
 
-def _fit(text, spans):
-    """True if spans lie in the text, agree with the stored text, and have no gaps but blanks."""
+def _fit(text, spans, may_gap):
+    """True if spans lie in a text, only blanks between their parts, and have what is stored."""
     return all(
         _lies_in(text, span)
-        and not any(text[before[1] : after[0]].strip() for before, after in pairwise(span.parts))
-        and (not span.stored or _words(text[slice(*span.plain[:2])]) == _words(span.stored))
+        and (may_gap or not _has_gaps(text, span))
+        and (not span.stored or _words(_covered(text, span)) == _words(span.stored))
         for span in spans
     )
+
+
+def _has_gaps(text, span):
+    """True if more than blanks lies between the parts of a span."""
+    return any(text[before[1] : after[0]].strip() for before, after in pairwise(span.parts))
+
+
+def _covered(text, span):
+    """Text of the parts of a span."""
+    return " ".join(text[start:end] for start, end in span.parts)
 
 
 def _lies_in(text, span):
@@ -175,7 +212,10 @@ def _misplaced(span, text, ambiguous):
         )
     if len(span.parts) > 1:
         parts = ";".join(f"{a} {b}" for a, b in span.parts)
-        return ValueError(f"{span.where}: a span has several parts, {parts}; a chunk has one.")
+        return ValueError(
+            f"{span.where}: a span has several parts, {parts}; a chunk has one. Pass "
+            "parts='skip' to leave such spans out, parts='split' for each part, or parts='longest'."
+        )
     more = " Several other ways of counting would fit." if ambiguous else ""
     return ValueError(
         f"{span.where}: the span {(start, end, kind)} is {short_repr(text[start:end])} in the "

@@ -30,13 +30,15 @@ _UNREAD = "have predictions, but no annotation; they are read as without spans"
 _ELSEWHERE = "have spans, but all of another text than that of text_key"
 
 
-def read_label_studio(path, text_key):
+def read_label_studio(path, text_key, several):
     """Iterate over the texts of a file.
 
     Parameters
     ----------
     path : Path
     text_key : str
+    several : SeveralParts
+        Not used: spans have one part.
 
     Yields
     ------

@@ -1,9 +1,11 @@
 """Exports of annotation tools: texts, and spans of their characters."""
 
+import warnings
 from pathlib import Path
 
 from skstruct.datasets.annotations.brat import read_brat, write_brat
 from skstruct.datasets.annotations.doccano import read_doccano, write_doccano
+from skstruct.datasets.annotations.exports import SeveralParts
 from skstruct.datasets.annotations.label_studio import read_label_studio, write_label_studio
 from skstruct.datasets.conll import encoded
 from skstruct.datasets.spans import checked_spans
@@ -13,7 +15,7 @@ from skstruct.utils.public_paths import set_module
 
 
 @set_module("skstruct.datasets")
-def read_annotations(path, *, format, text_key="text"):
+def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="keep"):
     """Read the texts and spans that an annotation tool has exported.
 
     Parameters
@@ -25,6 +27,13 @@ def read_annotations(path, *, format, text_key="text"):
         Format of the tool's export, see Notes.
     text_key : str, default="text"
         Key of the text in JSON. Of several texts of a task, only the spans of this one are read.
+    parts : {"raise", "skip", "split", "longest"}, default="raise"
+        What to do with a span of brat that has several parts: raise an error, leave it out, make a
+        span of each part, or of the longest.
+    overlaps : {"keep", "raise", "skip", "longest"}, default="keep"
+        What to do with spans that overlap or are nested, which labels of tokens cannot express:
+        keep them as they are, raise an error, leave all of them out, or keep the longest, and of
+        equally long ones the first.
 
     Returns
     -------
@@ -38,8 +47,8 @@ def read_annotations(path, *, format, text_key="text"):
     ------
     ValueError
         If a file is not in the format, or has spans in a way that is not known; if a span lies
-        outside of its text, is not the text that stands beside it, or has several parts. The
-        message names the file, and the line or task.
+        outside of its text, is not the text that stands beside it, or has several parts or
+        overlaps another where that is an error. The message names the file, and the line or task.
     OSError
         If a file cannot be opened.
 
@@ -48,6 +57,7 @@ def read_annotations(path, *, format, text_key="text"):
     UserWarning
         If something is not read: further annotations of a task that differ from the first,
         predictions beside no annotation, or the spans of other texts where `text_key` has none.
+        With `parts` or `overlaps`, the number of spans that were left out or changed.
 
     See Also
     --------
@@ -84,11 +94,52 @@ def read_annotations(path, *, format, text_key="text"):
     (['Maria sings'], [[(0, 5, 'PER')]])
     """
     check_choice("format", format, tuple(_FORMATS))
-    texts, spans = [], []
-    for text, found in _FORMATS[format][0](Path(path), text_key):
+    check_choice("parts", parts, ("raise", "skip", "split", "longest"))
+    check_choice("overlaps", overlaps, ("keep", "raise", "skip", "longest"))
+    texts, spans, several, n_left_out = [], [], SeveralParts(parts), 0
+    for text, found in _FORMATS[format][0](Path(path), text_key, several):
+        found = sorted(found, key=lambda span: span[:2])
+        if overlaps != "keep":
+            kept = _apart(found, overlaps, f"{path}: text {len(texts)}")
+            n_left_out += len(found) - len(kept)
+            found = kept
         texts.append(text)
-        spans.append(sorted(found, key=lambda span: span[:2]))
+        spans.append(found)
+    for n, what in (
+        (several.n_spans, f"had several parts (parts={parts!r})"),
+        (n_left_out, f"overlapped others and were left out (overlaps={overlaps!r})"),
+    ):
+        if n:
+            warnings.warn(f"{path}: {n} span(s) {what}.", stacklevel=2)
     return texts, spans
+
+
+def _apart(spans, overlaps, where):
+    """Spans in order, without those that overlap others."""
+    clashing = [
+        [
+            other
+            for other in spans
+            if other is not span and other[0] < span[1] and span[0] < other[1]
+        ]
+        for span in spans
+    ]
+    pairs = zip(spans, clashing, strict=True)
+    if overlaps == "skip":
+        return [span for span, others in pairs if not others]
+    if overlaps == "raise":
+        bad = next(((span, others[0]) for span, others in pairs if others), None)
+        if bad is not None:
+            raise ValueError(
+                f"{where}: the spans {bad[0]} and {bad[1]} overlap. Pass overlaps='longest', "
+                "overlaps='skip' or overlaps='keep'."
+            )
+        return spans
+    kept = []
+    for span in sorted(spans, key=lambda span: span[0] - span[1]):
+        if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
+            kept.append(span)
+    return sorted(kept, key=lambda span: span[:2])
 
 
 @set_module("skstruct.datasets")
