@@ -267,9 +267,11 @@ class Sweeps:
 
 
 def report_of(sweeps, systems, slow, report, name):
-    """Write the table of a corpus: `slow` is the system that others are compared with."""
+    """Write the tables of a corpus: `slow` is the system that others are compared with."""
     found = {system: sweeps.find(system) for system in systems}
     found = {system: run for system, run in found.items() if run is not None and "cpu" in run}
+    if not found:
+        return
     base = found.get(slow)
     rows = []
     for system, run in found.items():
