@@ -9,7 +9,7 @@ import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct.kernels.likelihood.lbfgs import add_scaled, dot
-from skstruct.learning.lbfgs import minimize_lbfgs
+from skstruct.learning.lbfgs import Curvature, minimize_lbfgs
 
 
 class Recorder:
@@ -199,3 +199,50 @@ def test_memory():
     finally:
         tracemalloc.stop()
     assert 100 * n < peak < 121 * n
+
+
+def test_pairs_stay_exact_when_the_penalty_changes():
+    """The gradient changes by more where the penalty is stronger; steps stay what they were."""
+    rng = np.random.default_rng(3)
+    scales, centre = rng.uniform(0.5, 20.0, 12), rng.normal(size=12)
+    known = Curvature(12, memory=4)
+    weak = Recorder(quadratic(scales, centre))
+    for _ in islice(minimize_lbfgs(weak, np.zeros(12), known=known), 7):
+        pass
+    assert len(known.order) == 4
+    for more in (3.0, -3.25):
+        scales = scales + more
+        known.add_penalty(more)
+        known.rescale()
+        for slot in known.order:
+            s, y = known.pairs[slot].astype(float)
+            assert_allclose(y, scales * s, rtol=1e-4, atol=1e-5 * np.abs(y).max())
+            assert_allclose(known.rho[slot], 1 / (s @ y), rtol=1e-4)
+        s, y = known.pairs[known.order[0]].astype(float)
+        assert_allclose(known.scale, (s @ y) / (y @ y), rtol=1e-4)
+    # A pair that would not be that of a convex function is dropped.
+    known.add_penalty(-30.0)
+    assert known.order == []
+
+
+def test_what_is_known_saves_iterations():
+    """From the same start, with pairs of the objective with another penalty and without."""
+    rng = np.random.default_rng(4)
+    scales, centre = 10.0 ** rng.uniform(-2, 2, 8), rng.normal(size=8)
+
+    def iterations(known):
+        recorder = Recorder(quadratic(scales + 0.01, centre))
+        iterates = minimize_lbfgs(recorder, np.zeros(8), known=known)
+        for number, point in enumerate(iterates):
+            if np.linalg.norm(point.gradient) < 1e-6:
+                return number
+        raise AssertionError("The minimum was not found.")
+
+    known = Curvature(8)
+    for _ in islice(
+        minimize_lbfgs(Recorder(quadratic(scales + 0.1, centre)), np.ones(8), known=known), 12
+    ):
+        pass
+    known.add_penalty(0.01 - 0.1)
+    known.rescale()
+    assert iterations(known) < iterations(Curvature(8))

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 import skstruct
 from skstruct import (
     CRFTagger,
+    CRFTaggerCV,
     EmbeddingVectorizer,
     HashingTemplateVectorizer,
     NBestReranker,
@@ -85,6 +86,9 @@ def fitted_estimators():
             cases[name] = vectorizer.fit(TOKENS), lambda e: [*map(str, e.transform(TOKENS).X)]
         elif kind is SpanTaggerCV:
             cases[name] = kind(CRFTagger(), cv=2).fit(X, Y), lambda e: [*e.predict_spans(X)]
+        elif kind is CRFTaggerCV:
+            tagger = kind([1.0, 0.1], cv=2).fit(X, Y)
+            cases[name] = tagger, lambda e: e.predict_proba(X)
         elif kind is NBestReranker:
             cases[name] = kind(CRFTagger(), cv=2).fit(X, Y), predict
         elif name.endswith("Reranker"):

@@ -496,9 +496,9 @@ def test_searches_on_a_batch(tagger, ragged):
     drawn = RandomizedSearchCV(tagger, {name: values}, n_iter=2, random_state=0, **params)
     assert_allclose(drawn.fit(batch, y).best_score_, grid.best_score_)
     halving = HalvingGridSearchCV(
-        tagger, {name: values}, min_resources=20, random_state=0, **params
+        tagger, {name: values}, factor=2, min_resources=20, random_state=0, **params
     ).fit(batch, y)
-    assert halving.n_resources_ == [20, 60]
+    assert halving.n_resources_ == [20, 40]
     assert halving.predict(batch).shape == grid.predict(batch).shape == (60,)
 
 

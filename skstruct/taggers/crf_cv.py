@@ -403,9 +403,10 @@ class CRFTaggerCV(BaseTagger):
         if not _routes() and sample_weight is not None and takes_weights(self.scorer_):
             score_params = {"sample_weight": weight}
         data = _Data(X, y, given, score_params)
+        splitter = check_cv(5 if self.cv is None else self.cv)
         splits = [
             (train, test[weight[test] > 0])
-            for train, test in _positions(check_cv(_or(self.cv, 5)).split(X, y, **split_params))
+            for train, test in _positions(splitter.split(X, y, **split_params))
         ]
         tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
         found = run_tasks(lambda i: self._sweep(data, *tasks[i]), len(tasks), self.n_jobs)
@@ -583,7 +584,3 @@ def _moments(name, columns):
 
 def _routes():
     return get_config()["enable_metadata_routing"]
-
-
-def _or(value, default):
-    return default if value is None else value
