@@ -12,6 +12,7 @@ Modules outside import this package and name kernels by it, as in ``kernels.deco
 
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
+from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
 from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import chain_factors, room_of_call
@@ -208,6 +209,7 @@ __all__ = [
     "hash_strings",
     "hash_template",
     "keep_columns",
+    "label_few",
     "lay_out",
     "list_chain",
     "list_transitions",
@@ -236,6 +238,7 @@ __all__ = [
     "sag_steps",
     "sapo_epoch",
     "sdca_updates",
+    "search_few",
     "search_range",
     "sequence_scores",
     "set_marginals",
@@ -247,5 +250,6 @@ __all__ = [
     "subtract_lag",
     "true_gaps",
     "vrda_epoch",
+    "weigh_few",
     "without_shared",
 ]
