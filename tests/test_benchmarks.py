@@ -25,6 +25,7 @@ BENCHMARKS = {
         ("distributed",),
     ),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
+    "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
     "command_line": ({"seconds"}, ()),

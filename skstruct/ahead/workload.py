@@ -178,6 +178,7 @@ def _steps_of_others():
     for name in _online():
         yield _step(use_second_order, name, {})
     yield _step(label_like_crfsuite, "CRFTagger", {})
+    yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
 
 
 def _sequences(n_sequences=12, *, transition_features=False, partly=False):
@@ -295,6 +296,14 @@ def vectorize_dicts(name, options):
     """Make features of dicts and of lists of strings."""
     X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]]]
     return getattr(skstruct, name)(**options).fit(X).transform(X)
+
+
+def label_one_sentence(name, options):
+    """Label a sentence of attribute strings, and one of feature dicts."""
+    sentences = [["x"], ["y"]], [{"x": 0.5}, {"y": "z"}]
+    tagger = getattr(skstruct, name)(max_iter=1, **options).fit(sentences, [["a", "b"]] * 2)
+    found = [(tagger.predict([s]), tagger.predict_proba([s])) for s in sentences]
+    return found, tagger.predict_nbest(sentences, n_best=1)
 
 
 def label_like_crfsuite(name, options):

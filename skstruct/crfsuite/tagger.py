@@ -114,7 +114,8 @@ class _Sequence:
             marginals = np.empty((len(self), len(model.classes)))
             short = loose is not None
             if not (short and kernels.weigh_few(*loose, model.chain, marginals, log_partition)):
-                ends, factors = read_only(np.array([0, len(self)])), kernels.chain_factors(model.chain)
+                ends = read_only(np.array([0, len(self)]))
+                factors = kernels.chain_factors(model.chain)
                 kernels.decode_marginals(
                     self.rows, ends, 0, 1, model.chain, factors, marginals, log_partition
                 )
@@ -132,7 +133,8 @@ class _Sequence:
             )
         scores = np.empty(marginals.shape)
         kernels.sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
-        score = kernels.path_score(scores, len(codes), kernels.chain_factors(self.model.chain).edges, codes)
+        edges = kernels.chain_factors(self.model.chain).edges
+        score = kernels.path_score(scores, len(codes), edges, codes)
         check_log_partition(np.array([log_partition]))
         return math.exp(score - log_partition)
 

@@ -1,4 +1,4 @@
-"""The short way: a few sentences of feature dicts or attribute strings, tagged in one compiled call.
+"""The short way: a few sentences of dicts or attribute strings, tagged in one compiled call.
 
 A service tags one sentence at a time, and what is done once for a batch is then most of the time:
 matrices, checks of weights, a look at the threads. What depends on the tagger alone is kept here,
