@@ -26,6 +26,7 @@ BENCHMARKS = {
     ),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
     "sweeps": ({"addresses", "addresses_scores", "tokens", "tokens_scores"}, ("sklearn_crfsuite",)),
+    "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
     "rare_names": ({"scores", "gains", "chosen"}, ("pycrfsuite",)),

@@ -175,6 +175,7 @@ def _steps_of_others():
         yield _step(use_second_order, name, {})
     yield _step(label_like_crfsuite, "CRFTagger", {})
     yield _step(merge_changes, "CRFTagger", {})
+    yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
 
 
 def _sequences(n_sequences=12, *, transition_features=False, partly=False):
@@ -294,6 +295,14 @@ def merge_changes(name, options):
     vector, *copies = np.ones((3, 2))
     kernels.merge_changes(vector, *copies, 0.5)
     return vector
+
+
+def label_one_sentence(name, options):
+    """Label a sentence of attribute strings, and one of feature dicts."""
+    sentences = [["x"], ["y"]], [{"x": 0.5}, {"y": "z"}]
+    tagger = getattr(skstruct, name)(max_iter=1, **options).fit(sentences, [["a", "b"]] * 2)
+    found = [(tagger.predict([s]), tagger.predict_proba([s])) for s in sentences]
+    return found, tagger.predict_nbest(sentences, n_best=1)
 
 
 def label_like_crfsuite(name, options):

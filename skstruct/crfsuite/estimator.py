@@ -288,7 +288,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         labels : list of str
         """
-        return self._fitted().tagger_.tag(xseq)
+        tagger = self.tagger_
+        return (self._fitted().tagger_ if tagger is None else tagger).tag(xseq)
 
     @reads_one_fit
     def predict_marginals(self, X):
@@ -360,9 +361,9 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @reads_one_fit
     def tagger_(self):
         """`Tagger` of the model; None before fitting."""
-        if self.estimator_ is None:
-            return None
         if "_tagger" not in self.__dict__:
+            if self.estimator_ is None:
+                return None
             self._tagger = tagger_of(self.estimator_, self._labels)
         return self._tagger
 

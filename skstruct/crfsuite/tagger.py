@@ -3,6 +3,7 @@
 import math
 import sys
 from contextlib import closing
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
+from skstruct.taggers.short import Held
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -51,7 +53,11 @@ class _Model:
         self.classes = estimator.classes_.tolist()
         self.codes = {label: code for code, label in enumerate(self.classes)}
         self.chain = read_only(estimator._chain())
-        self.transitions = kernels.chain_factors(self.chain)
+        self._held = Held(estimator)
+
+    def is_current(self):
+        """Return True if the estimator has learnt nothing, and was given no weights, meanwhile."""
+        return self._held.is_of(self.estimator)
 
     def code(self, label):
         """Code of a label."""
@@ -64,42 +70,52 @@ class _Model:
         """Read a sequence of tokens."""
         xseq = as_tokens(xseq)
         if not hasattr(self.estimator, "vectorizer_"):
-            return _Sequence(self, batch_rows(self.estimator._read_X([xseq])[1]))
+            return _Sequence(self, self.estimator._read_X([xseq])[1])
         # For a single sequence, building a batch would take most of the time.
         xseq = list(xseq)
         packed = self.estimator.vectorizer_.pack([xseq])
-        batch = self.estimator._read_X([xseq])[1] if packed is None else packed
-        return _Sequence(self, batch_rows(batch))
+        return _Sequence(self, self.estimator._read_X([xseq])[1] if packed is None else packed)
 
 
 class _Sequence:
-    """Rows of a sequence, and the model that they were read for."""
+    """A batch of one sequence, and the model that it was read for."""
 
-    def __init__(self, model, rows):
+    def __init__(self, model, batch):
         self.model = model
-        self.rows = rows
+        self._batch, self._length = batch, int(batch.offsets[-1])
+        # The short way, in one call, is for the weights that nearly all models have.
+        self._loose = getattr(batch, "loose", None) if type(model.chain) is kernels.Chain else None
         self._found = None
 
+    @cached_property
+    def rows(self):
+        """Rows in the layout of the kernels."""
+        return batch_rows(self._batch)
+
     def __len__(self):
-        return len(self.rows.indptr) - 1
+        return self._length
 
     def tag(self):
         """Best labels."""
-        codes = np.empty(len(self), np.int32)
-        ends = read_only(np.array([0, len(self)]))
-        kernels.decode_best(self.rows, ends, 0, 1, self.model.chain, codes)
+        codes, loose, chain = np.empty(len(self), np.int32), self._loose, self.model.chain
+        if loose is None or not kernels.label_few(*loose, chain, codes):
+            ends = read_only(np.array([0, len(self)]))
+            kernels.decode_best(self.rows, ends, 0, 1, chain, codes)
         return [self.model.classes[code] for code in codes.tolist()]
 
     def probabilities(self):
         """Marginals and log-partition, computed once."""
         if self._found is None:
-            model, log_partition = self.model, np.empty(1)
+            model, log_partition, loose = self.model, np.empty(1), self._loose
             marginals = np.empty((len(self), len(model.classes)))
-            ends = read_only(np.array([0, len(self)]))
-            kernels.decode_marginals(
-                self.rows, ends, 0, 1, model.chain, model.transitions, marginals, log_partition
-            )
-            correct_marginals(marginals, ends, log_partition)
+            short = loose is not None
+            if not (short and kernels.weigh_few(*loose, model.chain, marginals, log_partition)):
+                ends = read_only(np.array([0, len(self)]))
+                factors = kernels.chain_factors(model.chain)
+                kernels.decode_marginals(
+                    self.rows, ends, 0, 1, model.chain, factors, marginals, log_partition
+                )
+                correct_marginals(marginals, ends, log_partition)
             self._found = marginals, float(log_partition[0])
         return self._found
 
@@ -113,7 +129,8 @@ class _Sequence:
             )
         scores = np.empty(marginals.shape)
         kernels.sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
-        score = kernels.path_score(scores, len(codes), self.model.transitions.edges, codes)
+        edges = kernels.chain_factors(self.model.chain).edges
+        score = kernels.path_score(scores, len(codes), edges, codes)
         check_log_partition(np.array([log_partition]))
         return math.exp(score - log_partition)
 
@@ -232,8 +249,10 @@ class Tagger:
         -------
         labels : list of str
         """
+        if xseq is not None:
+            return self._set(xseq).tag()
         self._opened()
-        sequence = self._last if xseq is None else self._set(xseq)
+        sequence = self._last
         return [] if sequence is None else sequence.tag()
 
     def marginal(self, y, pos):
@@ -311,6 +330,8 @@ class Tagger:
         model = self._model
         if model is None:
             raise ValueError("The tagger is not opened")
+        if not model.is_current():
+            model = self._model = _Model(model.estimator, model.labels)
         return model
 
     def _last_set(self):

@@ -13,7 +13,15 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.tokens import NO_COLUMN, KnownCodes, NewCodes, Stream, canonical, renumber
+from skstruct.features.tokens import (
+    NO_COLUMN,
+    KnownCodes,
+    NewCodes,
+    PackedBatch,
+    Stream,
+    canonical,
+    renumber,
+)
 from skstruct.features.unseen import warn_of_unseen_attributes
 from skstruct.matrices import pieces
 from skstruct.sequences import ReturnsBatches, SequenceBatch
@@ -281,11 +289,18 @@ class SequenceVectorizer(
         Returns
         -------
         packed : PackedBatch or None
-            The rows and offsets of the batch that `transform` makes. None if a token has an array
+            What decoders need of the batch that `transform` makes. None if a token has an array
             or repeats an attribute.
         """
-        stream = self._read(X, self._known_codes())
-        return None if stream.arrays else stream.to_packed(self.feature_names_)
+        codes = self._known_codes()
+        loose = codes.read_few(X, self.dtype, float(np.finfo(self.dtype).max))
+        if loose is None:
+            stream = self._read(X, codes)
+            if stream.arrays:
+                return None
+            loose = stream.to_loose()
+        packed = PackedBatch(loose, self.feature_names_)
+        return None if packed.repeats else packed
 
     def _known_codes(self):
         """Columns of features, remembered from call to call."""

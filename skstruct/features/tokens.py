@@ -9,9 +9,11 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from itertools import chain, count, repeat
+from functools import cached_property
+from itertools import accumulate, chain, count, repeat
 from numbers import Real
-from operator import getitem
+from operator import countOf, getitem
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -333,26 +335,31 @@ class _Codes(dict):
 
     def _read_strings(self, tokens):
         names = list(chain.from_iterable(tokens))
-        if not set(map(type, names)) <= {str}:
+        if countOf(map(type, names), str) < len(names):
             return None
         codes = np.fromiter(self.codes(names), np.int32, len(names))
         return codes, list(map(len, tokens)), *_NO_VALUES
 
     def _read_dicts(self, tokens, limit):
         values = list(chain.from_iterable(map(dict.values, tokens)))
-        if not set(map(type, values)) <= _PLAIN_VALUES:
+        kinds = set(map(type, values))
+        if not kinds <= _PLAIN_VALUES:
             return None
-        tables = map(self.__getitem__, chain.from_iterable(tokens))
+        lengths, tables = list(map(len, tokens)), map(self.__getitem__, chain.from_iterable(tokens))
         try:
             codes = np.fromiter(map(getitem, tables, values), np.int32, len(values))
-            positions = np.flatnonzero(codes < NO_COLUMN)
+            if kinds <= {str}:
+                return codes, lengths, *_NO_VALUES
+            positions = (codes < NO_COLUMN).nonzero()[0]
+            if not len(positions):
+                return codes, lengths, *_NO_VALUES
             numbers = np.array([values[i] for i in positions.tolist()], float)
         except (_OtherKey, OverflowError):
             return None
         if not (np.abs(numbers) <= limit).all():
             return None
         codes[positions] = NO_COLUMN - 2 - codes[positions]
-        return codes, list(map(len, tokens)), positions, numbers
+        return codes, lengths, positions, numbers
 
 
 class NewCodes(_Codes):
@@ -412,25 +419,82 @@ class KnownCodes(_Codes):
             self.clear()
         return super().read(tokens, limit)
 
+    def read_few(self, X, dtype, limit):
+        """Read a few sequences, at a tenth of what a `Stream` costs for one.
+
+        Parameters
+        ----------
+        X : list of lists of tokens
+        dtype, limit : dtype and float
+            Type of the values, and the largest absolute value allowed.
+
+        Returns
+        -------
+        loose : LooseRows or None
+            None for tokens that `read` does not read.
+        """
+        tokens = X[0] if len(X) == 1 else list(chain.from_iterable(X))
+        found = self.read(tokens, limit)
+        if found is None:
+            return None
+        columns, lengths, positions, numbers = found
+        values = numbers
+        if len(numbers):
+            values = np.ones(len(columns))
+            values[positions] = numbers.astype(dtype)
+        return LooseRows(_few_ends(lengths), columns, values, _few_ends(map(len, X)))
+
 
 _TOKENS_AT_ONCE = 500
 # Failures to read plain tokens, of several sequences and of one, after which it is not tried.
 _MOST_FAILURES = 20
 
 
-class PackedBatch:
-    """What decoders need of a batch: the rows in the layout of the kernels, and the offsets.
+class LooseRows(NamedTuple):
+    """Tokens of a few sequences as they are read, in arrays that kernels may change."""
 
-    Names of the features are for messages.
+    ends: np.ndarray  # (n_rows + 1,) int64
+    columns: np.ndarray  # (n_entries,) int32, in any order, negative where there is none
+    values: np.ndarray  # (n_entries,) values, or (0,) when all are one
+    offsets: np.ndarray  # (n_sequences + 1,) int64
+
+
+class PackedBatch:
+    """What decoders need of a batch, in arrays, without matrices.
+
+    Parameters
+    ----------
+    loose : LooseRows
+        The tokens as they were read. They are sorted in place.
+    feature_names : ndarray
+        For messages.
+
+    Attributes
+    ----------
+    repeats : bool
+        True if a token repeats an attribute: then there are no rows.
     """
 
-    def __init__(self, rows, offsets, feature_names):
-        self.rows = rows
-        self.offsets = offsets
+    def __init__(self, loose, feature_names):
+        self.loose = loose
         self.feature_names = feature_names
+        ends, columns, values, _ = loose
+        self._n_entries, self.repeats = kernels.sort_rows(ends, columns, values)
 
     def __len__(self):
-        return len(self.offsets) - 1
+        return len(self.loose.offsets) - 1
+
+    @cached_property
+    def offsets(self):
+        """Row number at which each sequence starts."""
+        return read_only(self.loose.offsets)
+
+    @cached_property
+    def rows(self):
+        """`Rows` in the order of a matrix."""
+        ends, columns, values, _ = self.loose
+        columns, values = columns[: self._n_entries], values[: self._n_entries]
+        return read_only(kernels.Rows(ends, columns, values[:0] if are_ones(values) else values))
 
 
 class Stream:
@@ -521,19 +585,13 @@ class Stream:
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         return data, columns, indptr
 
-    def to_packed(self, feature_names):
-        """Rows of all tokens in the order of a matrix; None if one repeats an attribute."""
+    def to_loose(self):
+        """`LooseRows` of all tokens."""
         columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
         if self.values:
             data = self._values_of_all(len(columns)).astype(np.float64)
-        indptr = _ends(self.token_lengths)
-        n_entries, repeats = kernels.sort_rows(indptr, columns, data)
-        if repeats:
-            return None
-        data = data[:n_entries]
-        rows = kernels.Rows(indptr, columns[:n_entries], data[:0] if are_ones(data) else data)
-        offsets = read_only(_ends(self.sequence_lengths))
-        return PackedBatch(read_only(rows), offsets, feature_names)
+        ends, offsets = _ends(self.token_lengths), _ends(self.sequence_lengths)
+        return LooseRows(ends, columns, data, offsets)
 
     def _values_of_all(self, n):
         data = np.ones(n, self.dtype)
@@ -577,6 +635,11 @@ def _ends(lengths):
     ends = np.zeros(len(lengths) + 1, np.int64)
     ends[1:] = lengths
     return ends.cumsum(out=ends)
+
+
+def _few_ends(lengths):
+    """The same, of a few lengths."""
+    return np.array([*accumulate(lengths, initial=0)])
 
 
 def renumber(numbers, new):

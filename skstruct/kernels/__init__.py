@@ -13,6 +13,7 @@ Modules outside import this package and name kernels by it, as in ``kernels.deco
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import KINDS, kind_of
+from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
 from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
@@ -208,6 +209,7 @@ __all__ = [
     "hash_template",
     "keep_columns",
     "kind_of",
+    "label_few",
     "lay_out",
     "list_chain",
     "list_transitions",
@@ -234,6 +236,7 @@ __all__ = [
     "room_of_call",
     "sag_steps",
     "sdca_updates",
+    "search_few",
     "search_range",
     "sequence_scores",
     "set_marginals",
@@ -245,5 +248,6 @@ __all__ = [
     "subtract_lag",
     "true_gaps",
     "vrda_epoch",
+    "weigh_few",
     "without_shared",
 ]

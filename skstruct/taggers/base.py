@@ -46,6 +46,7 @@ from skstruct.taggers.prediction import (
     weights_of,
 )
 from skstruct.taggers.scoring import Judge
+from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
@@ -119,6 +120,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "history_": Columns(),
     }
     _complete = ALWAYS_LEARNT
+    _derived_state = (DERIVED,)
 
     def fit(
         self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None
@@ -205,7 +207,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         with draft_of(self) as draft:
             # In memory, those of a feature stay together.
             draft.coef_ = self.coef_.T[kept].T
-            draft._forget("_state", "_turn")
+            draft._forget("_state", "_turn", DERIVED)
             # Copies of this tagger have the same vectoriser.
             draft.vectorizer_ = copy(self.vectorizer_).restrict(kept, indices=True)
             draft.feature_names_in_ = draft.vectorizer_.feature_names_
@@ -351,7 +353,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         format, batch = self._read_X(X, reset=reset)
         if reset:
             # They belong to other features and classes.
-            self._forget("_state", "_turn", *LEARNT)
+            self._forget("_state", "_turn", DERIVED, *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         sample_weight = read_sample_weight(sample_weight, len(batch))
         require_weight(sample_weight, batch.lengths)
@@ -397,7 +399,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         if not reset:
             check_is_fitted(self)
         n_transition_features = vars(self).get("n_transition_features_in_")
-        known = (None, None) if reset else (self.n_features_in_, n_transition_features)
+        # Where tokens are dicts or lists, one that is empty has no attribute, but has a label.
+        learns_format = reset or "vectorizer_" in vars(self)
+        known = (None, None) if learns_format else (self.n_features_in_, n_transition_features)
         format, X = read_format(X, *known)
         if reset:
             self._forget("vectorizer_")

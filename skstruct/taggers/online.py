@@ -28,6 +28,7 @@ from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.prediction import LEARNT, make_search, weights_of, work_of_search
 from skstruct.taggers.scoring import SCORING
+from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import History, Progress
@@ -146,7 +147,7 @@ class PartialFitMixin:
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}
-    _derived_state = ("_turn",)
+    _derived_state = ("_turn", DERIVED)
     # Attributes that no longer hold after `partial_fit`.
     _learnt = LEARNT
     coef_ = _Deferred()
@@ -233,7 +234,7 @@ class PartialFitMixin:
         # The norm has shown that the weights of features are finite.
         check_chain(without_features(state.chain), model.possible, n_epochs)
         Progress(self).report(history)
-        self._forget(*self._learnt)
+        self._forget(DERIVED, *self._learnt)
         self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
         return training_set
 

@@ -22,6 +22,7 @@ from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
 from skstruct.metrics.chunks import pairs_of_labels
 from skstruct.metrics.labels import token_accuracy_score
+from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import chain_work, range_runner
@@ -207,6 +208,10 @@ class LinearChainMixin:
             If `X` or `known` is invalid, or a sequence has no possible labelling because of the
             `constraint` and what is known; the message names the sequence.
         """
+        way = short_way(self) if known is None else None
+        labels = None if way is None else way.labels(X)
+        if labels is not None:
+            return labels
         format, batch = self._read_for_decoding(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
@@ -240,6 +245,10 @@ class LinearChainMixin:
         ValueError
             As in `predict`.
         """
+        way = short_way(self) if known is None else None
+        marginals = None if way is None else way.marginals(X)
+        if marginals is not None:
+            return marginals
         format, batch = self._read_for_decoding(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
@@ -278,6 +287,11 @@ class LinearChainMixin:
         ValueError
             If a parameter is invalid, and as in `predict`.
         """
+        plain = known is None and type(n_best) is type(beam_width) is int
+        if plain and n_best == 1 <= beam_width and (search, normalize) == ("astar", "all"):
+            found = self._best_of_few(X)
+            if found is not None:
+                return found
         check_search(n_best, search, beam_width)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
@@ -405,6 +419,19 @@ class LinearChainMixin:
         """
         return token_accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
+    def _best_of_few(self, X):
+        """The best `Labelling` of each of a few sequences; None where a batch has to be made."""
+        way = short_way(self)
+        found = None if way is None else way.best(X)
+        if found is None:
+            return None
+        labels, scores, log_partition = found
+        result = np.empty(len(labels), dtype=object)
+        parts = labels, scores.tolist(), np.exp(scores - log_partition).tolist()
+        for i, part in enumerate(zip(*parts, strict=True)):
+            result[i] = [Labelling(*part)]
+        return result
+
     def _read_for_decoding(self, X):
         """Format of X and a batch; for a few sequences of tokens no more than decoders need of it.
 
@@ -453,7 +480,7 @@ class LinearChainMixin:
 
     def _set_chain(self, chain):
         """Set the attributes of the weights."""
-        self._forget(*LEARNT[len(ALWAYS_LEARNT) :])
+        self._forget(*LEARNT[len(ALWAYS_LEARNT) :], DERIVED)
         vars(self).update(weights_of(chain))
 
     def _chain(self):

@@ -1,0 +1,269 @@
+"""One sentence at a time, as a service tags: microseconds a call, beside sklearn-crfsuite.
+
+    python -m benchmarks.one_sentence
+    python -m benchmarks.one_sentence --write
+
+Corpus and attributes are those of `conll2000.py`, as lists of attribute strings and as feature
+dicts. Sentences of each length are cut from the test set. A figure is the best of many rounds over
+different sentences, in the time of the clock. In a service of four processes, each tags sentences
+one after the other. Finished runs are kept in ``benchmarks/results/one_sentence``, and ``--write``
+writes the tables from them. Needs the extra `bench`.
+"""
+
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from itertools import chain, cycle, islice
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
+from benchmarks.common.corpora import chunking_name, read_sentences, write_corpus
+from benchmarks.common.features import chunking_features, crfsuite_attributes, feature_dicts
+from benchmarks.common.processes import run_child
+from benchmarks.common.report import machine, table
+from benchmarks.common.runs import Records
+
+INPUTS = {
+    "strings": crfsuite_attributes,
+    "dicts": partial(feature_dicts, chunking_features),
+}
+LENGTHS = (1, 3, 10, 24, 50, 100)
+BATCHES = (1, 8, 64)
+# Tokens of a sentence of a batch, and of a service.
+LENGTH = 24
+ITERATIONS = 10
+SENTENCES = 64
+ROUNDS, SECONDS = 200, 1.0
+PROCESSES = 4
+
+
+def callables(system, X, y):
+    """Functions that tag one sentence, and one that tags several, by their names."""
+    if system == "CRFsuite":
+        import sklearn_crfsuite
+
+        crf = sklearn_crfsuite.CRF(max_iterations=ITERATIONS).fit(X, y)
+        single = {"`predict_single`": crf.predict_single}
+        return single, lambda batch: [crf.predict_single(sentence) for sentence in batch]
+    if system == "drop-in":
+        from skstruct.crfsuite import CRF
+
+        crf = CRF(max_iterations=ITERATIONS).fit(X, y)
+        return {"`predict_single`": crf.predict_single}, crf.predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    from skstruct import CRFTagger
+
+    tagger = CRFTagger(max_iter=ITERATIONS, tol=100.0)
+    pipeline = make_pipeline(FunctionTransformer(), tagger).fit(X, y)
+    return {
+        "`predict`": lambda sentence: tagger.predict([sentence]),
+        "`predict_proba`": lambda sentence: tagger.predict_proba([sentence]),
+        "`predict_nbest`, 1 best": lambda sentence: tagger.predict_nbest([sentence], n_best=1),
+        "`predict` of a pipeline": lambda sentence: pipeline.predict([sentence]),
+    }, tagger.predict
+
+
+SYSTEMS = ("CRFsuite", "drop-in", "CRFTagger")
+
+
+def read(kind, folder):
+    """Features of the training set, its labels, and all tokens of the test set."""
+    X, y = read_sentences(folder / "train")
+    test, _ = read_sentences(folder / "test")
+    return list(map(INPUTS[kind], X)), y, list(chain.from_iterable(test))
+
+
+def cut(tokens, length, kind):
+    """Sentences of one length, of which no two share a list or dict."""
+    stream = cycle(tokens)
+    return [INPUTS[kind](list(islice(stream, length))) for _ in range(SENTENCES)]
+
+
+def microseconds(function, arguments):
+    """Best of the rounds: time of a call, over some of the arguments in turn."""
+    few = max(1, len(arguments) // 8)
+    parts = [arguments[i : i + few] for i in range(0, len(arguments), few)]
+    best = dict.fromkeys(range(len(parts)), np.inf)
+    start, n_rounds = perf_counter(), 0
+    while n_rounds < 3 or (n_rounds < ROUNDS and perf_counter() - start < SECONDS):
+        for i, part in enumerate(parts):
+            begin = perf_counter()
+            for argument in part:
+                function(argument)
+            best[i] = min(best[i], perf_counter() - begin)
+        n_rounds += 1
+    return 1e6 * sum(best.values()) / len(arguments)
+
+
+def measure(system, kind, folder):
+    """Figures of one system with one kind of input."""
+    X, y, tokens = read(kind, folder)
+    single, several = callables(system, X, y)
+    by_length = {
+        name: {length: microseconds(tag, cut(tokens, length, kind)) for length in LENGTHS}
+        for name, tag in single.items()
+    }
+    sentences = cut(tokens, LENGTH, kind)
+    by_batch = {}
+    for size in BATCHES:
+        batches = [sentences[i : i + size] for i in range(0, len(sentences), size)]
+        by_batch[size] = microseconds(several, batches) / size
+    return {"lengths": by_length, "batches": by_batch}
+
+
+def serve(system, freeze, folder):
+    """Sentences a second of one process of a service, and quantiles of the microseconds of a call.
+
+    It begins to count when all processes are ready, and its standard input says so.
+    """
+    X, y, tokens = read("dicts", folder)
+    single, _ = callables(system, X, y)
+    tag, sentences = next(iter(single.values())), cut(tokens, LENGTH, "dicts")
+    for sentence in sentences:
+        tag(sentence)
+    if freeze:
+        gc.collect()
+        gc.freeze()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    times, start = [], perf_counter()
+    for sentence in cycle(sentences):
+        begin = perf_counter()
+        if begin - start > 3 * SECONDS:
+            break
+        tag(sentence)
+        times.append(perf_counter() - begin)
+    middle, late, last = np.quantile(times, [0.5, 0.99, 1.0]) * 1e6
+    return {"rate": len(times) / (3 * SECONDS), "median": middle, "p99": late, "longest": last}
+
+
+def serve_by_four(system, freeze, folder):
+    """Figures of a service of four processes: rates added up, medians, and the longest call."""
+    command = [sys.executable, "-m", "benchmarks.one_sentence", "--folder", str(folder)]
+    command += ["--serve", system, *(["--freeze"] if freeze else [])]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, **pipes) for _ in range(PROCESSES)]
+    for worker in workers:
+        while worker.stdout.readline().strip() != "ready":
+            if worker.poll() is not None:
+                raise RuntimeError("A process of the service ended before it was ready.")
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    found = [json.loads(worker.communicate()[0].splitlines()[-1]) for worker in workers]
+    return {
+        "rate": sum(one["rate"] for one in found),
+        **{key: float(np.median([one[key] for one in found])) for key in ("median", "p99")},
+        "longest": max(one["longest"] for one in found),
+    }
+
+
+class Runs(Records):
+    """Finished runs of a system with an input, or of a service, in one turn."""
+
+    names = ("turn", "system", "input", "freeze")
+
+
+def run_all(runs, corpus, repeat):
+    """Measure what is not there yet, in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_corpus(corpus, Path(folder))
+        for turn in range(repeat):
+            for kind in INPUTS:
+                for system in SYSTEMS:
+                    key = {"turn": turn, "system": system, "input": kind}
+                    if runs.find(**key) is None:
+                        options = ("--folder", folder, "--run", system, "--input", kind)
+                        runs.add({**key, **run_child("one_sentence", *options)})
+            for system in SYSTEMS:
+                for freeze in (False, True):
+                    key = {"turn": turn, "system": system, "freeze": freeze}
+                    if runs.find(**key) is None:
+                        runs.add({**key, **serve_by_four(system, freeze, folder)})
+
+
+def medians(runs, path, **entries):
+    """Median over the turns of a figure, found by its path, in the runs with some entries."""
+    values = []
+    for run in runs:
+        if all(run.get(name) == value for name, value in entries.items()):
+            for key in path:
+                # JSON has made texts of the numbers.
+                run = run[key] if key in run else run[str(key)]
+            values.append(run)
+    return float(np.median(values))
+
+
+def write_report(runs, report):
+    """Write the tables of all finished runs."""
+    runs = list(runs)
+    n_turns = len({run["turn"] for run in runs})
+    note = f"Medians of {n_turns} {'turn' if n_turns == 1 else 'turns'}. {machine()}"
+    names = {run["system"]: list(run["lengths"]) for run in runs if run.get("input") == "strings"}
+    for kind in INPUTS:
+        rows = []
+        for system in SYSTEMS:
+            for name in names[system]:
+                found = [
+                    medians(runs, ("lengths", name, length), system=system, input=kind)
+                    for length in LENGTHS
+                ]
+                rows.append([f"{system}, {name}", *(f"{value:.1f}" for value in found)])
+        head = ["microseconds a call", *(f"{n} token{'s' * (n > 1)}" for n in LENGTHS)]
+        report.write(kind, table(head, rows), note)
+    rows = []
+    for kind in INPUTS:
+        for system in SYSTEMS:
+            found = [medians(runs, ("batches", n), system=system, input=kind) for n in BATCHES]
+            rows.append([f"{system}, {kind}", *(f"{value:.1f}" for value in found)])
+    head = ["microseconds a sentence", *(f"batches of {n}" for n in BATCHES)]
+    report.write("batches", table(head, rows), note)
+    rows = []
+    for system in SYSTEMS:
+        for freeze in (False, True):
+            found = [
+                medians(runs, (key,), system=system, freeze=freeze)
+                for key in ("rate", "median", "p99", "longest")
+            ]
+            title = f"{system}, `gc.freeze()`" if freeze else system
+            rows.append([title, *(f"{value:,.0f}" for value in found)])
+    head = ["", "sentences a second", "median, µs", "99 % are below, µs", "longest, µs"]
+    report.write("service", table(head, rows), note)
+
+
+def main():
+    """Run the benchmark, or one of its parts in this process."""
+    global ROUNDS, SECONDS
+    parser = make_parser(__doc__, repeat=5)
+    parser.add_argument("--write", action="store_true", help="only write tables of finished runs")
+    parser.add_argument("--results", type=Path, help="folder of the finished runs")
+    parser.add_argument("--run", choices=SYSTEMS, help="only this, once, in this process")
+    parser.add_argument("--input", choices=list(INPUTS), help="what --run tags")
+    parser.add_argument("--serve", choices=SYSTEMS, help="be a process of a service")
+    parser.add_argument("--freeze", action="store_true", help="with `gc.freeze()`")
+    parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
+    arguments = parse(parser)
+    if arguments.run:
+        print(json.dumps(measure(arguments.run, arguments.input, arguments.folder)))
+        return
+    if arguments.serve:
+        print(json.dumps(serve(arguments.serve, arguments.freeze, arguments.folder)))
+        return
+    with results_folder("one_sentence", arguments) as folder:
+        runs = Runs(folder / "runs.jsonl")
+        if not arguments.write:
+            run_all(runs, chunking_name(arguments.quick), arguments.repeat)
+        with open_report("one_sentence", arguments) as report:
+            write_report(runs, report)
+
+
+if __name__ == "__main__":
+    main()

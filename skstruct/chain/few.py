@@ -1,0 +1,129 @@
+"""Best labels and marginals of a few sequences, from features as they are read, in one call.
+
+For one sentence, the way from Python into compiled code and back takes longer than the programmes.
+So columns are sorted, scores added up and labels found by one function, and what could be wrong is
+looked for on the way. A function returns False where it has found something, or where its answer
+would not be that of a batch to the last bit. What it has written is then worth nothing, and whoever
+called takes the way of a batch, which also says what is wrong.
+"""
+
+import numpy as np
+
+from skstruct.chain import dense  # noqa: F401  (its members, before these functions are compiled)
+from skstruct.chain.protocol import edges_of, factors_of, forbidding
+from skstruct.chain.ranges import decode_marginals
+from skstruct.chain.scores import Rows, longest, sequence_scores
+from skstruct.chain.viterbi import viterbi
+from skstruct.kernels._jit import jit, lean_jit
+from skstruct.kernels.vector.columns import sort_rows
+
+# A batch complains of larger values and of larger log-partitions, and corrects marginals whose sum
+# is off by twice as much.
+LARGEST_VALUE = 3e38
+MOST_PRECISE = 4e14
+ROUNDING = 5e-7
+
+
+@lean_jit
+def tidy(rows):
+    """Sort the columns of each token; False if one is there twice, or a value is too large."""
+    for k in range(rows.data.shape[0]):
+        if not abs(rows.data[k]) <= LARGEST_VALUE:
+            return False
+    _, repeats = sort_rows(rows.indptr, rows.indices, rows.data)
+    return not repeats
+
+
+@jit
+def label_few(ends, columns, values, offsets, chain, labels):
+    """Write the best labels of all tokens.
+
+    Parameters
+    ----------
+    ends : ndarray of int64 of shape (n_rows + 1,)
+        Place at which each token starts. Overwritten, as the next two.
+    columns : ndarray of int32 of shape (n_entries,)
+        Features of all tokens in any order, negative where they have no column.
+    values : ndarray of shape (n_entries,) or (0,)
+        Their values; none where all are one.
+    offsets : ndarray of int64 of shape (n_sequences + 1,)
+        Token at which each sequence starts.
+    chain : Chain
+        The weights, in arrays that are read only.
+    labels : ndarray of int32 of shape (n_rows,)
+        Receives the labels.
+    """
+    rows = Rows(ends, columns, values)
+    if not tidy(rows):
+        return False
+    return best_few(rows, offsets, chain, labels, np.empty(offsets.shape[0] - 1))
+
+
+@jit
+def weigh_few(ends, columns, values, offsets, chain, marginals, log_partition):
+    """Write the marginals (n_rows, n_labels) and the log-partitions (n_sequences,)."""
+    rows = Rows(ends, columns, values)
+    return tidy(rows) and sum_few(rows, offsets, chain, marginals, log_partition)
+
+
+@jit
+def search_few(ends, columns, values, offsets, chain, labels, scores, marginals, log_partition):
+    """Do what both do, and write the score of the best labels of each sequence."""
+    rows = Rows(ends, columns, values)
+    if not (tidy(rows) and sum_few(rows, offsets, chain, marginals, log_partition)):
+        return False
+    for i in range(log_partition.shape[0]):
+        if not abs(log_partition[i]) < MOST_PRECISE:
+            return False
+    return best_few(rows, offsets, chain, labels, scores)
+
+
+@jit
+def best_few(rows, offsets, chain, labels, scores):
+    """Write the best labels and their scores; False where nothing is possible."""
+    n_sequences, n_labels = offsets.shape[0] - 1, chain.intercept.shape[0]
+    length = longest(offsets, 0, n_sequences)
+    emission, edges = np.empty((length, n_labels)), edges_of(chain, length)
+    for i in range(n_sequences):
+        a, b = offsets[i], offsets[i + 1]
+        sequence_scores(rows, a, b, chain, emission)
+        scores[i] = viterbi(emission, b - a, edges, labels[a:b])
+        if not scores[i] > -np.inf:
+            return False
+    return True
+
+
+@jit
+def sum_few(rows, offsets, chain, marginals, log_partition):
+    """Write marginals and log-partitions; False where nothing is possible, or lost in rounding."""
+    n_sequences = offsets.shape[0] - 1
+    # No table of the transitions is kept: whoever changes them in place finds the change.
+    factors = factors_of(edges_of(chain, 0), 0)
+    if forbids(chain.start) or forbids(chain.end):
+        factors = forbidding(factors)
+    decode_marginals(rows, offsets, 0, n_sequences, chain, factors, marginals, log_partition)
+    for i in range(n_sequences):
+        if not log_partition[i] > -np.inf:
+            return False
+    return add_up_to_one(marginals)
+
+
+@lean_jit
+def forbids(bias):
+    """Return True if a bias is minus infinity."""
+    for j in range(bias.shape[0]):
+        if bias[j] == -np.inf:
+            return True
+    return False
+
+
+@lean_jit
+def add_up_to_one(marginals):
+    """Return True if the marginals of every token do."""
+    for t in range(marginals.shape[0]):
+        total = 0.0
+        for j in range(marginals.shape[1]):
+            total += marginals[t, j]
+        if not abs(total - 1.0) <= ROUNDING:
+            return False
+    return True

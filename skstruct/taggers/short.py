@@ -1,0 +1,177 @@
+"""The short way: a few sentences of dicts or attribute strings, tagged in one compiled call.
+
+A service tags one sentence at a time, and what is done once for a batch is then most of the time:
+matrices, checks of weights, a look at the threads. What depends on the tagger alone is kept here,
+and the rest is done by one compiled function (`skstruct.chain.few`) that adds up in the same order
+as for a batch. So all results are the same to the last bit.
+
+A sentence of 24 tokens with 11 attribute strings is tagged in FIGURE.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from operator import countOf, is_
+
+import numpy as np
+
+from skstruct import kernels
+from skstruct.decoding import LIMITS
+from skstruct.input.copies import copied
+from skstruct.matrices import read_only
+
+# Attribute in which a tagger keeps its short way.
+DERIVED = "_short_way"
+# More sequences gain nothing.
+FEW = 64
+# From so many tokens on a batch is compared with the training data, if it has more sequences.
+_FEWEST_COMPARED, _NEVER_COMPARED = 20, 8
+# What a short way is made of: it is made anew when one of them is another object.
+ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
+_OF_OTHERS = ("transition_coef_", "transition2_", "n_transition_features_in_")
+_HELD = (*ALWAYS_LEARNT, *_OF_OTHERS, "classes_", "vectorizer_", "n_features_in_", "n_jobs")
+
+
+def short_way(tagger):
+    """Short way of a tagger, from its current weights.
+
+    Parameters
+    ----------
+    tagger : LinearChainMixin
+
+    Returns
+    -------
+    way : ShortWay or None
+        None if there is none: for a tagger that is not fitted on tokens, or has so many labels,
+        weights of triples or of transition features that other functions decode.
+    """
+    attributes = vars(tagger)
+    way = attributes.get(DERIVED)
+    if way is None or not way.is_of(tagger):
+        if "vectorizer_" not in attributes or not hasattr(tagger, "coef_"):
+            return None
+        # In one assignment: other threads may do the same.
+        way = attributes[DERIVED] = ShortWay(tagger)
+    return way if way.chain is not None else None
+
+
+class Held:
+    """Arrays of a fitted tagger that something was made of.
+
+    They are held, so that no array which comes later can be taken for one of them.
+    """
+
+    def __init__(self, tagger):
+        # Asking for weights may compute them (`PartialFitMixin`).
+        self._parts = [getattr(tagger, name, None) for name in _HELD]
+        self._vectorizer = getattr(tagger, "vectorizer_", None)
+        self._vocabulary = getattr(self._vectorizer, "vocabulary_", None)
+
+    def is_of(self, tagger):
+        """Return True if a tagger has the very same arrays."""
+        return (
+            all(map(is_, self._parts, map(vars(tagger).get, _HELD)))
+            and getattr(self._vectorizer, "vocabulary_", None) is self._vocabulary
+        )
+
+
+class ShortWay(Held):
+    """What the short way needs of a fitted tagger: the arrays themselves, none of them copied.
+
+    Parameters
+    ----------
+    tagger : LinearChainMixin
+        Fitted on feature dicts or attribute strings.
+    """
+
+    def __init__(self, tagger):
+        super().__init__(tagger)
+        self._classes = tagger.classes_
+        self.chain = self._chain_of(tagger)
+
+    def _chain_of(self, tagger):
+        """The weights, None if they have to be decoded otherwise."""
+        try:
+            chain = read_only(tagger._chain())
+        except ValueError:
+            return None
+        n_labels, n_jobs = len(chain.transition), tagger.n_jobs
+        may_run = n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)
+        fewest = min(LIMITS["best"].fewest_labels, LIMITS["sums"].fewest_labels)
+        fits = len(chain.weights) == len(self._vocabulary) and type(chain) is kernels.Chain
+        if not may_run or not fits or n_labels >= fewest:
+            return None
+        # Changes in place are to be seen, as in a batch.
+        given = (getattr(tagger, name) for name in ALWAYS_LEARNT)
+        return chain if all(map(np.may_share_memory, chain, given)) else None
+
+    def read(self, X):
+        """Read sequences of tokens; None if they are not a short list of lists."""
+        if type(X) is not list or not 0 < len(X) <= FEW:
+            return None
+        X = list(map(copied, X))
+        if countOf(map(type, X), list) < len(X):
+            return None
+        return self._vectorizer._known_codes().read_few(X, self._vectorizer.dtype, np.inf)
+
+    def labels(self, X):
+        """What `predict` returns, an object array of lists; None where a batch has to be made."""
+        loose = self.read(X)
+        if loose is None:
+            return None
+        codes = np.empty(len(loose.ends) - 1, np.int32)
+        if not kernels.label_few(*loose, self.chain, codes) or _is_strange(loose):
+            return None
+        return _cut(self._classes[codes].tolist(), loose.offsets)
+
+    def marginals(self, X):
+        """What `predict_proba` returns, an object array of arrays; None as of `labels`."""
+        loose = self.read(X)
+        if loose is None:
+            return None
+        proba, log_partition = self._room(loose)
+        if not kernels.weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
+            return None
+        return _cut(proba, loose.offsets)
+
+    def best(self, X):
+        """The best labelling of each sequence; None as of `labels`.
+
+        Returns
+        -------
+        labels : ndarray of lists
+        scores, log_partition : ndarray of shape (n_sequences,)
+        """
+        loose = self.read(X)
+        if loose is None:
+            return None
+        proba, log_partition = self._room(loose)
+        codes, scores = np.empty(len(proba), np.int32), np.empty(len(log_partition))
+        found = kernels.search_few(*loose, self.chain, codes, scores, proba, log_partition)
+        if not found or _is_strange(loose):
+            return None
+        return _cut(self._classes[codes].tolist(), loose.offsets), scores, log_partition
+
+    def _room(self, loose):
+        """Arrays for marginals and log-partitions."""
+        n_labels = len(self.chain.intercept)
+        return np.empty((len(loose.ends) - 1, n_labels)), np.empty(len(loose.offsets) - 1)
+
+
+def _is_strange(loose):
+    """Return True if a batch may be unlike the training data, about which there are warnings."""
+    n_sequences, n_tokens = len(loose.offsets) - 1, len(loose.ends) - 1
+    if n_sequences <= _NEVER_COMPARED or n_tokens < _FEWEST_COMPARED:
+        return False
+    return loose.ends[-1] <= len(loose.columns) / 2
+
+
+def _cut(values, offsets):
+    """Object array of the values of each sequence."""
+    cut, ends = np.empty(len(offsets) - 1, object), offsets.tolist()
+    if len(cut) == 1:
+        cut[0] = values
+        return cut
+    for i in range(len(cut)):
+        cut[i] = values[ends[i] : ends[i + 1]]
+    return cut
