@@ -12,8 +12,8 @@ Modules outside import this package and name kernels by it, as in ``kernels.deco
 
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
-from skstruct.chain.kinds import KINDS, kind_of
 from skstruct.chain.few import label_few, search_few, weigh_few
+from skstruct.chain.kinds import KINDS, kind_of
 from skstruct.chain.listed import Leaving, Listed, grow_list, list_chain, list_transitions
 from skstruct.chain.protocol import chain_factors, room_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range

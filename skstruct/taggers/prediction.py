@@ -123,8 +123,6 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     return codes, scores, counts
 
 
-# Attributes that hold the weights: of all models, of transition features, and of second order.
-ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
 # Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,
 # where the last two are those of labels.
 MORE_LEARNT = {
