@@ -418,13 +418,18 @@ def best_table(r):
 
 
 def alternative_table(r):
-    rows = []
-    for title, *entries in r.lines():
-        others = [system for system in (EDGES, RERANKED) if r.find("test", *entries, system)]
-        if others:
-            gains = [x for system in SYSTEMS[1:] for x in r.gain(*entries, system)]
-            rows.append([title, entries[1] or "", entries[2], r.score(*entries, FIRST), *gains])
-    head = ["", "", "", FIRST, SECOND, "p", EDGES, "p", RERANKED, "p"]
+    lines = [
+        (title, entries)
+        for title, *entries in r.lines()
+        if any(r.find("test", *entries, system) for system in (EDGES, RERANKED))
+    ]
+    tested = [s for s in SYSTEMS[1:] if any(r.find("test", *entries, s) for _, entries in lines)]
+    rows = [
+        [title, entries[1] or "", entries[2], r.score(*entries, FIRST)]
+        + [cell for system in tested for cell in r.gain(*entries, system)]
+        for title, entries in lines
+    ]
+    head = ["", "", "", FIRST, *(cell for system in tested for cell in (system, "p"))]
     return [table(head, rows, left=(0, 1, 2))]
 
 
