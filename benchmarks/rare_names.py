@@ -243,9 +243,15 @@ GROUPS = {
 }
 # In the order of the tables.
 SYSTEMS = [system for group in (run_crfsuite, run_sapo, run_crf) for system in GROUPS[group]]
-# The best labelling that others are compared with.
-REFERENCE = "CRFTagger, l2"
-COMPARED = [system for system in SYSTEMS if system.endswith(("spans", "cost"))]
+EVERYTHING = "CRFTagger, l2, cost, spans"
+# Titles, where they are not that of the system, and pairs of systems: others are compared with the
+# best labelling of the same tagger.
+COMPARED = [
+    ("", "SAPOTagger, spans", "SAPOTagger"),
+    ("", "CRFTagger, spans", "CRFTagger"),
+    *(("", f"CRFTagger, l2, {how}", "CRFTagger, l2") for how in ("cost", "spans", "cost, spans")),
+    *((f"{EVERYTHING}, beside {other}", EVERYTHING, other) for other in ("CRFTagger", "CRFsuite")),
+]
 
 
 # --------------------------------------------------------------------------------------- the runs
@@ -338,7 +344,10 @@ def write_report(records, corpora, shares, n_seeds, report):
         head = ["", *(f"{share:.0%}" for share in complete)]
         rows = [[s, *(mean_score(found[s]) for found in complete.values())] for s in SYSTEMS]
         scores += [f"### {TITLES[name]}", table(head, rows)]
-        rows = [[s, *(gain(found, s) for found in complete.values())] for s in COMPARED]
+        rows = [
+            [title or system, *(gain(found, system, other) for found in complete.values())]
+            for title, system, other in COMPARED
+        ]
         gains += [f"### {TITLES[name]}", table(head, rows)]
         for share in complete:
             chosen += choices(records, name, share, seeds_of(share, n_seeds))
@@ -356,11 +365,11 @@ def mean_score(counts):
     return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")
 
 
-def gain(found, system):
-    """Difference of mean F1 from the reference, or from the same tagger's best labelling, and p."""
-    reference = found[REFERENCE if system.startswith("CRFTagger, l2") else system.split(",")[0]]
-    difference = np.mean(f1(found[system].sum(axis=1)) - f1(reference.sum(axis=1)))
-    return f"{difference:+.2f} ({permuted_p(found[system], reference):.4f})"
+def gain(found, system, other):
+    """Difference of the mean F1 of two systems, and p."""
+    counts, others = found[system], found[other]
+    difference = np.mean(f1(counts.sum(axis=1)) - f1(others.sum(axis=1)))
+    return f"{difference:+.2f} ({permuted_p(counts, others):.4f})"
 
 
 def choices(records, name, share, seeds):
@@ -374,7 +383,7 @@ def choices(records, name, share, seeds):
         low, high = min(found), max(found)
         return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
-    all_of_it = [values("CRFTagger, l2, cost, spans", key) for key in ("l2", "cost", "threshold")]
+    all_of_it = [values(EVERYTHING, key) for key in ("l2", "cost", "threshold")]
     yield [TITLES[name], f"{share:.0%}", *all_of_it, values("CRFTagger, spans", "threshold")]
 
 
