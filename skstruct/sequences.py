@@ -125,7 +125,7 @@ class SequenceBatch(FrameConversions):
             self.transition_X = canonical(transition_X, "transition_X", self._place)
 
     @classmethod
-    def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None):
+    def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None) -> SequenceBatch:
         """Make a batch of stacked rows and the length of each sequence.
 
         This is the convention of hmmlearn and seqlearn.

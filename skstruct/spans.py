@@ -278,7 +278,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         return self
 
     @reads_one_fit
-    def predict_spans(self, X, *, threshold=None):
+    def predict_spans(self, X, *, threshold=None) -> Any:
         """Predict the chunks, with the probability of each.
 
         Parameters

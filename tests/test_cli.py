@@ -853,6 +853,16 @@ def test_letters_of_segmented_words_are_chunks():
     assert "BMES (inferred)" in run("evaluate", text=text).output
 
 
+def test_evaluate_counts_right_labels_that_break_the_scheme():
+    rows = [[("a", "B-X"), ("b", "I-X")], [("c", "I-X"), ("d", "B-X"), ("e", "I-Y")]] + 9 * [
+        [("a", "B-X"), ("b", "I-X")]
+    ]
+    text = columns(rows, [[label for _, label in row] for row in rows])
+    assert "IOB2 (inferred), read as conlleval does; right labels that break it: 2\n" in (
+        run("evaluate", text=text).output
+    )
+
+
 def test_training_labels_are_repaired_and_converted(tmp_path):
     wrong = [[label.replace("B-", "I-", 1) for label in labels] for labels in Y[:40]]
     (tmp_path / "wrong.txt").write_text(columns(X[:40], wrong))

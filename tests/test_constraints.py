@@ -39,7 +39,7 @@ from skstruct import (
 from skstruct.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.chain.dense import Dense
 from skstruct.chain.search import SEARCHES, search_nbest
-from skstruct.datasets import spans_to_labels
+from skstruct.datasets import convert_labels
 from skstruct.input.constraints import check_labelling, read_constraint
 from skstruct.input.training_set import as_rows
 from skstruct.learning.ascent import draw_order
@@ -211,10 +211,12 @@ def test_what_the_message_advises():
         CRFTagger(constraint="IOB2").fit(X, y)
     CRFTagger(constraint="IOB1").fit(X, y)
     y[2] = ["B-q", "I-q", "O"]
-    with pytest.raises(ValueError, match=r"2 of 9, in 2 of 3 .*extract_chunks .*spans_to_labels"):
+    with pytest.raises(
+        ValueError, match=r"2 of 9, in 2 of 3 .*repair='conlleval' .*convert_labels"
+    ):
         CRFTagger(constraint="IOB2").fit(X, y)
-    places = [(t, t + 1) for t in range(3)]
-    converted = [spans_to_labels(extract_chunks(labels), places) for labels in y]
+    advised = {"source": "IOB2", "target": "IOB2", "repair": "conlleval"}
+    converted = convert_labels(y, **advised).labels
     assert converted == [["O", "B-p", "I-p"], ["B-q", "O", "O"], ["B-q", "I-q", "O"]]
     CRFTagger(constraint="IOB2").fit(X, converted)
     with pytest.raises(ValueError, match="Correct the labels, change the array, or leave const"):

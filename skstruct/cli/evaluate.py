@@ -11,7 +11,7 @@ from skstruct.cli.models import load_model
 from skstruct.cli.options import model_option
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
-from skstruct.input.schemes import infer_scheme
+from skstruct.input.schemes import count_breaches, infer_scheme
 from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
@@ -64,7 +64,7 @@ def _report(files, path, layout, scheme, show_errors, as_json):
     }
     chunks = scheme is not None or _have_chunks(y_true, y_pred)
     if scheme is None and chunks:
-        scores["scheme"] = f"{_inferred(y_true, y_pred)} (inferred), read as conlleval does"
+        scores["scheme"] = _inferred(y_true, y_pred)
     elif scheme is not None:
         scores["scheme"] = scheme
     elif look_like_runs(y_true):
@@ -124,8 +124,12 @@ def _have_chunks(y_true, y_pred):
 
 
 def _inferred(y_true, y_pred):
-    """Scheme of the right labels; of all labels if these have no chunks."""
-    return infer_scheme(y_true if has_chunks(y_true) else [*y_true, *y_pred])
+    """Text about the scheme of the right labels, or of all labels if these have no chunks."""
+    y = y_true if has_chunks(y_true) else [*y_true, *y_pred]
+    name = infer_scheme(y)
+    n_wrong = count_breaches(y_true, name) if y is y_true else 0
+    broken = f"; right labels that break it: {n_wrong:,}" if n_wrong else ""
+    return f"{name} (inferred), read as conlleval does{broken}"
 
 
 def _number(value):

@@ -376,7 +376,7 @@ class SequenceVectorizer(
         tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
         return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Attribute of each column.
 
         Parameters

@@ -171,7 +171,7 @@ class EmbeddingVectorizer(
         rows, bounds = self._vectorize(X, self.n_dimensions_)
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column: ``vector:0``, ...; of neighbours ``vector[-1]:0``, ...
 
         Parameters

@@ -197,8 +197,8 @@ def _remedy(labels, offsets, classes, possible):
         if belong and not impossible(labels, offsets, _read_scheme(scheme, classes)):
             return f"All labels fit constraint={scheme!r}: pass it, or leave constraint out."
     return (
-        "No scheme fits all labels: skstruct.datasets.convert_labels(y, target=..., "
-        "repair='conlleval') repairs them; or leave constraint out."
+        "No scheme fits all labels: repair='conlleval' of skstruct.datasets.convert_labels repairs "
+        "them; or leave constraint out."
     )
 
 

@@ -41,7 +41,14 @@ TABLE = {
 }
 ALIASES = {"BIO": "IOB2", "BIOES": "IOBES"}
 SCHEMES = ("IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES", RUNS)
-LETTERS = "BIESLUM"
+# What letters mean where no scheme is named: their places in a chunk.
+PLACES = {
+    letter: place
+    for name in ("IOBES", "BILOU", "BMES")
+    for place, letter in zip(Scheme._fields, TABLE[name], strict=True)
+    if letter
+}
+LETTERS = "".join(PLACES)
 _LABEL = re.compile(rf"[{LETTERS}{OUTSIDE}](-.*)?", re.DOTALL)
 
 

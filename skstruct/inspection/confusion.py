@@ -46,7 +46,7 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         names, counts = [str(label) for label in labels], normalize is None
         options.setdefault("values_format", "d" if counts else ".2f")
         size = 2.5 + 0.35 * len(names)
-        ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1, size))
+        ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1.6, size))
         options.setdefault("cmap", "Blues")
         options.setdefault("include_values", len(names) <= _MOST_NUMBERS)
         options.setdefault("xticks_rotation", "vertical" if len(names) > 5 else "horizontal")

@@ -9,6 +9,7 @@ import numpy as np
 from skstruct.input.schemes import (
     LETTERS,
     OUTSIDE,
+    PLACES,
     RUNS,
     SCHEMES,
     are_of_schemes,
@@ -28,7 +29,8 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 
 _O, _B, _I, _E, _S = range(5)
-_ROLES = {"O": _O, "B": _B, "I": _I, "M": _I, "E": _E, "L": _E, "S": _S, "U": _S}
+_OF_PLACES = {"first": _B, "inner": _I, "last": _E, "only": _S}
+_ROLES = {OUTSIDE: _O, **{letter: _OF_PLACES[place] for letter, place in PLACES.items()}}
 _READINGS = ("conlleval", *SCHEMES)
 _MUST_BE_STRINGS = (
     "labels of chunks must be str; skstruct.datasets.labels_from_ids replaces numbers by names"

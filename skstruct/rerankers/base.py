@@ -187,7 +187,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         return self._choose(batch, base)
 
     @reads_one_fit
-    def rank(self, X, baseline_score=None):
+    def rank(self, X, baseline_score=None) -> Any:
         """Sort the candidates of each group, best first.
 
         Parameters
@@ -227,7 +227,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         return split_groups(self._decide(batch, base), batch.offsets, format)
 
     @reads_one_fit
-    def predict_proba(self, X, baseline_score=None):
+    def predict_proba(self, X, baseline_score=None) -> Any:
         """Compute the probability of each candidate in the log-linear model of ``coef_``.
 
         Parameters

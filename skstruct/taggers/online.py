@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -167,7 +168,7 @@ class PartialFitMixin:
         return ("_state", "n_iter_") if self._state is not None else super()._complete
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
         """Make one pass over some more sequences.
 
         Parameters

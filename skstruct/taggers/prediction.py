@@ -218,7 +218,7 @@ class LinearChainMixin:
         return self._shape_labels(codes, batch, format)
 
     @reads_one_fit
-    def predict_proba(self, X, known=None):
+    def predict_proba(self, X, known=None) -> Any:
         """Predict the marginal probability of each label at each token (forward-backward).
 
         The probability of a label sequence is proportional to ``exp(score)``. A CRF is trained for
@@ -254,7 +254,7 @@ class LinearChainMixin:
     @reads_one_fit
     def predict_nbest(
         self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
-    ):
+    ) -> Any:
         """Predict the n best label sequences, with scores and probabilities.
 
         Parameters
@@ -318,7 +318,7 @@ class LinearChainMixin:
         return result
 
     @reads_one_fit
-    def predict_spans(self, X, *, threshold=0.5, known=None):
+    def predict_spans(self, X, *, threshold=0.5, known=None) -> Any:
         """Predict the chunks, with the probability of each.
 
         The probability of a span is that of all label sequences in which exactly its tokens are a

@@ -217,7 +217,7 @@ class LearningTemplateVectorizer(
             transition_matrix = self._transitions.find(observer, dtype, self.n_jobs)
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column: the template line as CRF++ expands it.
 
         Parameters

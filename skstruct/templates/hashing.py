@@ -103,7 +103,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
             check_templates(parse_template(lines), self.functions or {})
         return self
 
-    def partial_fit(self, X=None, y=None):
+    def partial_fit(self, X=None, y=None) -> Self:
         """Check the parameters, like `fit`.
 
         Parameters
