@@ -133,11 +133,7 @@ def dual_free_epoch(
         if a == b:
             continue
         gold = labels[a:b]
-        if threshold > 0.0:
-            shrunk_state_scores(features, chain.weights, threshold, n_labels, a, b, scores)
-        else:
-            state_scores(features, chain.weights, n_labels, a, b, scores)
-        add_bias_scores(shrunk, b - a, scores)
+        shrunk_scores(features, chain, shrunk, threshold, a, b, scores)
         add_cost(cost, gold, scores)
         if age >= FRESH:
             shrink_transitions(shrunk, chain, threshold)
@@ -162,14 +158,31 @@ def dual_free_epoch(
         move_towards(nodes, past, share, -strength[i])
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
-        add_state_gradient(features, marginals, n_labels, a, b, chain.weights)
-        add_to_features(chain, features, found, a, b)
-        add_free(marginals[: b - a], chain, free)
-        add_free_transitions(factors.edges, found, free, chain)
+        add_change(features, a, b, marginals, found, factors.edges, free, chain)
         shrink_biases(chain, threshold, shrunk)
         shrink_visited(shrunk, chain, features, a, b, threshold)
         clear(change)
     return True
+
+
+@jit
+def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
+    """Write the scores of the rows ``first:last``, one sequence."""
+    if threshold > 0.0:
+        n_labels = out.shape[1]
+        shrunk_state_scores(features, chain.weights, threshold, n_labels, first, last, out)
+    else:
+        state_scores(features, chain.weights, out.shape[1], first, last, out)
+    add_bias_scores(shrunk, last - first, out)
+
+
+@lean_jit
+def add_change(features, first, last, node, found, edges, free, chain):
+    """Add the changes of one sequence to the conjugate vector."""
+    add_state_gradient(features, node, node.shape[1], first, last, chain.weights)
+    add_to_features(chain, features, found, first, last)
+    add_free(node[: last - first], chain, free)
+    add_free_transitions(edges, found, free, chain)
 
 
 @lean_jit
