@@ -6,8 +6,9 @@
 Corpus and attributes are those of `conll2000.py`, as lists of attribute strings and as feature
 dicts. Sentences of each length are cut from the test set. A figure is the best of many rounds over
 different sentences, in the time of the clock. In a service of four processes, each tags sentences
-one after the other, with the model that was there before the fork. Finished runs are kept in ``benchmarks/results/one_sentence``, and ``--write``
-writes the tables from them. Needs the extra `bench`.
+one after the other, with the model that was there before the fork. Finished runs are kept in
+``benchmarks/results/one_sentence``, and ``--write`` writes the tables from them. Needs the extra
+`bench`.
 """
 
 import gc
