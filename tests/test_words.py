@@ -248,3 +248,39 @@ def test_in_a_grid_search():
     search = GridSearchCV(pipeline, grid, cv=2).fit(X[:60], y[:60])
     assert search.best_score_ > 0.5
     assert len(set(search.cv_results_["mean_test_score"])) > 1
+
+
+def test_lines_that_repeat_another_are_left_out():
+    rng = np.random.default_rng(0)
+    X = [["".join(rng.choice(list("甲乙丙丁戊"), 1)) for _ in range(10)] for _ in range(120)]
+    vectorizer = WordVectorizer()
+    batch = vectorizer.fit_transform(X)
+    names = {line.partition(":")[0] for line in vectorizer.template_}
+    assert not any(name.startswith(("Uprefix", "Usuffix")) for name in names)
+    assert {"Uform", "Uword-1", "Uword+2", "Uwords-1", "Ushape", "B"} <= names
+    # What is left is what a template of these lines makes, of new data too.
+    twin = TemplateVectorizer(vectorizer.template_)
+    assert_same(batch, twin.fit_transform(X))
+    new = [["甲", "乙丙"], ["x1"]]
+    assert_same(vectorizer.transform(new), twin.transform(new))
+    # Of what was left out nothing is lost: those columns are others again.
+    whole = TemplateVectorizer(vectorizer._make_lines(1)).fit_transform(X)
+    columns = {column.tobytes() for column in batch.X.toarray().T}
+    assert {column.tobytes() for column in whole.X.toarray().T} == columns
+
+
+def test_lines_stay_where_words_are_longer_or_few():
+    words = ["a", "Anna", "lives", "in", "York", "1999"]
+    for n, others in ((1, ["甲", "乙"]), (300, words)):
+        vectorizer = WordVectorizer().fit([others * 2] * n)
+        assert "Uprefix2+0:%x[0,0|prefix2]" in vectorizer.template_
+    # Gazetteers without a match, or with few, do not repeat each other.
+    names = {"place": ["York"], "person": ["Anna"], "none": ["nowhere"], "other": ["nothing"]}
+    vectorizer = WordVectorizer(gazetteers=names).fit([words * 2] * 300)
+    for name in names:
+        assert f"U{name}+0:" in " ".join(vectorizer.template_)
+
+
+def assert_same(batch, other):
+    assert batch.X.shape == other.X.shape
+    assert (batch.X != other.X).nnz == 0

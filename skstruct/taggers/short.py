@@ -5,7 +5,9 @@ matrices, checks of weights, a look at the threads. What depends on the tagger a
 and the rest is done by one compiled function (`skstruct.chain.few`) that adds up in the same order
 as for a batch. So all results are the same to the last bit.
 
-A sentence of 24 tokens with 11 attribute strings is tagged in FIGURE.
+With 11 attribute strings a token, `predict` takes 14 microseconds for a sentence of 3 tokens and 33
+for one of 24, of which looking them up is 7 and 21. By way of a batch it was 180 and 230.
+sklearn-crfsuite takes 5.5 and 40.
 """
 
 from __future__ import annotations

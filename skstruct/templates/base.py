@@ -138,6 +138,8 @@ class LearningTemplateVectorizer(
             if is_part:
                 return SequenceBatch(np.empty((0, 0), dtype), reader.offsets)
             raise ValueError("Found no token: every sequence is empty.")
+        if not is_part:
+            self._choose_lines(reader)
         reader.sort_values()
         features, matrix = learn_features(reader, min_freq, dtype)
         if features.n_features_ == 0 and not is_part:
@@ -148,6 +150,9 @@ class LearningTemplateVectorizer(
             transitions, transition_matrix = learn_features(observer, min_freq, dtype)
         self._keep(reader.n_columns, features, transitions)
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+
+    def _choose_lines(self, reader):
+        """Leave out lines of the template, of a reader of all data."""
 
     def _none_frequent(self):
         """Error where no feature is left."""

@@ -122,14 +122,38 @@ class TemplateReader:
         self.tokens = kernels.Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
         self.pieces = numbers.pieces()
         field_of = {key: number for number, key in enumerate(keys)}
+        self._field_of = field_of
+        self._set_patterns()
+
+    def _set_patterns(self):
         self._patterns = [
-            [_pattern(template, field_of, literals) for template in templates]
+            [_pattern(template, self._field_of, literals) for template in templates]
             for literals, templates in self._templates
         ]
         self.patterns, self.literals = self._patterns[0], self._templates[0][0]
 
     def _all_templates(self):
         return [template for _, templates in self._templates for template in templates]
+
+    def leave_out_repeats(self, share):
+        """Leave out lines whose values are those of an earlier line at nearly all tokens.
+
+        Parameters
+        ----------
+        share : float
+            Of the tokens where one of the two has a value.
+        """
+        first, seen, kept = _first_alike(self.tokens, share), set(), []
+        for line, template in zip(self.lines, parse_template(self.lines), strict=True):
+            fields = [first[self._field_of[_field_key(macro)]] for macro in template.macros]
+            positions = [0 if m.absolute else m.offset for m in template.macros]
+            key = tuple(zip(fields, positions, strict=True))
+            if template.observes_transitions or not (key and key in seen):
+                kept.append(line)
+                seen.add(key)
+        if len(kept) < len(self.lines):
+            self._set_templates(kept)
+            self._set_patterns()
 
     @property
     def values(self):
@@ -151,6 +175,21 @@ class TemplateReader:
         """Codes of a pattern's values at some rows, of shape (n_rows, n_parts)."""
         places = self.tokens.places[rows]
         return self.tokens.codes[pattern.fields, places[:, None] + pattern.positions]
+
+
+def _first_alike(tokens, share):
+    """For each field, the first one with the same value at a share of the tokens."""
+    first = []
+    for j, later in enumerate(tokens.codes):
+        later, found = later[tokens.places], j
+        for i in [i for i, field in enumerate(first) if i == field]:
+            earlier = tokens.codes[i][tokens.places]
+            n = np.count_nonzero((earlier >= 0) | (later >= 0))
+            if np.count_nonzero((earlier == later) & (later >= 0)) >= share * n > 0:
+                found = i
+                break
+        first.append(found)
+    return first
 
 
 def check_templates(templates, functions):
