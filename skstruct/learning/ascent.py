@@ -68,7 +68,7 @@ class DualFreeAscent:
         if run is not None and run.n_ranges > 1:
             n_occurrences = len(likelihood.features.places)
             shape = likelihood.shape
-            work = likelihood.n_tokens * chain_work(shape.n_labels, shape.order)
+            work = likelihood.n_tokens * chain_work(shape.n_labels, shape.kind.order)
             if work >= _LEAST_WORK and n_occurrences >= _OCCURRENCES * shape.cuts[0]:
                 self._copies = np.empty((2, len(free)))
         self.loss = self.distance = np.inf

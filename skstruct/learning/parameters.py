@@ -68,9 +68,8 @@ class VectorShape(NamedTuple):
         rest = rest - np.clip(rest, -threshold, threshold)
         chain = self.with_states(0).split(rest)
         whole = self.split(vector)
-        if self.has_transition_features and threshold == 0:
-            chain = chain._replace(transition_weights=whole.transition_weights)
-        return chain._replace(weights=whole.weights)
+        kept = ("weights", *self.kind.of_features) if threshold == 0 else ("weights",)
+        return chain._replace(**{name: getattr(whole, name) for name in kept})
 
     def constrained(self, theta):
         """Split as `split` does, with minus infinity for impossible labellings, in copies."""
