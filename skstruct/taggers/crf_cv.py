@@ -560,7 +560,9 @@ def _to_split(values):
     """Rows, a grid or labels in a form that can be split."""
     if sp.issparse(values):
         return values.tocsr()
-    if isinstance(values, (list, tuple)) or is_frame(values) or hasattr(values, "iloc"):
+    if values is None or isinstance(values, (list, tuple)) or hasattr(values, "iloc"):
+        return values
+    if is_frame(values):
         return values
     return np.asarray(values) if hasattr(values, "__array__") else list(values)
 
