@@ -90,7 +90,7 @@ def cut(tokens, length, kind):
 
 def microseconds(function, arguments, seconds):
     """Best of the rounds of so many seconds: time of a call, over some arguments in turn."""
-    few = max(1, len(arguments) // 8)
+    few = max(1, len(arguments) // 32)
     parts = [arguments[i : i + few] for i in range(0, len(arguments), few)]
     best = dict.fromkeys(range(len(parts)), np.inf)
     start, n_rounds = perf_counter(), 0
