@@ -27,6 +27,7 @@ import numpy as np
 from benchmarks.common.addresses import make_up_addresses
 from benchmarks.common.commandline import (
     GENERATED,
+    ROOT,
     make_parser,
     open_report,
     parse,
@@ -239,7 +240,10 @@ def write_report(records, corpora, report):
         seconds.append(["Median of the corpora", "", "", "", "", *medians])
     times = ["fit", "fit, 1 thread", "process", "process, 1 thread"]
     head = ["", "tokens", f"{THEIRS}, s", "drop-in, s", "1 thread, s"]
-    report.write("seconds", table([*head, *(f"times: {what}" for what in times)], seconds), note)
+    speed = table([*head, *(f"times: {what}" for what in times)], seconds)
+    report.write("seconds", speed, note)
+    if corpora is CORPORA:
+        report.write_into(ROOT / "README.md", "speed", speed)
     head = ["", "", THEIRS, "drop-in", "difference", "recorded steps", "end of the fit"]
     report.write("objectives", table(head, objectives, left=(0, 1, 6)))
     head = ["", "", f"{THEIRS}, %", "drop-in, %", "difference", "p"]
