@@ -58,7 +58,7 @@ def test_all_of_it_passes(name, version, least, tmp_path):
     (tmp_path / "serve_skstruct.py").write_text(PLUGIN, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "serve_skstruct"]
     command += ["-p", "no:cacheprovider", "--junit-xml", "found.xml", "suite"]
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     paths = os.pathsep.join([str(tmp_path), str(root), os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True,

@@ -25,7 +25,7 @@ from skstruct.datasets import (
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer
 from skstruct.streams import fit_stream, iter_batches
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
 def recipe(page, marker):

@@ -12,7 +12,7 @@ import pytest
 
 from skstruct.datasets import fetch_conll2000, load_addresses
 
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "commandline.rst"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "commandline.rst"
 
 pytestmark = [
     pytest.mark.slow,

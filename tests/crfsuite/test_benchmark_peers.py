@@ -9,7 +9,7 @@ from helpers import peers
 
 from skstruct import CRFTagger
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # Tables that a quick run writes, and packages that it needs.
 BENCHMARKS = {
     "baselines": ({"seconds"}, ()),

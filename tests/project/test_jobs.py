@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 PAGES = ["job_columns", "job_segments", "job_text"]
 
 pytestmark = pytest.mark.skipif(not GUIDE.exists(), reason="needs the documentation")

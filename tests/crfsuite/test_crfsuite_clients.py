@@ -44,7 +44,7 @@ INSTALL = "import skstruct.crfsuite\nskstruct.crfsuite.install()\n"
 
 
 def output_of(program):
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     found = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths},
         capture_output=True, text=True, check=False, timeout=300,

@@ -16,7 +16,7 @@ import pytest
 import skstruct
 from skstruct import CRFTagger
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "deployment.rst"
 pytestmark = [
     pytest.mark.slow,

@@ -14,7 +14,7 @@ import pytest
 from helpers.links import relative_targets
 from packaging.version import Version
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 
 pytest.importorskip("setuptools", "77")
 if not (PROJECT / "pyproject.toml").exists():

@@ -314,7 +314,8 @@ def test_programmes_agree_with_the_enumeration(kind):
 @pytest.mark.slow
 def test_programmes_agree_in_plain_python():
     code = "import test_chain as t\nfor kind in t.KINDS: t.check_all(kind, 3)"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    paths = os.pathsep.join(sys.path)
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths}
     folder = os.path.dirname(__file__)
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=folder)
 

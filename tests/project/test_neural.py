@@ -21,7 +21,7 @@ from skstruct.utils.parallel import range_runner
 
 torch = pytest.importorskip("torch")
 # Behind all others, so that the package under test stays the one that is installed.
-sys.path.append(str(Path(__file__).parent.parent))
+sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
@@ -506,7 +506,7 @@ def table_rows(path):
 
 
 def test_both_pages_have_the_same_scores_of_networks():
-    generated = Path(__file__).parents[1] / "docs" / "benchmarks" / "generated"
+    generated = Path(__file__).parents[2] / "docs" / "benchmarks" / "generated"
     alone, beside = (table_rows(generated / n / "scores.md") for n in ("neural", "which_tagger"))
     for system in NEURAL:
         # Without the marks, and without the corpora that have no runs.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from helpers.links import relative_targets
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Folders that building the documentation fills.
 GENERATED = {"_build", "auto_examples", "generated"}
 

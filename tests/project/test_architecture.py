@@ -110,7 +110,7 @@ def kernels_used(tree):
 def room_of(module):
     """The longest room that a module is in."""
     rooms = [room for room in FLOOR_OF if module == room or module.startswith(f"{room}.")]
-    assert rooms, f"{module} is in no room: tests/test_architecture.py lists them."
+    assert rooms, f"{module} is in no room: tests/project/test_architecture.py lists them."
     return max(rooms, key=len)
 
 
@@ -307,7 +307,7 @@ def test_the_picture_shows_every_room():
 
 def test_no_test_imports_another():
     """What several need is in `helpers`, `naive` or `strategies`."""
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if isinstance(node, ast.Import):

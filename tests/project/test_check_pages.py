@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / ".ci" / "check_pages.py"
+SCRIPT = Path(__file__).parents[2] / ".ci" / "check_pages.py"
 
 pytest.importorskip("playwright")
 pytestmark = [

@@ -15,7 +15,7 @@ from skstruct.taggers.prediction import ALWAYS_LEARNT
 
 pytest.importorskip("skops.io")
 
-PROGRAM = Path(__file__).parent / "helpers" / "tampering.py"
+PROGRAM = Path(__file__).parents[1] / "helpers" / "tampering.py"
 
 
 @pytest.mark.slow
