@@ -1,7 +1,7 @@
 """Pictures of README and home, light and dark: ``python docs/pictures.py``.
 
-A labelled address, by the tagger of README's example, and the speed of the drop-in as bars, from the
-runs of ``benchmarks.tutorial_line``.
+A labelled address, by the tagger of README's example, and the speed of the drop-in as bars, from
+the runs of ``benchmarks.tutorial_line``.
 """
 
 from __future__ import annotations
