@@ -25,6 +25,7 @@ from sklearn.utils.validation import _check_method_params
 
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
+from skstruct.input.costs import read_label_cost
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format
 from skstruct.input.training_set import TrainingSet, batch_rows
@@ -118,6 +119,8 @@ class CRFTaggerCV(BaseTagger):
         Order of the chain, as in `CRFTagger`.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         As in `CRFTagger`.
+    label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
+        Costs of wrong labels, as in `CRFTagger`.
     max_iter : int, default=1000
         Largest number of iterations of a fit.
     class_weight : dict, "balanced" or None, default=None
@@ -224,6 +227,7 @@ class CRFTaggerCV(BaseTagger):
         fit_intercept=True,
         order=1,
         constraint=None,
+        label_cost=None,
         max_iter=1000,
         class_weight=None,
         n_jobs=None,
@@ -242,6 +246,7 @@ class CRFTaggerCV(BaseTagger):
         self.fit_intercept = fit_intercept
         self.order = order
         self.constraint = constraint
+        self.label_cost = label_cost
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.n_jobs = n_jobs
@@ -466,13 +471,17 @@ class CRFTaggerCV(BaseTagger):
         """
         classes, labels = classes_that_occur(self.classes_, part.labels)
         constraint, class_weight = self.constraint, self.class_weight
+        kept = np.unique(part.labels[part.labels >= 0])
         if constraint is not None and not isinstance(constraint, str):
-            kept = np.unique(part.labels[part.labels >= 0])
             constraint = np.asarray(constraint)[np.ix_(kept, kept)]
+        cost = self.label_cost
+        if cost is not None:
+            cost = read_label_cost(cost, self.classes_)[np.ix_(kept, kept)]
         if isinstance(class_weight, Mapping):
             known = set(classes.tolist())
             class_weight = {name: w for name, w in class_weight.items() if name in known}
-        fold = self._tagger(1.0, 0.0, constraint=constraint, class_weight=class_weight)
+        of_labels = {"constraint": constraint, "label_cost": cost, "class_weight": class_weight}
+        fold = self._tagger(1.0, 0.0, **of_labels)
         fold.set_params(tol=self.search_tol, n_jobs=None, verbose=0)
         vars(fold).update({name: value for name, value in vars(self).items() if name in _OF_X})
         fold.classes_ = classes

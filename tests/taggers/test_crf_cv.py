@@ -113,6 +113,7 @@ def test_values_in_any_order(names, l2s):
         {"fit_intercept": False, "all_possible_states": True, "all_possible_transitions": True},
         {"order": 2},
         {"constraint": "IOB2"},
+        {"label_cost": {"missed": 2.0}},
         {"min_freq": 2},
         {"class_weight": {"B-X": 3.0}},
         {"class_weight": "balanced"},
