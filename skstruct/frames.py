@@ -55,7 +55,7 @@ def check_rows(X):
         f"Each row of the data frame X is a sequence of length one. {_FROM_FRAME}, as longer "
         "sequences; pass X.to_numpy() if each row is a sequence.",
         UserWarning,
-        stacklevel=9,
+        stacklevel=10,
     )
 
 

@@ -40,6 +40,8 @@ def solve(training_set, model, settings, start, watcher):
     when the last ten iterations improved the objective by less than a third of `tol`; the objective
     is then about within this share of its minimum.
     """
+    if len(training_set.rows.sets()) > 1:
+        raise ValueError("solver='crfsuite' does not support transition features.")
     try:
         from pycrfsuite import Trainer  # optional
     except ImportError:

@@ -84,7 +84,7 @@ class _Sequence:
         self.model = model
         self._batch, self._length = batch, int(batch.offsets[-1])
         # The short way, in one call, is for the weights that nearly all models have.
-        self._loose = getattr(batch, "loose", None) if type(model.chain) is kernels.Chain else None
+        self._loose = getattr(batch, "loose", None) if model.chain.may_list else None
         self._found = None
 
     @cached_property

@@ -387,8 +387,9 @@ def _starts(objective, l1, start, run):
     yield np.zeros(objective.size), BLIND_STEPS
 
 
-def has_many_tokens(objective, many=MANY_TOKENS):
+def has_many_tokens(objective, l1=0.0):
     """Return True if the stochastic start is worth its while."""
+    many = MANY_TOKENS_L1 if l1 else MANY_TOKENS
     return objective.n_tokens >= many and not objective.partial
 
 
@@ -402,7 +403,7 @@ def _iterates(objective, l1, start, run, settle):
         objective.curvature(x, out, run)
 
     point, start = None, None if start is None else objective.pack(start)
-    if l1 and start is None and has_many_tokens(objective, MANY_TOKENS_L1):
+    if l1 and start is None and has_many_tokens(objective, l1):
         for point in proximal_points(objective, l1, run, settle):
             yield point
     for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):

@@ -12,7 +12,7 @@ from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.online import PartialFitMixin
 from skstruct.taggers.prediction import LEARNT
-from skstruct.utils.declared import Numbers
+from skstruct.utils.declared import Choice, Numbers
 from skstruct.utils.public_paths import set_module
 
 # Attributes that not every solver sets.
@@ -269,8 +269,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     _penalties = None
     # What ended the last fit, for the drop-in.
     _reason = None
-    _derived_state = ("_reason",)
-    _stored = {"_penalties": Numbers(2)}
+    _stored = {
+        "_penalties": Numbers(2),
+        "_reason": Choice("bound", "gain", "watcher", "settled", "max_iter", None),
+    }
 
     def __init__(
         self,

@@ -29,8 +29,9 @@ class MIRATagger(SearchTagger):
     cost : {"hamming", "zero_one"}, default="hamming"
         Margin: the number of wrong tokens of the labelling, or 1 for any wrong labelling.
     label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
-        Costs of wrong labels, as `CRFTagger` takes them. Their sum over the tokens of a labelling
-        is added to its margin, and to its score in the search.
+        Costs of wrong labels, as `CRFTagger` takes them, added to the margin by which a labelling
+        has to lose against the gold one. Sequences are labelled with the costs added while
+        learning. None adds nothing.
     update : {"hildreth", "sequential"}, default="hildreth"
         Update for several constraints: all at once, by Hildreth's algorithm for the quadratic
         programme, or one after the other.

@@ -36,9 +36,9 @@ class PerceptronTagger(OnlineTagger):
         Length of the pieces, in place of their number, `structure_alpha`. 5.5 is a mixture of
         lengths 5 and 6. The rest of a sequence is a shorter piece, so that the mean is lower.
     label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
-        Costs of wrong labels, as `CRFTagger` takes them: the margin by which a labelling has to
-        lose against the gold one. Sequences are labelled with the costs added while learning. None
-        asks for no margin.
+        Costs of wrong labels, as `CRFTagger` takes them, added to the margin by which a labelling
+        has to lose against the gold one. Sequences are labelled with the costs added while
+        learning. None adds nothing.
     max_iter : int, default=100
         Largest number of epochs, passes over the training set.
     tol : float or None, default=1e-3
