@@ -135,16 +135,20 @@ class Runs:
         head = self._head("run", scheme, learner, system, seed)
         known = self.records.find(**head)
         if known is None:
-            choice = self.choose(scheme, learner, system)
-            model = self._model(scheme, learner, system, choice["parameters"], seed)
-            seconds = self._fit(model, system, "train", self.labels(scheme, "train"))
-            predicted = model.predict(self._inputs(system, "test"))
-            self._keep(head, model.classes_, predicted)
-            score = self._score(self.labels(scheme, "test"), predicted)
-            n_iter = getattr(model, "n_iter_", None)
-            known = self.records.add({**head, "score": score, "seconds": seconds, "n_iter": n_iter})
-            print(time.strftime("%H:%M:%S"), *head.values(), score, seconds, flush=True)
+            found = self._learn(scheme, learner, system, seed)
+            known = self.records.add({**head, **found})
+            print(time.strftime("%H:%M:%S"), *head.values(), found, flush=True)
         return known
+
+    def _learn(self, scheme, learner, system, seed):
+        """Results of a run; what it predicts is kept in the cache."""
+        parameters = self.choose(scheme, learner, system)["parameters"]
+        model = self._model(scheme, learner, system, parameters, seed)
+        seconds = self._fit(model, system, "train", self.labels(scheme, "train"))
+        predicted = model.predict(self._inputs(system, "test"))
+        self._keep(self._head("run", scheme, learner, system, seed), model.classes_, predicted)
+        score = self._score(self.labels(scheme, "test"), predicted)
+        return {"score": score, "seconds": seconds, "n_iter": getattr(model, "n_iter_", None)}
 
     def choose(self, scheme, learner, system):
         """Parameters and number of epochs by the score on the development set."""
@@ -275,7 +279,11 @@ class Runs:
         )
 
     def _predictions(self, scheme, learner, system, seed):
-        kept = np.load(self._path(self._head("run", scheme, learner, system, seed)))
+        path = self._path(self._head("run", scheme, learner, system, seed))
+        if not path.exists():
+            # The run came with the repository, which has no predictions.
+            self._learn(scheme, learner, system, seed)
+        kept = np.load(path)
         ends = np.cumsum([len(labels) for labels in self.labels(scheme, "test")])[:-1]
         return [part.tolist() for part in np.split(kept["classes"][kept["codes"]], ends)]
 
