@@ -179,10 +179,7 @@ class Likelihood:
     @property
     def n_occurrences(self):
         """Number of occurrences of features, without those that are zero."""
-        total = len(self.features.places)
-        if isinstance(self.features, kernels.TransitionStateFeatures):
-            total += len(self.features.transitions.places)
-        return total
+        return sum(len(features.places) for features in self.features.sets())
 
     @property
     def sum_of_squares(self):

@@ -25,8 +25,8 @@ from sklearn.utils.validation import _check_method_params
 
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
-from skstruct.input.costs import read_label_cost
 from skstruct.input.copies import copied_lists
+from skstruct.input.costs import read_label_cost
 from skstruct.input.formats import Format
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.input.weights import classes_that_occur

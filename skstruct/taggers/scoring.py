@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
-from skstruct import kernels
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 
@@ -70,11 +69,10 @@ class Judge:
 
 
 def _batch_of(data, tagger):
-    rows = data.rows
-    X, transition_X = _matrix(rows, tagger.n_features_in_), None
-    if isinstance(rows, kernels.TransitionRows):
-        transition_X = _matrix(rows.transitions, tagger.n_transition_features_in_)
-    return SequenceBatch(X, data.offsets, transition_X=transition_X)
+    widths = tagger.n_features_in_, vars(tagger).get("n_transition_features_in_")
+    # The second set, if there is one, is that of transitions.
+    X, *of_transitions = map(_matrix, data.rows.sets(), widths)
+    return SequenceBatch(X, data.offsets, transition_X=next(iter(of_transitions), None))
 
 
 def _matrix(rows, n_columns):
