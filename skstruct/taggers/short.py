@@ -100,7 +100,7 @@ class ShortWay(Held):
         n_labels, n_jobs = len(chain.transition), tagger.n_jobs
         may_run = n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)
         fewest = min(LIMITS["best"].fewest_labels, LIMITS["sums"].fewest_labels)
-        fits = len(chain.weights) == len(self._vocabulary) and type(chain) is kernels.Chain
+        fits = len(chain.weights) == len(self._vocabulary) and chain.may_list
         if not may_run or not fits or n_labels >= fewest:
             return None
         # Changes in place are to be seen, as in a batch.

@@ -1,7 +1,7 @@
 """Figures of README, home and guide: each sentence names the generated file that it comes from.
 
-A sentence with a measured figure has an entry in `SOURCES`, or one in `NOT_MEASURED` that says why it
-needs none.
+A sentence with a measured figure has an entry in `SOURCES`. Other figures, such as settings, are in
+`NOT_MEASURED`.
 """
 
 import re
