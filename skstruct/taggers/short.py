@@ -111,7 +111,8 @@ class ShortWay(Held):
         """Read sequences of tokens; None if they are not a short list of lists."""
         if type(X) is not list or not 0 < len(X) <= FEW:
             return None
-        X = list(map(copied, X))
+        # All at once: another thread may move them.
+        X = list(map(copied, X.copy()))
         if countOf(map(type, X), list) < len(X):
             return None
         return self._vectorizer._known_codes().read_few(X, self._vectorizer.dtype, np.inf)

@@ -75,6 +75,7 @@ def results():
         **taggers(),
         **partial_labels(),
         **stochastic_start(),
+        **few_sentences(),
         **stochastic_solvers(),
         **transition_features(),
         **label_triples(),
@@ -157,6 +158,31 @@ def partial_labels():
         found |= {f"partial-{name}-{part}": getattr(tagger, part) for part in CHAIN}
         found[f"partial-{name}-known"] = np.concatenate(tagger.predict(batch, some_of(y)))
     return found
+
+
+def few_sentences():
+    """Attribute strings and feature dicts of a few sentences, which need no batch."""
+    strings = [[["a", "b"], ["b"], []], [["c"], ["a"], ["b", "c", "unseen"]]]
+    dicts = [[{"a": 1.5}, {"b": 1}, {}], [{"c": 1}, {"a": 0.5, "n": 2}, {"b": 1, "unseen": 1}]]
+    y, found = [[0, 1, 0], [1, 0, 0]], {}
+    possible = np.array([[True, True], [True, False]])
+    for name, X, params in (
+        ("strings", strings, {}),
+        ("dicts", dicts, {}),
+        ("constraint", strings, {"constraint": possible}),
+    ):
+        tagger = PerceptronTagger(average=False, max_iter=3, tol=None, random_state=0, **params)
+        tagger.fit(X * 3, y * 3)
+        best = [candidates[0] for candidates in tagger.predict_nbest(X, 1)]
+        found |= {
+            f"few-{name}-labels": np.concatenate(tagger.predict(X)),
+            f"few-{name}-proba": np.concatenate(tagger.predict_proba(X)),
+            f"few-{name}-best": np.concatenate([labelling.labels for labelling in best]),
+            f"few-{name}-scores": np.array([labelling.score for labelling in best]),
+        }
+    merged = np.array([0.0, 1.0, -np.inf])
+    kernels.merge_changes(merged, np.array([1.0, 1.0, 0.0]), np.array([0.0, 3.0, 0.0]), 0.5)
+    return {**found, "merged": merged}
 
 
 def some_of(y):
