@@ -82,7 +82,7 @@ class _Trial(NamedTuple):
 class CRFTaggerCV(BaseTagger):
     """Conditional random field whose penalties are chosen by cross-validation.
 
-    What ``GridSearchCV(CRFTagger(), {"l2": l2s})`` finds, in a third of the time. X is read once.
+    What ``GridSearchCV(CRFTagger(), {"l2": l2s})`` finds, in a quarter of the time. X is read once.
     In each fold the minima for weaker and weaker penalties are found one from the other: the line
     through the last two leads near the next one, and L-BFGS keeps what it has learnt of the
     curvature. Many values of `l2` cost hardly more than few.
