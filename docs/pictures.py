@@ -116,7 +116,7 @@ def draw_bars(ratios, theme):
             f'fill="{style["text"]}">{ratio:.1f} times</text>'
         )
     whole, height = left + width + 90, 40 + row * len(ratios)
-    heading = "Training as fast as sklearn-crfsuite, with the tutorial's line"
+    heading = "Training with the tutorial's line: times as fast as sklearn-crfsuite"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {height}" width="{whole}" '
         f'font-family="system-ui, sans-serif" font-size="14"><title>{heading}</title>'

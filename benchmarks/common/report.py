@@ -53,9 +53,9 @@ def earlier_rows(path):
 
 
 def median_and_range(values, digits=1):
-    """Text such as "4.7 (4.4-5.6)"."""
+    """Text such as "4.7 (4.4-5.6)"; of one value, without a range."""
     middle, low, high = (f"{f(values):.{digits}f}" for f in (np.median, np.min, np.max))
-    return f"{middle} ({low}-{high})"
+    return f"{middle} ({low}-{high})" if len(values) > 1 else middle
 
 
 def ratios(slow, fast, key):
