@@ -136,9 +136,11 @@ def _regular(target):
     before = os.stat(target) if os.path.exists(target) else None
     folder = os.path.dirname(target)
     _remove_abandoned_once(folder)
-    path, descriptor = _create(folder, 0o666 if before is None else 0o600)
+    # Not by `tempfile`, whose files other users cannot read. An interrupt may come as soon as the
+    # file is there, so that its path is known before.
+    path = os.path.join(folder, _UNFINISHED + os.urandom(8).hex())
     try:
-        with open(descriptor, "wb") as file:
+        with open(_create(path, 0o666 if before is None else 0o600), "wb") as file:
             yield file
             file.flush()
             if before is not None:
@@ -222,19 +224,17 @@ def _make_like(path, before):
         os.chmod(path, stat.S_IMODE(before.st_mode))
 
 
-def _create(folder, mode):
-    """Path and descriptor of a new file, locked so that it does not look abandoned."""
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+def _create(path, mode):
+    """Descriptor of a new file, locked so that it does not look abandoned."""
     while True:
-        # Not by `tempfile`, whose files other users cannot read.
-        path = os.path.join(folder, _UNFINISHED + os.urandom(8).hex())
-        descriptor = os.open(path, flags, mode)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_BINARY", 0), mode)
         try:
             if _lock(descriptor) and os.path.exists(path):
-                return path, descriptor
+                return descriptor
         except OSError:
             # A file system without locks, where `_remove_abandoned` removes nothing either.
-            return path, descriptor
+            return descriptor
+        # Another process is removing it, or has.
         os.close(descriptor)
 
 

@@ -1,5 +1,6 @@
 """Files written whole or not at all: modes, links, killed processes, errors that name the path."""
 
+import contextlib
 import errno
 import os
 import re
@@ -16,6 +17,7 @@ from skstruct.crfsuite import CRF, Trainer
 from skstruct.datasets import write_annotations, write_conll
 from skstruct.inspection import TaggedText
 from skstruct.streams import fit_stream
+from skstruct.utils import files
 from skstruct.utils.files import check_writable, replaced, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs modes, links and signals")
@@ -75,6 +77,55 @@ def test_a_file_stays_as_it_was_if_writing_fails(tmp_path):
     with pytest.raises(ValueError, match="interrupted"):
         write_half()
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [b"old"]
+
+
+@posix
+@pytest.mark.parametrize("old", [b"old", None])
+def test_an_interrupt_at_any_moment_leaves_no_unfinished_file(old, tmp_path):
+    """Interrupted before each instruction, in turn, of the library's code that writes a file."""
+    path = tmp_path / "file"
+    for n_instructions in range(10_000):
+        if old is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(old)
+        try:
+            with interrupted_after(n_instructions, {files.__file__, contextlib.__file__}):
+                write_whole(path, b"new")
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        left = {found.name: found.read_bytes() for found in tmp_path.iterdir()}
+        before = {} if old is None else {"file": old}
+        assert left in (before, {"file": b"new"}), n_instructions
+    assert 100 < n_instructions < 9_999
+    assert path.read_bytes() == b"new"
+
+
+@contextlib.contextmanager
+def interrupted_after(n_instructions, sources):
+    """Raise KeyboardInterrupt before an instruction in these source files, as a signal may."""
+    left = n_instructions
+
+    def trace(frame, event, arg):
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == -1:
+                raise KeyboardInterrupt
+        return trace
+
+    def trace_sources(frame, event, arg):
+        return trace if frame.f_code.co_filename in sources else None
+
+    before = sys.gettrace()
+    sys.settrace(trace_sources)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 @pytest.mark.slow
