@@ -128,7 +128,7 @@ class ListedFactors(NamedTuple):
 
 
 @jit
-def list_transitions(transition, wanted, most):
+def collect_transitions(transition, wanted, most):
     """List the transitions whose score is not the default.
 
     Parameters

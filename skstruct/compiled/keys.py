@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sysconfig
 from importlib import resources
 from pathlib import Path
@@ -31,43 +32,58 @@ SETTINGS = (
 )
 
 
-def _modules_in(folder):
+# Decorators of kernels, and of families of them.
+_KERNEL = re.compile(rb"^@(\w*jit|family|needed|creating|intrinsic|\w+\.of)\b", re.MULTILINE)
+
+
+def _modules_in(folder, name):
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _modules_in(entry)
+        if entry.is_dir() and not entry.name.startswith("_"):
+            yield from _modules_in(entry, f"{name}.{entry.name}")
         elif entry.name.endswith(".py"):
-            yield entry
+            yield f"{name}.{entry.name.removesuffix('.py')}", entry
 
 
-def _source_files():
-    """Files of all modules of kernels, in order."""
-    package = resources.files("skstruct")
-    return [*_modules_in(package / "chain"), *_modules_in(package / "kernels")]
+def _is_source(name, text):
+    """Return True for a module with kernels, or with what kernels are made of."""
+    return name.startswith(("skstruct.chain.", "skstruct.kernels.")) or bool(_KERNEL.search(text))
+
+
+def _read_sources():
+    """Files and texts of all modules with kernels, by name and in order; none if one is unknown."""
+    found = {}
+    try:
+        for name, path in _modules_in(resources.files("skstruct"), "skstruct"):
+            text = path.read_bytes().replace(b"\r\n", b"\n")
+            if _is_source(name, text):
+                found[name] = path, text
+    except (OSError, ValueError, ModuleNotFoundError):
+        return {}
+    return found
 
 
 def _stamps():
     """Time and size of every source file; none where sources are not in files."""
-    status = [path.stat() for path in _source_files() if isinstance(path, Path)]
+    status = [path.stat() for path in _FILES.values() if isinstance(path, Path)]
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
 
-def _read_sources():
-    """Hash of the text of all kernels and the stamps of their files; None where they are unknown.
+def _hash(sources):
+    """Hash of the text of all kernels; None where it is unknown.
 
     numba itself looks at the file of a function and not at those of the functions that it calls.
     """
-    try:
-        stamps, found = _stamps(), hashlib.sha256()
-        for path in _source_files():
-            text = path.read_bytes().replace(b"\r\n", b"\n")
-            found.update(f"{path.name} {len(text)} ".encode() + text)
-    except (OSError, ValueError, ModuleNotFoundError):
-        return None, None
-    return found.hexdigest(), stamps
+    found = hashlib.sha256()
+    for name, (_, text) in sources.items():
+        found.update(f"{name} {len(text)} ".encode() + text)
+    return found.hexdigest() if sources else None
 
 
 # Read on import, before any kernel; later edits are detected by the stamps.
-_SOURCES, _STAMPS = _read_sources()
+_sources = _read_sources()
+_FILES = {name: path for name, (path, _) in _sources.items()}
+_SOURCES, _STAMPS = _hash(_sources), _stamps()
+del _sources
 
 
 def sources_unchanged():
@@ -78,13 +94,13 @@ def sources_unchanged():
         return False
 
 
-# Files that are none of these, but have kernels: an extension, or a tagger that brings its rule.
+# Files of kernels that are none of these: those of extensions.
 _outside = set()
 
 
 def is_outside(function):
     """Return True if a function is in no file whose text every key depends on."""
-    return not function.__module__.startswith(("skstruct.chain.", "skstruct.kernels."))
+    return function.__module__ not in _FILES
 
 
 def note_source(function):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from skstruct import kernels
+from skstruct.chain.scores import Rows
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.labels import check_completable, check_partial, without_unlabelled
@@ -75,7 +75,7 @@ class Shard(NamedTuple):
     summary : Summary
     """
 
-    rows: kernels.Rows
+    rows: Rows
     offsets: np.ndarray
     labels: np.ndarray
     summary: Summary
@@ -255,7 +255,7 @@ def _keep_features(rows, kept):
     of_kept = kept[rows.indices]
     indptr = np.concatenate([[0], np.cumsum(of_kept)])[rows.indptr]
     data = rows.data[of_kept] if rows.data.size else rows.data
-    return read_only(kernels.Rows(indptr, _places(kept)[rows.indices[of_kept]], data))
+    return read_only(Rows(indptr, _places(kept)[rows.indices[of_kept]], data))
 
 
 def count(training_set, n_features, settings):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
 from skstruct.dask.shard import own_arrays
 from skstruct.input.costs import NO_COST
+from skstruct.kernels.likelihood.dual_free import Memory
 from skstruct.learning.ascent import DualFreeAscent, new_memory, shrink
 from skstruct.learning.objective import Likelihood, Objective
 from skstruct.learning.parameters import point_to_rows, restrict
@@ -326,7 +326,7 @@ def evaluate(likelihood, theta, method, _):
 class _State(NamedTuple):
     """State of a shard after an epoch of ascent."""
 
-    memory: kernels.Memory  # None if it would be too large
+    memory: Memory  # None if it would be too large
     positions: np.ndarray  # of its weights in those of all shards
     change: _Change  # its proposal
 
@@ -347,7 +347,7 @@ def ascend(likelihood, state, shard, epoch):
     if likelihood.n_tokens == 0:
         return state._replace(change=_Change(np.zeros_like(vector), 0.0, 0.0, True))
     # Copies: a task that is run again finds the arguments that it had.
-    memory = kernels.Memory(*(np.array(part) for part in state.memory))
+    memory = Memory(*(np.array(part) for part in state.memory))
     vector = vector.astype(np.float64)
     before = vector.copy()
     theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.kernels.likelihood.dual_free import Memory, dual_free_epoch, merge_changes
 from skstruct.utils.parallel import chain_work, portions
 
 # Largest number of bytes that the start may store.
@@ -119,7 +119,7 @@ class DualFreeAscent:
             where = likelihood.features, likelihood.offsets, order[part]
             where += likelihood.labels, likelihood.cost
             changed = strength, chain, shrunk, threshold, self._free, self._memory
-            if not kernels.dual_free_epoch(*where, *changed):
+            if not dual_free_epoch(*where, *changed):
                 return False
         return True
 
@@ -132,7 +132,7 @@ class DualFreeAscent:
             visits = zip(self._copies, halves, strict=True)
             if not all(self._run.each(lambda visit: self._visit(*visit, strength), visits)):
                 return False
-            kernels.merge_changes(vector, *self._copies, 1 / _SHORTER)
+            merge_changes(vector, *self._copies, 1 / _SHORTER)
         return True
 
     def _priority(self):
@@ -152,7 +152,7 @@ def new_memory(likelihood):
     n_transitions = k * k + likelihood.shape.n_more if listed is None else len(listed.score)
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
         return None
-    return kernels.Memory(
+    return Memory(
         np.zeros((n_rows, k), np.float32),
         np.zeros((n_slabs, n_transitions), np.float32),
         *np.zeros((2, n_sequences)),

@@ -7,9 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.protocol import chain_factors
 from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
+from skstruct.kernels.dual.certificate import conjugate_sum, true_gaps
+from skstruct.kernels.dual.problem import Problem, build_tree, renumber_features
+from skstruct.kernels.dual.sdca import Dual, Sampling, sdca_updates
+from skstruct.kernels.dual.start import mix_with_gold, set_marginals, squared_radii, start_slope
+from skstruct.kernels.vector.rows import dot
 from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
 
@@ -81,14 +87,14 @@ class CRFDual:
     ):
         self._possible = possible
         _, offsets, labels, weight = training_set
-        found = kernels.renumber_features(training_set.rows, offsets, n_features)
+        found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         options = float(l2), fit_intercept, cost
-        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
+        self._problem = Problem(rows, offsets, labels, weight, *options)
         self.n_sequences = n_sequences = len(weight)
         n_rows = len(labels)
         self._shape = n_features, n_labels
-        self._dual = kernels.Dual(
+        self._dual = Dual(
             np.empty((n_rows, n_labels)),
             np.empty((n_rows - n_sequences, n_labels**2), dtype),
             np.zeros(n_sequences),
@@ -117,22 +123,16 @@ class CRFDual:
         else:
             chain = forbid(chain, self._possible)
             chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
-            transitions = kernels.chain_factors(chain)
-            run(
-                lambda _, a, b: kernels.set_marginals(
-                    self._problem, a, b, chain, transitions, self._dual
-                )
-            )
+            transitions = chain_factors(chain)
+            run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
             self.n_oracle_calls += self.n_sequences
 
             def slope(eta):
-                return sum(
-                    run(lambda _, a, b: kernels.start_slope(self._problem, a, b, self._dual, eta))
-                )
+                return sum(run(lambda _, a, b: start_slope(self._problem, a, b, self._dual, eta)))
 
         self._set_conjugate_chain(run)
         eta = self._best_share(slope)
-        run(lambda _, a, b: kernels.mix_with_gold(self._problem, a, b, self._dual, eta))
+        run(lambda _, a, b: mix_with_gold(self._problem, a, b, self._dual, eta))
         # The conjugate weights are linear in the distributions and zero at the gold labels.
         self._scale_chain(eta)
 
@@ -173,7 +173,7 @@ class CRFDual:
         weight = self._problem.sample_weight
         smoothness = np.ones_like(weight)
         if "importance" in scheme:
-            radii = kernels.squared_radii(self._problem, self._distinct)
+            radii = squared_radii(self._problem, self._distinct)
             smoothness = self._problem.l2 + weight * radii
             # Only ratios count, and products must not overflow.
             smoothness /= max(smoothness.max() / _MOST_SMOOTH, 1.0)
@@ -181,8 +181,8 @@ class CRFDual:
         factor = weight * smoothness if "gap" in scheme else weight
         largest = scheme == "max"
         priority = factor * self._dual.gap if adaptive else smoothness
-        return kernels.Sampling(
-            kernels.build_tree(priority, largest),
+        return Sampling(
+            build_tree(priority, largest),
             factor if adaptive else np.empty(0),
             largest,
             0.0 if scheme == "uniform" else float(nonuniformity),
@@ -204,7 +204,7 @@ class CRFDual:
         return portions(lengths, _WORK_OF_UPDATE * chain_work(self._shape[1]))
 
     def _update(self, order, draws, sampling, tol):
-        kernels.sdca_updates(
+        sdca_updates(
             self._problem, self._distinct, order, draws, self._dual, self._chain, sampling, tol
         )
         self.n_updates += len(order) + len(draws)
@@ -215,7 +215,7 @@ class CRFDual:
         if len(sampling.factor) == 0:
             return sampling
         priority = sampling.factor * self._dual.gap
-        return sampling._replace(tree=kernels.build_tree(priority, sampling.largest))
+        return sampling._replace(tree=build_tree(priority, sampling.largest))
 
     def estimate(self):
         """Estimate the certificate without a pass over the data.
@@ -231,9 +231,9 @@ class CRFDual:
     def certify(self, run):
         """Recompute the weights from the dual variables, and both objectives from scratch."""
         entropy = self._set_conjugate_chain(run)
-        transitions = kernels.chain_factors(self._chain)
+        transitions = chain_factors(self._chain)
         nll = run(
-            lambda _, first, last: kernels.true_gaps(
+            lambda _, first, last: true_gaps(
                 self._problem, first, last, self._dual, self._chain, transitions
             )
         )
@@ -256,7 +256,7 @@ class CRFDual:
         """Set the weights to those conjugate to the dual variables; return the sum of entropies."""
         parts = [self._zero_chain() for _ in range(run.n_ranges)]
         entropies = run(
-            lambda number, first, last: kernels.conjugate_sum(
+            lambda number, first, last: conjugate_sum(
                 self._problem, first, last, self._dual, parts[number]
             )
         )
@@ -269,7 +269,7 @@ class CRFDual:
 
     def _zero_chain(self):
         n_features, k = self._shape
-        chain = kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        chain = Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
         return chain if self._possible is None else forbid(chain, self._possible)
 
     def _scale_chain(self, factor):
@@ -280,7 +280,7 @@ class CRFDual:
 
     def _square_norm(self):
         chain = self._chain if self._possible is None else forbid(self._chain, None)
-        return sum(kernels.dot(part.ravel(), part.ravel()) for part in chain)
+        return sum(dot(part.ravel(), part.ravel()) for part in chain)
 
 
 def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct import kernels
+from skstruct.kernels.likelihood.lbfgs import add_scaled, descent_direction, remember
+from skstruct.kernels.vector.rows import dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
 from skstruct.learning.solver import Solution, not_converged
@@ -85,7 +86,7 @@ class Curvature:
         self.scale = 1.0
         if self.order:
             newest = self.pairs[self.order[0], 1]
-            product = kernels.dot(newest * self.metric, newest)
+            product = dot(newest * self.metric, newest)
             self.scale = 1.0 / (self.rho[self.order[0]] * product)
 
     def add_penalty(self, more):
@@ -97,8 +98,8 @@ class Curvature:
         for slot in self.order:
             s, y = self.pairs[slot]
             y += np.float32(more) * s
-            product = kernels.dot(s, y)
-            if product > 1e-10 * kernels.dot(y, y):
+            product = dot(s, y)
+            if product > 1e-10 * dot(y, y):
                 self.rho[slot] = 1.0 / product
                 kept.append(slot)
         self.order = kept
@@ -147,10 +148,10 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
             known.settle()
         order = known.order
         newest_first = np.array(order, np.int64)
-        kernels.descent_direction(
+        descent_direction(
             pairs, rho, newest_first, known.scale, metric, current.gradient, direction
         )
-        slope = kernels.dot(current.gradient, direction)
+        slope = dot(current.gradient, direction)
         if not order and slope < 0:
             # The curvature is unknown: a step of length one.
             direction /= np.sqrt(-slope)
@@ -170,7 +171,7 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
         direction[:] = trial
         following = Iterate(direction, value, spare)
         change = (following.x, current.x, following.gradient, current.gradient)
-        sy, yy = kernels.remember(*change, metric, *pairs[slot])
+        sy, yy = remember(*change, metric, *pairs[slot])
         if sy > 1e-10 * yy:
             rho[slot], known.scale = 1.0 / sy, sy / yy
             known.order = [slot, *known.order]
@@ -194,12 +195,12 @@ def _line_search(value_and_gradient, start, direction, slope, x, gradient):
     # Near the minimum rounding hides the decrease.
     slack = 1e-13 * abs(start.value)
     for _ in range(_MAX_TRIALS):
-        kernels.add_scaled(start.x, step, direction, x)
+        add_scaled(start.x, step, direction, x)
         value = value_and_gradient(x, gradient)
         if not value <= start.value + _DECREASE * step * slope + slack:
             high = step
             step = _interpolate(low, step, value, start.value, slope)
-        elif kernels.dot(gradient, direction) < _CURVATURE * slope:
+        elif dot(gradient, direction) < _CURVATURE * slope:
             low = step
             step = 2 * low if high == np.inf else (low + high) / 2
         else:
@@ -332,8 +333,8 @@ def minimize(objective, settings, start, watcher, run=None):
             epoch=iteration,
             objective=point.value,
             bound=bound,
-            gradient_norm=np.sqrt(kernels.dot(point.gradient, point.gradient)),
-            weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
+            gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
+            weight_norm=np.sqrt(dot(point.x, point.x)),
         )
         # With an L1 penalty the bound closes late, and only the gain says that the end is near.
         least_gain = settings.tol * (_L1_GAIN if settings.l1 else GAIN)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.kernels.online.loop import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult, OnlineState
+from skstruct.kernels.online.samples import mix
 from skstruct.utils.parallel import range_runner, run_tasks
 
 
@@ -43,7 +44,7 @@ class Mixture:
         self._weights = kind(*(np.repeat(part[None], n_shards, axis=0) for part in state.chain))
         self._lags = kind(*(np.zeros((n_shards, *part.shape)) for part in state.lag))
         # Variances, of learners that have them (see `ConfidentState`).
-        more = state[len(kernels.OnlineState._fields) :]
+        more = state[len(OnlineState._fields) :]
         self._variances = [
             kind(*(np.repeat(part[None], n_shards, axis=0) for part in chain)) for chain in more
         ]
@@ -75,13 +76,11 @@ class Mixture:
 
         results = run_tasks(on_shard, self.n_shards, self.n_jobs)
         self._mix(np.array([state.progress for state in states]))
-        return kernels.EpochResult(*(sum(column) for column in zip(*results, strict=True)))
+        return EpochResult(*(sum(column) for column in zip(*results, strict=True)))
 
     def _shard_state(self, s):
         progress = np.zeros_like(self.state.progress)
-        progress[[kernels.NORM, kernels.SCALE, kernels.RATE]] = self.state.progress[
-            [kernels.NORM, kernels.SCALE, kernels.RATE]
-        ]
+        progress[[NORM, SCALE, RATE]] = self.state.progress[[NORM, SCALE, RATE]]
         chain, lag, *more = (
             _shard(chain, s) for chain in (self._weights, self._lags, *self._variances)
         )
@@ -90,12 +89,12 @@ class Mixture:
     def _mix(self, progress):
         average = self.state.lag.weights.shape[0] > 0
         shares, totals = (
-            progress[:, kernels.SCALE] / self.n_shards,
-            progress[:, kernels.TOTAL].copy(),
+            progress[:, SCALE] / self.n_shards,
+            progress[:, TOTAL].copy(),
         )
 
         def mix_rows(shards, lags, lag, first, last):
-            return kernels.mix(shards, lags, shares, totals, first, last, lag)
+            return mix(shards, lags, shares, totals, first, last, lag)
 
         names = self.state.chain._fields
         weights, *others = zip(self._weights, self._lags, self.state.lag, strict=True)
@@ -113,9 +112,9 @@ class Mixture:
                 part[:] = part.mean(axis=0)
         now = self.state.progress
         norms += [norm_of[name] for name in self.state.chain.of_features[1:]]
-        now[kernels.NORM], now[kernels.SCALE], now[kernels.TOTAL] = sum(norms), 1.0, 0.0
-        now[kernels.RATE] = progress[:, kernels.RATE].mean()
-        now[kernels.SEEN] += progress[:, kernels.SEEN].sum()
+        now[NORM], now[SCALE], now[TOTAL] = sum(norms), 1.0, 0.0
+        now[RATE] = progress[:, RATE].mean()
+        now[SEEN] += progress[:, SEEN].sum()
 
 
 def _shard(chain, s):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from skstruct import kernels
+from skstruct.chain.listed import list_chain
 from skstruct.decoding import list_transitions
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
+from skstruct.kernels.likelihood.lbfgs import add_scaled
+from skstruct.kernels.likelihood.objective import nll_gradient
+from skstruct.kernels.likelihood.parameters import TransitionStateFeatures
+from skstruct.kernels.vector.rows import dot
 from skstruct.learning.ascent import DualFreeAscent, new_memory
 from skstruct.learning.parameters import (
     ParameterVector,
@@ -76,7 +80,7 @@ class Likelihood:
         listed = self.listed
         if own:
             listed = listed._replace(score=np.empty_like(listed.score))
-        return kernels.list_chain(chain, listed)
+        return list_chain(chain, listed)
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.
@@ -110,7 +114,7 @@ class Likelihood:
 
         def nll(first, last, out):
             tokens = features, counted, self.offsets, first, last, labels, self.cost
-            return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
+            return nll_gradient(*tokens, partial, weight, chain, curved, out)
 
         return nll
 
@@ -251,9 +255,9 @@ class Objective:
         value : float
         """
         value = sum(self.likelihood.value_and_gradient(theta, out, run))
-        kernels.add_scaled(out, self.l2, theta, out)
+        add_scaled(out, self.l2, theta, out)
         out[self.vector.pinned] = 0.0
-        return value + self.l2 / 2 * kernels.dot(theta, theta)
+        return value + self.l2 / 2 * dot(theta, theta)
 
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
@@ -323,8 +327,8 @@ class Objective:
         if self.suboptimality_bound(gradient) <= _NEAR * value:
             return None
         vector = (self.l2 * theta - gradient) / self._penalty_of_ascent()
-        square = kernels.dot(theta, theta)
-        ratio = np.sqrt(kernels.dot(vector, vector) / square) if square > 0 else np.inf
+        square = dot(theta, theta)
+        ratio = np.sqrt(dot(vector, vector) / square) if square > 0 else np.inf
         if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
             return np.zeros(self.size)
         # With an infinite penalty, an epoch takes whole steps and moves no weight.
@@ -397,7 +401,7 @@ class Objective:
         while ascent.epoch(vector, theta):
             # Pinned positions have changed with the others.
             vector[self.vector.pinned] = theta[self.vector.pinned] = 0.0
-            objective = ascent.loss + (1 - pull) * l2 / 2 * kernels.dot(theta, theta)
+            objective = ascent.loss + (1 - pull) * l2 / 2 * dot(theta, theta)
             objective += l1 * np.abs(theta).sum()
             yield theta, objective, ascent.distance
             if pull:
@@ -424,7 +428,7 @@ class Objective:
         """
         if self.partial:
             return np.inf
-        square = kernels.dot(gradient, gradient)
+        square = dot(gradient, gradient)
         if square == 0:
             return 0.0
         return square / (2 * self.l2) if self.l2 > 0 else np.inf
@@ -519,7 +523,7 @@ class CRFObjective(Objective):
             size = n_transition_features, n_labels**2
             observed = observe(rows, self._transitions(n_labels), weight, *size)
             transitions = lay_out(observed, n_labels**2, min_freq, all_possible_transitions)
-            features = kernels.TransitionStateFeatures(*features, point_to_rows(rows, transitions))
+            features = TransitionStateFeatures(*features, point_to_rows(rows, transitions))
             layouts.append(transitions)
         vector = ParameterVector(
             layouts,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
 from skstruct.input.costs import NO_COST
+from skstruct.kernels.dual.oeg import Exponentiated, conjugate_to, oeg_steps, start_dual
+from skstruct.kernels.dual.problem import Problem, renumber_features
+from skstruct.kernels.vector.rows import dot
 from skstruct.learning.stochastic import Settings, run_epochs
 from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
@@ -47,14 +50,14 @@ class ExponentiatedGradient:
 
     def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
         _, offsets, labels, weight = training_set
-        found = kernels.renumber_features(training_set.rows, offsets, n_features)
+        found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         options = float(l2), fit_intercept, NO_COST
-        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
+        self._problem = Problem(rows, offsets, labels, weight, *options)
         self.n_sequences, k = len(weight), n_labels
         by_row, by_sequence = (len(labels), k), (self.n_sequences, k, k)
-        self._state = kernels.Exponentiated(
-            kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k))),
+        self._state = Exponentiated(
+            Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k))),
             np.empty(by_row),
             np.empty(by_sequence),
             np.empty(by_row),
@@ -65,7 +68,7 @@ class ExponentiatedGradient:
         self.n_updates = self.n_oracle_calls = 0
         self._duals = []
         if n_labels == 1:
-            kernels.start_dual(self._problem, self._state, 0.0)
+            start_dual(self._problem, self._state, 0.0)
             return
         self._start(_TRIAL_SHARE)
         square = self._square_norm() / _TRIAL_SHARE**2
@@ -76,10 +79,10 @@ class ExponentiatedGradient:
     def _start(self, share):
         """Give the wrong labels of a token this share of its probability."""
         others = self._state.node.shape[1] - 1
-        kernels.start_dual(self._problem, self._state, float(np.log((1 - share) / share * others)))
+        start_dual(self._problem, self._state, float(np.log((1 - share) / share * others)))
         for part in self._state.chain:
             part[...] = 0.0
-        kernels.conjugate_to(self._problem, self._distinct, self._state)
+        conjugate_to(self._problem, self._distinct, self._state)
 
     def _best_share(self, square):
         """Maximise the lower bound over the share, to which the weights are proportional."""
@@ -113,7 +116,7 @@ class ExponentiatedGradient:
         """Visit the sequences in `order`."""
         lengths = np.diff(self._problem.offsets)[order]
         for part in portions(lengths, chain_work(self._state.node.shape[1])):
-            self.n_oracle_calls += kernels.oeg_steps(
+            self.n_oracle_calls += oeg_steps(
                 self._problem, self._distinct, order[part], self._state
             )
         self.n_updates += len(order)
@@ -136,10 +139,10 @@ class ExponentiatedGradient:
     def chain(self):
         """Weights in the order of the features."""
         chain = self._state.chain
-        return kernels.Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
 
     def _square_norm(self):
-        return sum(kernels.dot(part.ravel(), part.ravel()) for part in self._state.chain)
+        return sum(dot(part.ravel(), part.ravel()) for part in self._state.chain)
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -8,9 +8,24 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct import kernels
+from skstruct.chain.listed import grow_list
 from skstruct.decoding import list_transitions
 from skstruct.input.constraints import WEIGHTS, forbid
+from skstruct.kernels.online.loop import (
+    N_PROGRESS,
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
+    SMALLEST_SCALE,
+    TOTAL,
+    EpochResult,
+    OnlineState,
+    Schedule,
+    online_epoch,
+    subtract_lag,
+)
+from skstruct.kernels.online.samples import by_appearance, cut, cut_evenly, reorder
 from skstruct.learning.mixing import Mixture
 from skstruct.learning.solver import Complaint, Solution, token_accuracy
 from skstruct.matrices import read_only
@@ -43,10 +58,10 @@ def new_state(model, *, average, learning_rate, start=None):
     averages = model._replace(possible=None)
     if not average:
         averages = averages.without_features()
-    progress = np.zeros(kernels.N_PROGRESS)
-    progress[kernels.NORM] = 0.0 if start is None else _squared_norm(chain)
-    progress[kernels.SCALE], progress[kernels.RATE] = 1.0, learning_rate
-    return kernels.OnlineState(chain, averages.zero_chain(), progress)
+    progress = np.zeros(N_PROGRESS)
+    progress[NORM] = 0.0 if start is None else _squared_norm(chain)
+    progress[SCALE], progress[RATE] = 1.0, learning_rate
+    return OnlineState(chain, averages.zero_chain(), progress)
 
 
 def averaged(state, *, overwrite=False):
@@ -64,19 +79,19 @@ def averaged(state, *, overwrite=False):
     chain : Chain
     """
     progress = state.progress
-    factor, lag_factor = progress[kernels.SCALE], 0.0
+    factor, lag_factor = progress[SCALE], 0.0
     target = state.chain
-    if state.lag.weights.shape[0] > 0 and progress[kernels.SEEN] > 0:
+    if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
         factor, lag_factor = (
-            progress[kernels.TOTAL] / progress[kernels.SEEN],
-            1 / progress[kernels.SEEN],
+            progress[TOTAL] / progress[SEEN],
+            1 / progress[SEEN],
         )
         target = state.lag
     forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
     parts = []
     for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
         part = out if overwrite else np.empty_like(weights)
-        kernels.subtract_lag(
+        subtract_lag(
             np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part)
         )
         parts.append(part)
@@ -133,12 +148,12 @@ def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.
         fewest = int(structure_alpha)
         one_more = random_state.uniform(size=len(lengths)) < structure_alpha - fewest
         n_pieces = np.minimum(fewest + one_more, lengths)
-        return kernels.cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
+        return cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
     mini_length = min(mini_length, longest)
     most = -(-lengths // int(mini_length))
     # One number for the end at which the short rest is left, and one for each length.
     n_draws = int(most.sum()) + len(lengths)
-    return kernels.cut(offsets, float(mini_length), random_state.uniform(size=n_draws))
+    return cut(offsets, float(mini_length), random_state.uniform(size=n_draws))
 
 
 class Undo:
@@ -172,7 +187,7 @@ class Undo:
     def _chains(self):
         averages = len(self._state.lag.weights) > 0
         chains = [self._state.chain, self._state.lag] if averages else [self._state.chain]
-        return [*chains, *self._state[len(kernels.OnlineState._fields) :]]
+        return [*chains, *self._state[len(OnlineState._fields) :]]
 
     def _take(self, chain):
         return [
@@ -187,12 +202,12 @@ class Undo:
 
 def may_rescale(state, l2, n_samples):
     """Return True if a pass over so many samples may multiply the scale into all weights."""
-    shrinkage = state.progress[kernels.RATE] * l2 / max(n_samples, 1)
+    shrinkage = state.progress[RATE] * l2 / max(n_samples, 1)
     if shrinkage >= 1:
         return True
     # Half of it, to allow for rounding.
-    least = np.log(state.progress[kernels.SCALE] / 2) + n_samples * np.log1p(-shrinkage)
-    return least <= np.log(kernels.SMALLEST_SCALE)
+    least = np.log(state.progress[SCALE] / 2) + n_samples * np.log1p(-shrinkage)
+    return least <= np.log(SMALLEST_SCALE)
 
 
 def _distinct(indices, n):
@@ -253,7 +268,7 @@ class UpdateRule(NamedTuple):
     """
 
     settings: Callable
-    epoch: Callable = kernels.online_epoch
+    epoch: Callable = online_epoch
     merit: Callable = less_loss
     notes: Callable = lambda settings, n_visited: {}
     start: Callable = lambda state, training_set: state
@@ -310,7 +325,7 @@ class OnlineLearner:
         training_set = watcher.hold_out(training_set, random_state)
         state = self.new_state(training_set, start)
         if start is not None:
-            kernels.reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
+            reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
@@ -323,7 +338,7 @@ class OnlineLearner:
             training_set,
             watcher,
         )
-        kernels.reorder(solution.chain.weights, rank)
+        reorder(solution.chain.weights, rank)
         return solution
 
     def run_epochs(self, run_epoch, chain, accuracy, training_set, watcher):
@@ -428,7 +443,7 @@ class OnlineLearner:
             return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
 
         if mixture is None:
-            result = kernels.EpochResult(*visit(samples, owner, state))
+            result = EpochResult(*visit(samples, owner, state))
         else:
             result = mixture.run_epoch(visit, samples, owner)
         lengths = samples[:, 1] - samples[:, 0]
@@ -484,7 +499,7 @@ class OnlineLearner:
         if listed is None:
             return state, chain_work(n_labels, self._model.order)
         work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)
-        return state._replace(chain=kernels.grow_list(state.chain, listed)), work_per_row
+        return state._replace(chain=grow_list(state.chain, listed)), work_per_row
 
     def draw_samples(self, offsets, random_state):
         """Draw the samples of an epoch in their order, and the sequence that each belongs to."""
@@ -510,7 +525,7 @@ class OnlineLearner:
                 f"the number of samples, {n_samples}."
             )
         decay = settings.decay ** (1 / n_visits)
-        return kernels.Schedule(float(decay), float(penalty), settings.fit_intercept)
+        return Schedule(float(decay), float(penalty), settings.fit_intercept)
 
     def _new_mixture(self, state, training_set):
         """Shards that learn side by side, None if there is one only."""
@@ -553,7 +568,7 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
     notes : dict
         What else there is to note.
     """
-    weight_norm = progress[kernels.SCALE] * np.sqrt(np.maximum(progress[kernels.NORM], 0.0))
+    weight_norm = progress[SCALE] * np.sqrt(np.maximum(progress[NORM], 0.0))
     history.add(
         epoch=number,
         mistakes=result.mistakes / max(n_labelled, 1),
@@ -566,6 +581,6 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
 def _in_order_of_appearance(training_set, n_features):
     """Renumber the features in the order in which the learner meets them; return their ranks."""
     rows, *_ = training_set.rows.sets()
-    rank, rows = kernels.by_appearance(rows, n_features)
+    rank, rows = by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
     return rank, training_set._replace(rows=read_only(rows))

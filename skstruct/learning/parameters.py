@@ -7,9 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import kind_of
+from skstruct.chain.scores import Rows
 from skstruct.input.constraints import WEIGHTS, Constraint, forbid
 from skstruct.input.training_set import take_rows, zero_transition_weights
+from skstruct.kernels.likelihood.parameters import (
+    LABEL_TYPE,
+    MOST_LABELS,
+    TRANSITION_TYPE,
+    StateFeatures,
+    copy_rows,
+    group_by_feature,
+    place_rows,
+    row_pointers,
+)
 from skstruct.matrices import pieces, read_only
 
 
@@ -30,7 +42,7 @@ class VectorShape(NamedTuple):
 
     cuts: tuple
     n_labels: int
-    kind: type = kernels.Chain
+    kind: type = Chain
     possible: Constraint | None = None
 
     @property
@@ -158,7 +170,7 @@ class ParameterVector:
             pinned.append(self.size + np.flatnonzero(~triple))
             self.size += triple.size
         self.pinned = np.concatenate([part.astype(np.int32) for part in pinned])
-        kind = kernels.kind_of(len(frequencies), len(layouts))
+        kind = kind_of(len(frequencies), len(layouts))
         self.shape = VectorShape(cuts, n_labels, kind, possible)
         self.n_weights = self.size - len(self.pinned)
 
@@ -167,7 +179,7 @@ class ParameterVector:
         layout = copy(self)
         layout.size = self.shape.cuts[-1]
         layout.pinned = self.pinned[self.pinned < layout.size]
-        layout.shape = self.shape._replace(cuts=self.shape.cuts[:-1], kind=kernels.Chain)
+        layout.shape = self.shape._replace(cuts=self.shape.cuts[:-1], kind=Chain)
         layout.n_weights = layout.size - len(layout.pinned)
         return layout
 
@@ -178,7 +190,7 @@ class ParameterVector:
         of_features = dict(zip(parts.of_features, self._rows, strict=True))
         for name, part, weights in zip(parts._fields, parts, forbid(chain, None), strict=True):
             if name in of_features:
-                kernels.copy_rows(part, *of_features[name], weights, True)
+                copy_rows(part, *of_features[name], weights, True)
             else:
                 part[...] = weights
         theta[self.pinned] = 0.0
@@ -193,7 +205,7 @@ class ParameterVector:
         unpacked = {}
         for name, where, zeros in zip(parts.of_features, self._rows, _ZEROS, strict=False):
             unpacked[name] = zeros(len(where[0]), n_labels)
-            kernels.copy_rows(getattr(parts, name), *where, unpacked[name], False)
+            copy_rows(getattr(parts, name), *where, unpacked[name], False)
         kept = {name: part.copy() for name, part in parts._asdict().items() if name not in unpacked}
         return type(parts)(**unpacked, **kept)
 
@@ -268,10 +280,10 @@ def observe(rows, labels, weight, n_features, n_labels):
     """
     counted = rows if weight is None else _weighted_rows(rows, weight)
     none = np.empty(0, _label_type(n_labels))
-    observed = Observed(*kernels.group_by_feature(*_labelled(counted, labels), n_features, none))
+    observed = Observed(*group_by_feature(*_labelled(counted, labels), n_features, none))
     if np.any(labels < 0):
         # Features that no labelled token has may still have weights for all labels.
-        *_, order = kernels.group_by_feature(rows, np.zeros_like(labels), n_features, none)
+        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features, none)
         observed = observed._replace(order=order)
     return observed
 
@@ -299,7 +311,7 @@ def lay_out(observed, n_labels, min_freq, every_label):
     ValueError
         If there are more weights than the kernels can count.
     """
-    layout = RowLayout(*kernels.lay_out(*observed, n_labels, float(min_freq), every_label))
+    layout = RowLayout(*place_rows(*observed, n_labels, float(min_freq), every_label))
     if layout.n_places > np.iinfo(np.int32).max:
         raise ValueError(
             f"{layout.n_places} weights are more than the 2,147,483,647 that are supported; "
@@ -310,8 +322,8 @@ def lay_out(observed, n_labels, min_freq, every_label):
 
 def point_to_rows(rows, layout):
     """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
-    pointers = kernels.point_to_rows(rows, layout.place, layout.width)
-    return without_zeros(kernels.StateFeatures(*pointers, layout.labels, len(layout.labels)))
+    pointers = row_pointers(rows, layout.place, layout.width)
+    return without_zeros(StateFeatures(*pointers, layout.labels, len(layout.labels)))
 
 
 def without_zeros(features):
@@ -444,7 +456,7 @@ def _pointers(feature, n_features):
 
 
 def _label_type(n_labels):
-    return kernels.LABEL_TYPE if n_labels <= kernels.MOST_LABELS else kernels.TRANSITION_TYPE
+    return LABEL_TYPE if n_labels <= MOST_LABELS else TRANSITION_TYPE
 
 
 def _labelled(rows, labels):
@@ -459,7 +471,7 @@ def _weighted_rows(rows, weight):
         return rows
     weight = np.repeat(weight, np.diff(rows.indptr))
     data = weight * rows.data if rows.data.size else weight
-    return read_only(kernels.Rows(rows.indptr, rows.indices, data))
+    return read_only(Rows(rows.indptr, rows.indices, data))
 
 
 def without_first_tokens(rows, offsets):
@@ -472,7 +484,7 @@ def without_first_tokens(rows, offsets):
     kept = np.repeat(reached, counts)
     indptr = np.concatenate([[0], np.cumsum(counts * reached)])
     data = rows.data[kept] if rows.data.size else rows.data
-    return read_only(kernels.Rows(indptr, rows.indices[kept], data))
+    return read_only(Rows(indptr, rows.indices[kept], data))
 
 
 def squared(features):

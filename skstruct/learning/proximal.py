@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.kernels.likelihood.proximal import descend_coordinates, model_rows, remember_step
+from skstruct.kernels.vector.rows import dot
 
 
 def duality_gap(objective, theta, value, smooth, l1):
@@ -39,9 +40,9 @@ def duality_gap(objective, theta, value, smooth, l1):
     l2 = objective.l2
     # Minus the gradient of the likelihood, to which the weights are conjugate.
     slope = l2 * theta - smooth
-    penalty = l1 * np.abs(theta).sum() + l2 / 2 * kernels.dot(theta, theta)
+    penalty = l1 * np.abs(theta).sum() + l2 / 2 * dot(theta, theta)
     # Python's numbers do not warn where a huge l2 multiplies them.
-    entropy = float(value - penalty + kernels.dot(theta, slope))
+    entropy = float(value - penalty + dot(theta, slope))
     return max(value - best_dual(entropy, np.abs(slope), l1, l2), 0.0)
 
 
@@ -56,13 +57,13 @@ def best_dual(entropy, slope, l1, l2):
         return np.maximum(share * slope - l1, 0.0)
 
     low, high = 0.0, 1.0
-    if l2 * entropy < kernels.dot(excess(high), slope):
+    if l2 * entropy < dot(excess(high), slope):
         while high - low > 1e-6:
             middle = (low + high) / 2
-            falls = l2 * entropy < kernels.dot(excess(middle), slope)
+            falls = l2 * entropy < dot(excess(middle), slope)
             low, high = (low, middle) if falls else (middle, high)
     over = excess(high)
-    return high * entropy - kernels.dot(over, over) / (2 * l2)
+    return high * entropy - dot(over, over) / (2 * l2)
 
 
 # Sufficient decrease (Armijo), and the number of shorter steps before a step counts as none.
@@ -229,7 +230,7 @@ class _Changes:
         small = False
         if self._theta is not None:
             step = theta - self._theta
-            moved = self._penalty / 2 * kernels.dot(step, step)
+            moved = self._penalty / 2 * dot(step, step)
             gained, share = abs(self._estimate - estimate), self._factor * estimate
             small = moved <= _MOST_MOVED * share and gained <= _MOST_GAINED * share
         self._theta, self._estimate = theta.copy(), estimate
@@ -257,7 +258,7 @@ class _Model:
         full = len(self.order) == memory
         slot = self.order[0] if full else next(i for i in count() if i not in self.order)
         ends = following.x, current.x, following.smooth, current.smooth
-        products, yy = kernels.remember_step(*ends, self._diagonal, slot, self._s, self._y)
+        products, yy = remember_step(*ends, self._diagonal, slot, self._s, self._y)
         self.order = [i for i in self.order if i != slot]
         self._sy[slot], self._sy[:, slot], self._ss[slot] = products
         self._ss[:, slot] = self._ss[slot]
@@ -275,9 +276,9 @@ class _Model:
         middle = np.block([[self._scale * ss, lower], [lower.T, -np.diag(np.diag(sy))]])
         inverse = np.linalg.pinv(middle, hermitian=True) if len(order) else middle
         rows, solved = np.empty((2, len(active), len(middle)))
-        bend = kernels.model_rows(active, self._s, self._y, order, curvature, inverse, rows, solved)
+        bend = model_rows(active, self._s, self._y, order, curvature, inverse, rows, solved)
         target, product = np.empty(len(active)), np.empty(len(middle))
-        kernels.descend_coordinates(
+        descend_coordinates(
             *(current.x[active], current.smooth[active], float(l1), curvature, bend, rows, solved),
             *(product, tol, max_sweeps, target),
         )
@@ -301,7 +302,7 @@ def _line_search(value_and_gradient, start, active, target, l1):
     """Shorten the step to `target` until it meets the Armijo condition."""
     origin = start.x[active]
     direction = target - origin
-    slope = kernels.dot(start.smooth[active], direction)
+    slope = dot(start.smooth[active], direction)
     slope += l1 * (np.abs(target).sum() - np.abs(origin).sum())
     if not slope < 0:
         return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
 from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
+from skstruct.kernels.dual.problem import Problem, build_tree, renumber_features
+from skstruct.kernels.dual.sag import N_SAG_PROGRESS, SAG_SCALE, AverageGradient, sag_steps, settle
+from skstruct.kernels.vector.rows import dot
 from skstruct.learning.stochastic import Settings, run_epochs
 from skstruct.utils.parallel import chain_work, portions
 
@@ -62,16 +65,16 @@ class StochasticAverageGradient:
         possible=None,
     ):
         _, offsets, labels, weight = training_set
-        found = kernels.renumber_features(training_set.rows, offsets, n_features)
+        found = renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         options = float(l2), fit_intercept, NO_COST
-        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
+        self._problem = Problem(rows, offsets, labels, weight, *options)
         self._nonuniformity, self._skip_searches = float(nonuniformity), skip_searches
         self.n_sequences, k = len(weight), n_labels
         nothing = np.zeros(self.n_sequences)
-        self._state = kernels.AverageGradient(
+        self._state = AverageGradient(
             *(
-                kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+                Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
                 for _ in range(2)
             ),
             np.zeros(n_features),
@@ -79,11 +82,11 @@ class StochasticAverageGradient:
             np.zeros((self.n_sequences, k * k)),
             nothing,
             *np.zeros((2, self.n_sequences), np.int64),
-            kernels.build_tree(nothing, False),
-            kernels.build_tree(nothing, True),
-            np.zeros(kernels.N_SAG_PROGRESS),
+            build_tree(nothing, False),
+            build_tree(nothing, True),
+            np.zeros(N_SAG_PROGRESS),
         )
-        self._state.progress[kernels.SAG_SCALE] = 1.0
+        self._state.progress[SAG_SCALE] = 1.0
         self.n_updates = self.n_oracle_calls = 0
         if possible is not None:
             chain = forbid(self._state.chain, possible)
@@ -115,7 +118,7 @@ class StochasticAverageGradient:
     def steps(self, order, draws):
         """Visit the sequences in `order`, then one for each of the uniform random numbers."""
         self._visit(order, draws, move=True)
-        kernels.settle(self._state)
+        settle(self._state)
         self.n_updates += len(order) + len(draws)
 
     def _visit(self, order, draws, *, move):
@@ -124,7 +127,7 @@ class StochasticAverageGradient:
         lengths = np.full(n_visits, len(self._problem.labels) / self.n_sequences)
         for part in portions(lengths, chain_work(self._state.node.shape[1])):
             first, last = part.start - len(order), part.stop - len(order)
-            self.n_oracle_calls += kernels.sag_steps(
+            self.n_oracle_calls += sag_steps(
                 self._problem,
                 self._distinct,
                 order[part],
@@ -140,7 +143,7 @@ class StochasticAverageGradient:
         square = 0.0
         for weights, total in zip(forbid(self._state.chain, None), self._state.total, strict=True):
             gradient = (self._problem.l2 * weights + total).ravel()
-            square += kernels.dot(gradient, gradient)
+            square += dot(gradient, gradient)
         return float(np.sqrt(square))
 
     def estimate(self):
@@ -155,7 +158,7 @@ class StochasticAverageGradient:
     def chain(self):
         """Weights in the order of the features."""
         chain = self._state.chain
-        return kernels.Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from skstruct import kernels
+from skstruct.kernels.online.sgd import Likelihood, MarginalLikelihood
 from skstruct.learning.online import OnlineLearner, Settings, UpdateRule
 from skstruct.matrices import read_only
 
@@ -16,7 +16,7 @@ _WORK = 5.0
 
 def _settings(model, training_set):
     known = training_set.labels.min(initial=0) >= 0
-    kind = kernels.Likelihood if known else kernels.MarginalLikelihood
+    kind = Likelihood if known else MarginalLikelihood
     return kind(read_only(model.cost))
 
 

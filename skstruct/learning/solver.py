@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import kind_of
 from skstruct.decoding import best_labels
 from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
@@ -57,7 +58,7 @@ class Model(NamedTuple):
     @property
     def kind(self):
         """Kind of the weights."""
-        return kernels.kind_of(self.order, 1 + self.has_transition_features)
+        return kind_of(self.order, 1 + self.has_transition_features)
 
     def _more_shapes(self):
         return self.kind.more_shapes(self.n_labels, self.n_transition_features)
@@ -65,7 +66,7 @@ class Model(NamedTuple):
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
         k = self.n_labels
-        chain = kernels.Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        chain = Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
         for name, shape in self._more_shapes().items():
             of_features = name in self.kind.of_features
             more = zero_transition_weights(shape[0], k) if of_features else np.zeros(shape)
@@ -147,7 +148,7 @@ class Solution(NamedTuple):
         where no step decreased the objective, and of other solvers.
     """
 
-    chain: kernels.Chain
+    chain: Chain
     history: dict
     n_iter: int
     bound: float | None = None

@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct import kernels
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
 from skstruct.input.training_set import batch_rows
 from skstruct.input.weights import read_sample_weight, require_weight
+from skstruct.kernels.rerank.learn import Groups, group_softmax, without_shared
 from skstruct.matrices import read_only
 from skstruct.rerankers.groups import (
     baseline_column,
@@ -245,7 +245,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         """
         format, batch, base = self._read_X(X, baseline_score)
         proba = np.empty(batch.n_rows)
-        kernels.group_softmax(self._linear(batch, base), batch.offsets, proba)
+        group_softmax(self._linear(batch, base), batch.offsets, proba)
         return split_groups(proba, batch.offsets, format)
 
     @reads_one_fit
@@ -360,9 +360,9 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         batch, base = self._add_baseline(batch, base)
         with errors_name_groups():
             rows = batch_rows(batch)
-        rows = kernels.without_shared(rows, batch.offsets, batch.n_features)
+        rows = without_shared(rows, batch.offsets, batch.n_features)
         costs, base, weight = map(read_only, (costs, base, weight))
-        return kernels.Groups(rows, batch.offsets, costs, base, weight), by_cost
+        return Groups(rows, batch.offsets, costs, base, weight), by_cost
 
     def _read_X(self, X, baseline_score):
         """Format, the batch without its baseline feature, and weighted baseline scores."""

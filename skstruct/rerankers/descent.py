@@ -5,7 +5,14 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
+from skstruct.kernels.rerank.learn import (
+    HINGE,
+    LOSSES,
+    DescentRule,
+    DescentState,
+    descent_epoch,
+    pay_all,
+)
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
 from skstruct.utils.public_paths import set_module
@@ -20,7 +27,7 @@ class DescentReranker(BaseReranker):
 
     def _start(self, n_features, n_groups):
         _, rule, average = self._descent()
-        return kernels.DescentState(
+        return DescentState(
             weights=np.zeros(n_features),
             shrunk=np.zeros(n_features if rule.gravity > 0 else 0),
             lag=np.zeros(n_features if average else 0),
@@ -30,9 +37,9 @@ class DescentReranker(BaseReranker):
     def _epoch(self, groups, order, state):
         loss, rule, _ = self._descent()
         tally = learn_in_portions(
-            lambda part: kernels.descent_epoch(groups, part, loss, rule, state), groups, order
+            lambda part: descent_epoch(groups, part, loss, rule, state), groups, order
         )
-        kernels.pay_all(state)
+        pay_all(state)
         return tally, np.count_nonzero(state.weights)
 
     def _finish(self, groups, state):
@@ -125,10 +132,8 @@ class PerceptronReranker(DescentReranker):
 
     def _descent(self):
         # On a mistake, the gradient of the hinge loss is the difference of the two candidates.
-        rule = kernels.DescentRule(
-            learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1
-        )
-        return kernels.HINGE, rule, self.average
+        rule = DescentRule(learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1)
+        return HINGE, rule, self.average
 
 
 @set_module("skstruct")
@@ -217,14 +222,14 @@ class SGDReranker(DescentReranker):
         )
 
     def _descent(self, gravity=0.0, period=1):
-        rule = kernels.DescentRule(
+        rule = DescentRule(
             learning_rate=float(self.learning_rate),
             decay=self.schedule == "invsqrt",
             on_mistakes=False,
             gravity=gravity,
             period=period,
         )
-        return kernels.LOSSES[self.loss], rule, False
+        return LOSSES[self.loss], rule, False
 
 
 @set_module("skstruct")

@@ -7,9 +7,9 @@ from numbers import Integral, Number
 
 import numpy as np
 
-from skstruct import kernels
 from skstruct.input.copies import copied
 from skstruct.input.formats import Format
+from skstruct.kernels.rerank.learn import Tally
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import portions
@@ -58,7 +58,7 @@ def learn_in_portions(learn, groups, order):
     work_per_row = 100.0 + 10.0 * nnz / n_rows
     n_candidates = np.diff(groups.offsets)[order]
     tallies = [learn(order[part]) for part in portions(n_candidates, work_per_row)]
-    return kernels.Tally(*map(sum, zip(*tallies, strict=True)))
+    return Tally(*map(sum, zip(*tallies, strict=True)))
 
 
 def split_groups(values, offsets, format):

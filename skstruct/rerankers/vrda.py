@@ -6,8 +6,18 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
 from skstruct.input.training_set import batch_rows
+from skstruct.kernels.rerank.learn import (
+    LOSSES,
+    DualAverage,
+    EpochMistakes,
+    Mean,
+    dual_weights,
+    mean_weights,
+    vrda_epoch,
+    without_shared,
+)
+from skstruct.kernels.rerank.vote import Electorate, Histories, build_histories, count_votes
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import errors_name_groups, learn_in_portions
 from skstruct.utils.declared import Array, Count, Declaration, Record
@@ -36,7 +46,7 @@ class VoteHistories(Declaration):
 
     def _record(self):
         return Record(
-            kernels.Histories,
+            Histories,
             indptr=Array(np.int64, (("n_features_in_", 1),), least=0),
             mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
             gradient_sum=Array(np.float64, (None,)),
@@ -47,11 +57,11 @@ def count_all_votes(batch, base, electorate, n_jobs):
     """Votes of each candidate of a batch, (n_rows,)."""
     with errors_name_groups():
         rows = batch_rows(batch)
-    rows = kernels.without_shared(rows, batch.offsets, batch.n_features)
+    rows = without_shared(rows, batch.offsets, batch.n_features)
     votes = np.empty(batch.n_rows, np.int64)
 
     def count(_, first, last):
-        kernels.count_votes(rows, batch.offsets, first, last, base, electorate, votes)
+        count_votes(rows, batch.offsets, first, last, base, electorate, votes)
 
     # Each predictor compares all candidates.
     work_per_row = 10.0 * len(electorate.votes)
@@ -209,13 +219,13 @@ class VRDAReranker(BaseReranker):
 
     def _start(self, n_features, n_groups):
         n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, n_groups + 2)
-        mean = kernels.Mean(
+        mean = Mean(
             since=np.zeros(n_averaged, np.int64),
             total=np.zeros(n_averaged),
             by_root=np.zeros(n_sums),
             times_root=np.zeros(n_sums),
         )
-        average = kernels.DualAverage(
+        average = DualAverage(
             gradient_sum=np.zeros(n_features),
             n_updates=np.zeros(1, np.int64),
             votes=np.zeros(n_groups + 1, np.int64),
@@ -233,9 +243,9 @@ class VRDAReranker(BaseReranker):
         mistaken = []
 
         def learn(part):
-            record = kernels.Record(np.empty(len(part), np.int64), changes)
-            loss = kernels.LOSSES[self.loss]
-            totals = kernels.vrda_epoch(groups, part, loss, state.average, record)
+            record = EpochMistakes(np.empty(len(part), np.int64), changes)
+            loss = LOSSES[self.loss]
+            totals = vrda_epoch(groups, part, loss, state.average, record)
             mistaken.append(record.group[: totals[0]])
             return totals
 
@@ -245,7 +255,7 @@ class VRDAReranker(BaseReranker):
                 _moving_candidates(groups.offsets, np.concatenate(mistaken), changes)
             )
         average = state.average
-        n_nonzero = kernels.dual_weights(
+        n_nonzero = dual_weights(
             average.gradient_sum, average.n_updates[0], average.l1, average.eta, state.weights
         )
         return tally, n_nonzero
@@ -256,15 +266,13 @@ class VRDAReranker(BaseReranker):
         self.coef_ = state.weights
         self.__dict__.pop("_histories", None)
         if self.prediction != "last":
-            kernels.mean_weights(state.average, self.coef_)
+            mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
             # Of the gradient of each mistake: number of candidates, their rows, and their factors.
             counts, rows, factors = map(np.concatenate, zip(*state.epochs, strict=True))
             indptr = np.concatenate([[0], np.cumsum(counts)])
-            histories = kernels.build_histories(
-                groups.rows, indptr, rows, factors, self.n_features_in_
-            )
-            self._histories = kernels.Histories(*histories)
+            histories = build_histories(groups.rows, indptr, rows, factors, self.n_features_in_)
+            self._histories = Histories(*histories)
 
     def _decide(self, batch, base):
         if self.prediction != "vote":
@@ -276,9 +284,7 @@ class VRDAReranker(BaseReranker):
             )
         # Kernels read two parameters, which may have changed since.
         self._validate_params()
-        electorate = kernels.Electorate(
-            self._histories, self.votes_, float(self.l1), float(self.eta)
-        )
+        electorate = Electorate(self._histories, self.votes_, float(self.l1), float(self.eta))
         votes = count_all_votes(batch, base, electorate, self.n_jobs)
         return votes / max(self.votes_.sum(), 1)
 
@@ -287,7 +293,7 @@ class VRDAReranker(BaseReranker):
 class _Training:
     """State of VRDA during training."""
 
-    average: kernels.DualAverage
+    average: DualAverage
     weights: np.ndarray  # (n_features,) weights of the last predictor
     epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
 

@@ -5,7 +5,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct import kernels
+from skstruct.kernels.online.arow import HAMMING, Adaptive, ConfidentState
 from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
@@ -210,12 +210,10 @@ class AROWTagger(OnlineTagger):
     _lists = True
 
     def _settings(self):
-        return kernels.Adaptive(
-            kernels.HAMMING, float(self.gamma), np.inf, True, *workspace(self._model())
-        )
+        return Adaptive(HAMMING, float(self.gamma), np.inf, True, *workspace(self._model()))
 
     def _start(self, state, training_set):
-        return kernels.ConfidentState(*state, equal_variances(state.chain, float(self.variance)))
+        return ConfidentState(*state, equal_variances(state.chain, float(self.variance)))
 
 
 def workspace(model):

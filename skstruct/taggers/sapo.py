@@ -4,7 +4,7 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval
 
-from skstruct import kernels
+from skstruct.kernels.online.sapo import Expectation
 from skstruct.taggers.online import SearchTagger
 from skstruct.utils.public_paths import set_module
 
@@ -205,7 +205,7 @@ class SAPOTagger(SearchTagger):
         self.verbose = verbose
 
     def _settings(self):
-        return kernels.Expectation(self._search())
+        return Expectation(self._search())
 
     def _notes(self, settings, n_visited):
         return self._search_notes([expectation.search for expectation in settings], n_visited)

@@ -5,7 +5,8 @@ from itertools import pairwise, repeat
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct import kernels
+from skstruct.kernels.templates.combine import Features, fill_slots, number_template, number_values
+from skstruct.kernels.templates.gather import Sources, count_columns, gather_rows, keep_columns
 from skstruct.utils.parallel import run_tasks
 
 # For fewer tokens, starting threads takes longer than the work itself.
@@ -31,7 +32,7 @@ def number_all(reader):
         Features that share their hash with another one.
     """
     width = max(len(pattern.fields) for pattern in reader.patterns)
-    features = kernels.Features(
+    features = Features(
         np.empty(0, np.uint64),
         np.empty((0, width), np.int32),
         np.empty(0, np.int32),
@@ -50,7 +51,7 @@ def number_all(reader):
         features = _grown(features, n_features, n_features + n_new, width)
         doubtful = np.resize(doubtful, len(features.hashes))
         doubtful[n_features:] = False
-        number = kernels.number_values if tabular[i] else kernels.number_template
+        number = number_values if tabular[i] else number_template
         n_features = number(
             reader.tokens,
             pattern,
@@ -61,7 +62,7 @@ def number_all(reader):
             sources.tables[row] if tabular[i] else numbers[row],
             doubtful,
         )
-    features = kernels.Features(*(a[:n_features] for a in features[:3]), features.slots)
+    features = Features(*(a[:n_features] for a in features[:3]), features.slots)
     return features, sources, numbers, np.flatnonzero(doubtful[:n_features])
 
 
@@ -72,7 +73,7 @@ def _sources(reader, tabular, n_values):
         row.append(n_rows[has_table])
         n_rows[has_table] += 1
     patterns = list(zip(reader.patterns, tabular, strict=True))
-    return kernels.Sources(
+    return Sources(
         np.array([p.fields[0] if has_table else -1 for p, has_table in patterns], np.int64),
         np.array([p.positions[0] if has_table else 0 for p, has_table in patterns], np.int64),
         np.array(row, np.int64),
@@ -85,7 +86,7 @@ def _grown(features, n_features, capacity, width):
     if len(features.hashes) < capacity:
         # Pages that are never touched take no memory.
         size = max(capacity, 2 * len(features.hashes))
-        grown = kernels.Features(
+        grown = Features(
             np.empty(size, np.uint64),
             np.empty((size, width), np.int32),
             np.empty(size, np.int32),
@@ -96,7 +97,7 @@ def _grown(features, n_features, capacity, width):
         features = grown
     if len(features.slots) < 2 * capacity:
         features = features._replace(slots=empty_slots(capacity))
-        kernels.fill_slots(features, n_features)
+        fill_slots(features, n_features)
     return features
 
 
@@ -182,7 +183,7 @@ def gather(reader, numbers, n_columns, dtype, *, column_of=None, sources=None):
     size = len(sources.row) * reader.n_rows
     indices, data = np.empty(size, np.int32), np.empty(size, dtype)
     indptr = np.zeros(reader.n_rows + 1, np.int32 if size < 2**31 else np.int64)
-    n = kernels.gather_rows(reader.tokens, sources, numbers, column_of, indptr, indices, data)
+    n = gather_rows(reader.tokens, sources, numbers, column_of, indptr, indices, data)
     return _as_matrix(data[:n], indices[:n], indptr, n_columns)
 
 
@@ -200,9 +201,9 @@ def keep_frequent(matrix, min_freq, *, all_occur):
     if min_freq == 1 and all_occur:
         return matrix, np.arange(matrix.shape[1])
     counts = np.zeros(matrix.shape[1], np.int64)
-    kernels.count_columns(matrix.indices, counts)
+    count_columns(matrix.indices, counts)
     kept = np.flatnonzero(counts >= min_freq)
     column_of = np.full(matrix.shape[1], -1, np.int32)
     column_of[kept] = np.arange(len(kept), dtype=np.int32)
-    n = kernels.keep_columns(column_of, matrix.indptr, matrix.indices, matrix.data)
+    n = keep_columns(column_of, matrix.indptr, matrix.indices, matrix.data)
     return _as_matrix(matrix.data[:n], matrix.indices[:n], matrix.indptr, len(kept)), kept

@@ -130,7 +130,7 @@ def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq,
 
 
 @jit
-def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
+def place_rows(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
     """Assign each feature's row a place in the parameter vector.
 
     Returns
@@ -188,7 +188,7 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
 
 
 @jit
-def point_to_rows(rows, place, width):
+def row_pointers(rows, place, width):
     """Replace features by the starts of their rows; drop features without a weight.
 
     The features of a token are sorted by decreasing width, which makes the ends of rows predictable

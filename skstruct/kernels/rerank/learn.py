@@ -132,7 +132,7 @@ class DualAverage(NamedTuple):
     eta: float
 
 
-class Record(NamedTuple):
+class EpochMistakes(NamedTuple):
     """The mistakes of one epoch, from which all its predictors can be rebuilt."""
 
     group: np.ndarray  # (n_groups,) groups with mistakes, in the order of visit
