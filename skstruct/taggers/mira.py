@@ -5,7 +5,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
+from skstruct.kernels.online.mira import MAX_PASSES, Margin
 from skstruct.taggers.online import SearchTagger
 from skstruct.taggers.prediction import FEW, MANY
 from skstruct.utils.public_paths import set_module
@@ -223,12 +223,12 @@ class MIRATagger(SearchTagger):
         model = self._model()
         n_codes = model.n_labels ** (model.order + 1)
         n_slots = max(model.n_features, model.n_transition_features or 0, n_codes)
-        return kernels.Margin(
+        return Margin(
             self._search(),
             self.cost == "hamming",
             model.cost,
             float(self.C),
-            kernels.MAX_PASSES if self.update == "hildreth" else 1,
+            MAX_PASSES if self.update == "hildreth" else 1,
             self.fit_intercept,
             np.full(n_slots, -1, np.int32),
         )

@@ -12,11 +12,21 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from skstruct import kernels
+from skstruct.chain.kinds import KINDS
 from skstruct.input.constraints import WEIGHTS, check_chain, forbid
 from skstruct.input.labels import sorted_classes
 from skstruct.input.scale import warn_of_scale
 from skstruct.input.weights import refuse_balanced
+from skstruct.kernels.online.arow import ConfidentState
+from skstruct.kernels.online.loop import (
+    N_PROGRESS,
+    RATE,
+    SCALE,
+    SEEN,
+    TOTAL,
+    OnlineState,
+    online_epoch,
+)
 from skstruct.learning.online import (
     OnlineLearner,
     Settings,
@@ -61,8 +71,8 @@ class LearnerState(Declaration):
             raise ValueError(f"{what} has weights of several orders.")
         if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
             raise ValueError(f"{what} has averages without those of features.")
-        progress = state.progress[[kernels.SEEN, kernels.TOTAL, kernels.RATE]]
-        if progress.min() < 0 or state.progress[kernels.SCALE] <= 0:
+        progress = state.progress[[SEEN, TOTAL, RATE]]
+        if progress.min() < 0 or state.progress[SCALE] <= 0:
             raise ValueError(f"{what} has a negative count, scale or rate.")
         return state
 
@@ -73,10 +83,10 @@ def _state(n_features, n_edges, *, confident):
     lags = (0, None if n_edges is None else 0), (n_features, n_edges)
     lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
     parts = {"chain": weights, "lag": lag}
-    parts["progress"] = Array(np.float64, (kernels.N_PROGRESS,))
+    parts["progress"] = Array(np.float64, (N_PROGRESS,))
     if not confident:
-        return Record(kernels.OnlineState, **parts)
-    return Record(kernels.ConfidentState, **parts, variance=_weights(n_features, n_edges, least=0))
+        return Record(OnlineState, **parts)
+    return Record(ConfidentState, **parts, variance=_weights(n_features, n_edges, least=0))
 
 
 def _weights(n_features, n_edges, least=None, *, forbids=True):
@@ -96,7 +106,7 @@ def _weights(n_features, n_edges, least=None, *, forbids=True):
         "transition_weights": Array(np.float64, (n_edges, "_n_pairs"), least=least),
     }
     n_sets = 1 if n_edges is None else 2
-    kinds = [kind for kind in kernels.KINDS if len(kind.of_features) == n_sets]
+    kinds = [kind for kind in KINDS if len(kind.of_features) == n_sets]
     return Either(
         *(Record(kind, **parts, **{f: more[f] for f in kind.more_shapes(0, 0)}) for kind in kinds)
     )
@@ -335,7 +345,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "verbose": ["verbose"],
     }
 
-    _epoch = staticmethod(kernels.online_epoch)
+    _epoch = staticmethod(online_epoch)
     _lists = False
     _is_over = None
     # Numbers that the state has for each weight, beyond the weight and its average.

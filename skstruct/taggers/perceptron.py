@@ -1,6 +1,6 @@
 """The structured perceptron."""
 
-from skstruct import kernels
+from skstruct.kernels.online.perceptron import Mistakes
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.public_paths import set_module
 
@@ -174,7 +174,7 @@ class PerceptronTagger(OnlineTagger):
     _lists = True
 
     def _settings(self):
-        return kernels.Mistakes(self._model().cost)
+        return Mistakes(self._model().cost)
 
     def _merit(self, history):
         return -history["mistakes"][-1]
