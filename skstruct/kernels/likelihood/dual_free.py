@@ -3,7 +3,7 @@
 The method is SDCA without duality (Shalev-Shwartz, 2016), with an estimated step size.
 
 The weights are conjugate to the stored marginals of all sequences, ``w = sum_i s_i (F(gold) - E_i
-F) / l2``, as in `skstruct.kernels.dual.sdca`. A visit moves the marginals of one sequence towards
+F) / l2``, as in `skstruct.learning.sdca`. A visit moves the marginals of one sequence towards
 those of the current weights. The step size is estimated rather than searched for: were the dual
 objective a parabola on the way, with the slope ``a`` at 0 and ``-b`` at 1, its maximum would be at
 ``a / (a + b)``. The share ``b`` of the weights is computed as if no two tokens had a feature in
