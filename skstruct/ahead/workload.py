@@ -19,7 +19,7 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import Trainer
-from skstruct.kernels.likelihood.dual_free import merge_changes
+from skstruct.learning.ascent import merge_changes
 from skstruct.learning.lbfgs import MANY_TOKENS
 from skstruct.taggers.online import OnlineTagger
 

@@ -17,7 +17,8 @@ from skstruct.input.labels import check_completable, check_partial, without_unla
 from skstruct.input.scale import advise_scaling
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.input.weights import weigh_sequences
-from skstruct.learning.parameters import observe, sum_observed, transition_frequency
+from skstruct.learning.layout import observe, sum_observed
+from skstruct.learning.parameters import transition_frequency
 from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch

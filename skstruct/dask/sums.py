@@ -11,10 +11,10 @@ import numpy as np
 
 from skstruct.dask.shard import own_arrays
 from skstruct.input.costs import NO_COST
-from skstruct.kernels.likelihood.dual_free import Memory
-from skstruct.learning.ascent import DualFreeAscent, new_memory, shrink
-from skstruct.learning.objective import Likelihood, Objective
-from skstruct.learning.parameters import point_to_rows, restrict
+from skstruct.learning.ascent import DualFreeAscent, Memory, new_memory, soft_threshold
+from skstruct.learning.layout import point_to_rows, restrict
+from skstruct.learning.likelihood import Likelihood
+from skstruct.learning.objective import Objective
 from skstruct.matrices import pieces, read_only, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
@@ -26,7 +26,7 @@ _MANY = 2
 
 
 class ShardedLikelihood:
-    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.objective.Likelihood`.
+    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.likelihood.Likelihood`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class _ShardedAscent:
             loss, distance = loss + change.loss, distance + change.distance
             del change
         if self._l1:
-            theta[:] = shrink(vector, self._l1 / self._l2)
+            theta[:] = soft_threshold(vector, self._l1 / self._l2)
         self.loss, self.distance = loss, distance
         return True
 
@@ -350,7 +350,7 @@ def ascend(likelihood, state, shard, epoch):
     memory = Memory(*(np.array(part) for part in state.memory))
     vector = vector.astype(np.float64)
     before = vector.copy()
-    theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
+    theta = soft_threshold(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
     free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
     # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([shard, epoch.number]))

@@ -30,7 +30,6 @@ FLOORS = [
         "kernels.rerank",
         "kernels.templates",
     },
-    {"kernels.likelihood"},
     {"matrices"},
     {"frames"},
     {"sequences"},

@@ -36,6 +36,13 @@ def dot(a, b):
 
 
 @lean_jit
+def add_scaled(x, step, d, out):
+    """``out = x + step * d``."""
+    for k in range(x.shape[0]):
+        out[k] = x[k] + step * d[k]
+
+
+@lean_jit
 def squared_distance(a, b):
     """Squared distance of two vectors."""
     s0 = s1 = s2 = s3 = 0.0
