@@ -16,7 +16,6 @@ from skstruct.input.formats import Format, read_format
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
 from skstruct.input.training_set import batch_rows
 from skstruct.input.weights import read_sample_weight, require_weight
-from skstruct.kernels.rerank.learn import Groups, group_softmax, without_shared
 from skstruct.matrices import read_only
 from skstruct.rerankers.groups import (
     baseline_column,
@@ -27,7 +26,9 @@ from skstruct.rerankers.groups import (
     refuse_single_candidates,
     split_column,
     split_groups,
+    without_shared,
 )
+from skstruct.rerankers.losses import Groups, group_softmax
 from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced
@@ -35,7 +36,7 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-# Names of the losses, whose codes `kernels.LOSSES` has.
+# Names of the losses, whose codes `LOSSES` has.
 LOSS_OPTIONS = StrOptions({"bayes_risk", "hinge", "log", "logistic"})
 
 
@@ -70,8 +71,10 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     A perceptron without an average:
 
     >>> import numpy as np
-    >>> from skstruct.kernels.rerank.learn import Tally, candidate_scores, scatter
-    >>> from skstruct.kernels.rerank.learn import judge
+    >>> from skstruct.rerankers.losses import Tally
+    >>> from skstruct.rerankers.losses import candidate_scores
+    >>> from skstruct.rerankers.losses import scatter
+    >>> from skstruct.rerankers.losses import judge
     >>> from skstruct.rerankers.base import BaseReranker
     >>> class PlainPerceptron(BaseReranker):
     ...     def _start(self, n_features, n_groups):

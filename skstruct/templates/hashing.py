@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from skstruct.kernels.templates.combine import hash_template
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import BaseTemplateVectorizer
-from skstruct.templates.numbering import gather, run_for_patterns
+from skstruct.templates.gathering import gather
+from skstruct.templates.numbering import hash_template, run_for_patterns
 from skstruct.templates.reader import check_templates
 from skstruct.templates.syntax import parse_template
 from skstruct.utils.options import check_float_dtype

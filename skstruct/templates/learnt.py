@@ -5,20 +5,17 @@ from itertools import compress, count
 import numpy as np
 
 from skstruct.features.unseen import warn_of_unseen_values
-from skstruct.kernels.templates.combine import (
+from skstruct.kernels._jit import lean_jit
+from skstruct.templates.gathering import gather, keep_frequent
+from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
-    fill_slots,
-    find_template,
-    find_values,
-)
-from skstruct.kernels.templates.gather import mark_used
-from skstruct.templates.numbering import (
     empty_slots,
     expand_group,
     expand_names,
-    gather,
-    keep_frequent,
+    fill_slots,
+    find_template,
+    find_values,
     merge_equal_names,
     number_all,
     order_features,
@@ -407,3 +404,12 @@ def _merge_names(features, lines, values):
     literals = group_literals(parse_template(lines))
     numbers = np.arange(len(order))
     return merge_equal_names(features, literals, values, order[is_shared], numbers)
+
+
+@lean_jit
+def mark_used(codes, used):
+    """Mark the codes that occur, except -1."""
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if codes[i, j] >= 0:
+                used[codes[i, j]] = True

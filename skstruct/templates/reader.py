@@ -5,7 +5,8 @@ from copy import copy
 import numpy as np
 
 from skstruct.features.columns import TokenColumns
-from skstruct.kernels.templates.combine import Pattern, Pieces, Tokens, add_margins
+from skstruct.kernels._jit import lean_jit
+from skstruct.templates.numbering import Pattern, Pieces, Tokens
 from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
 from skstruct.utils.messages import place
@@ -242,3 +243,19 @@ def _pattern(template, field_of, literals):
         hash_pieces(template.literals),
         literals.index(template.literals),
     )
+
+
+@lean_jit
+def add_margins(codes, offsets, before, after, margin, out):
+    """Copy sequences with a margin of boundary codes around each."""
+    n = 0
+    for s in range(len(offsets) - 1):
+        for k in range(margin):
+            out[n] = before[margin - 1 - k]
+            n += 1
+        for r in range(offsets[s], offsets[s + 1]):
+            out[n] = codes[r]
+            n += 1
+        for k in range(margin):
+            out[n] = after[k]
+            n += 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels.templates.combine import Pieces, hash_strings
+from skstruct.templates.numbering import Pieces, hash_strings
 
 # Never to be changed: the columns of the hashing vectoriser depend on it.
 _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(

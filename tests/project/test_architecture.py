@@ -27,8 +27,6 @@ FLOORS = [
     {"chain"},
     {
         "kernels.online",
-        "kernels.rerank",
-        "kernels.templates",
     },
     {"matrices"},
     {"frames"},
