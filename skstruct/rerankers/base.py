@@ -71,11 +71,8 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     A perceptron without an average:
 
     >>> import numpy as np
-    >>> from skstruct.rerankers.losses import Tally
-    >>> from skstruct.rerankers.losses import candidate_scores
-    >>> from skstruct.rerankers.losses import scatter
-    >>> from skstruct.rerankers.losses import judge
     >>> from skstruct.rerankers.base import BaseReranker
+    >>> from skstruct.rerankers.losses import Tally, candidate_scores, judge, scatter
     >>> class PlainPerceptron(BaseReranker):
     ...     def _start(self, n_features, n_groups):
     ...         return np.zeros(n_features)
