@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+import skops.io
 from helpers.seeds import global_seed
 from hypothesis import given
 from hypothesis import strategies as st
