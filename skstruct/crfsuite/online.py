@@ -7,10 +7,18 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.input.labels import label_array
-from skstruct.kernels.online.arow import HAMMING, ONE, ROOT, SHARE, Adaptive, ConfidentState
-from skstruct.kernels.online.loop import SEEN
+from skstruct.learning.epoch import SEEN
 from skstruct.learning.parameters import transition_frequency
-from skstruct.taggers.arow import AROWTagger, workspace
+from skstruct.taggers.arow import (
+    HAMMING,
+    ONE,
+    ROOT,
+    SHARE,
+    Adaptive,
+    AROWTagger,
+    ConfidentState,
+    workspace,
+)
 from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
@@ -90,7 +98,7 @@ class OnlineCRF(OnlineTagger):
         "epsilon": [Interval(Real, None, None, closed="neither")],
     }
 
-    _stored = {"_state": Maybe(LearnerState(confident=True))}
+    _stored = {"_state": Maybe(LearnerState(ConfidentState))}
     # The variances.
     _n_more = 1
 

@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skstruct.chain.listed import grow_list
+from skstruct.chain.scores import Rows, value_of
 from skstruct.decoding import list_transitions
 from skstruct.input.constraints import WEIGHTS, forbid
-from skstruct.kernels.online.loop import (
+from skstruct.kernels._jit import jit
+from skstruct.learning.epoch import (
     N_PROGRESS,
     NORM,
     RATE,
@@ -25,12 +27,15 @@ from skstruct.kernels.online.loop import (
     online_epoch,
     subtract_lag,
 )
-from skstruct.kernels.online.samples import by_appearance, cut, cut_evenly, reorder
 from skstruct.learning.mixing import Mixture
+from skstruct.learning.pieces import cut_sequences
 from skstruct.learning.solver import Complaint, Solution, token_accuracy
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
 from skstruct.utils.progress import History
+
+# Gaps of Ciura (2001), continued by a factor of 2.25.
+GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)
 
 
 def new_state(model, *, average, learning_rate, start=None):
@@ -110,50 +115,6 @@ def without_features(chain):
 def _squared_norm(chain):
     """Squared norm of the weights of features."""
     return sum(np.square(getattr(chain, name)).sum() for name in chain.of_features)
-
-
-def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.0):
-    """Cut every sequence at random into mini-samples (structure-regularization-2014, Algorithm 1).
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
-    random_state : RandomState
-        Source of the cuts. Nothing is drawn where nothing is cut.
-    mini_length : float, default=None
-        Length of the pieces. If it is not an integer, lengths are a mixture of the two nearest
-        integers: 5.5 is as often 5 as 6. The rest of a sequence is a shorter piece at either end,
-        so that the mean length of all pieces is below `mini_length`.
-    structure_alpha : float, default=1.0
-        Mean number of pieces of each sequence, if `mini_length` is None; 1 cuts nothing. Numbers
-        are a mixture of the two nearest integers. A sequence of fewer tokens is cut between all of
-        them.
-
-    Returns
-    -------
-    samples : ndarray of shape (n_samples, 4)
-        First row and end of each piece, and flags that are 1 if it has the first and the last token
-        of its sequence.
-    owner : ndarray of shape (n_samples,)
-        Number of the sequence that each piece belongs to.
-    """
-    lengths = np.diff(offsets)
-    if mini_length is None and structure_alpha == 1:
-        whole = np.ones_like(lengths)
-        return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
-    longest = lengths.max(initial=1)
-    if mini_length is None:
-        structure_alpha = min(structure_alpha, longest)
-        fewest = int(structure_alpha)
-        one_more = random_state.uniform(size=len(lengths)) < structure_alpha - fewest
-        n_pieces = np.minimum(fewest + one_more, lengths)
-        return cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
-    mini_length = min(mini_length, longest)
-    most = -(-lengths // int(mini_length))
-    # One number for the end at which the short rest is left, and one for each length.
-    n_draws = int(most.sum()) + len(lengths)
-    return cut(offsets, float(mini_length), random_state.uniform(size=n_draws))
 
 
 class Undo:
@@ -245,7 +206,7 @@ class UpdateRule(NamedTuple):
     ----------
     settings : callable
         ``settings(training_set)`` returns the NamedTuple that the rule reads, and whose class says
-        which one it is (see `skstruct.kernels.online.loop`). Called once for each shard and epoch.
+        which one it is (see `skstruct.learning.epoch`). Called once for each shard and epoch.
     epoch : callable
         The compiled pass over a training set.
     merit : callable
@@ -584,3 +545,74 @@ def _in_order_of_appearance(training_set, n_features):
     rank, rows = by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
     return rank, training_set._replace(rows=read_only(rows))
+
+
+def by_appearance(rows, n_features):
+    """Rank features by first appearance; return the ranks, and the rows with ranks for features.
+
+    The ranks of a row are sorted. Features that do not appear come last.
+    """
+    rank, indices, data = rank_by_appearance(rows, n_features)
+    return rank, Rows(rows.indptr, indices, data)
+
+
+@jit
+def rank_by_appearance(rows, n_features):
+    """Ranks of the features, and indices and values of the rows, as of `by_appearance`."""
+    rank = np.full(n_features, -1, np.int32)
+    n = 0
+    for f in rows.indices:
+        if rank[f] < 0:
+            rank[f] = n
+            n += 1
+    for f in range(n_features):
+        if rank[f] < 0:
+            rank[f] = n
+            n += 1
+    indices = np.empty(rows.indices.shape[0], np.int32)
+    data = rows.data.copy()
+    for k in range(indices.shape[0]):
+        indices[k] = rank[rows.indices[k]]
+    for t in range(rows.indptr.shape[0] - 1):
+        sort_row(rows.indptr[t], rows.indptr[t + 1], indices, data)
+    return rank, indices, data
+
+
+@jit
+def sort_row(first, last, indices, data):
+    """Sort one row by its indices (Shellsort)."""
+    unit = data.shape[0] == 0
+    for gap in GAPS:
+        for k in range(first + gap, last):
+            index, m = indices[k], k
+            value = value_of(data, k)
+            while m >= first + gap and indices[m - gap] > index:
+                indices[m] = indices[m - gap]
+                if not unit:
+                    data[m] = data[m - gap]
+                m -= gap
+            indices[m] = index
+            if not unit:
+                data[m] = value
+
+
+@jit
+def reorder(weights, source):
+    """Permute rows in place: row ``f`` becomes the old row ``source[f]``."""
+    n_features, n_labels = weights.shape
+    placed = np.zeros(n_features, np.bool_)
+    kept = np.empty(n_labels)
+    for start in range(n_features):
+        if placed[start]:
+            continue
+        for j in range(n_labels):
+            kept[j] = weights[start, j]
+        f = start
+        while source[f] != start:
+            for j in range(n_labels):
+                weights[f, j] = weights[source[f], j]
+            placed[f] = True
+            f = source[f]
+        for j in range(n_labels):
+            weights[f, j] = kept[j]
+        placed[f] = True

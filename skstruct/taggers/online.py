@@ -17,16 +17,7 @@ from skstruct.input.constraints import WEIGHTS, check_chain, forbid
 from skstruct.input.labels import sorted_classes
 from skstruct.input.scale import warn_of_scale
 from skstruct.input.weights import refuse_balanced
-from skstruct.kernels.online.arow import ConfidentState
-from skstruct.kernels.online.loop import (
-    N_PROGRESS,
-    RATE,
-    SCALE,
-    SEEN,
-    TOTAL,
-    OnlineState,
-    online_epoch,
-)
+from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, OnlineState, online_epoch
 from skstruct.learning.online import (
     OnlineLearner,
     Settings,
@@ -51,22 +42,22 @@ class LearnerState(Declaration):
 
     Parameters
     ----------
-    confident : bool, default=False
-        A `ConfidentState`, with variances, and not an `OnlineState`.
+    kind : type, default=OnlineState
+        That of the state: an `OnlineState`, or one that has variances, too.
     """
 
-    def __init__(self, *, confident=False) -> None:
-        self._confident = confident
+    def __init__(self, kind=OnlineState) -> None:
+        self._kind = kind
 
     def write(self, value):
         """Dict of the fields."""
-        return _state(0, None, confident=self._confident).write(value)
+        return _state(self._kind, 0, None).write(value)
 
     def read(self, value, what, size):
         """State with arrays that fit the tagger."""
         what = "the state of the learner"
         n_features, n_edges = size("n_features_in_"), size("_n_edges")
-        state = _state(n_features, n_edges, confident=self._confident).read(value, what, size)
+        state = _state(self._kind, n_features, n_edges).read(value, what, size)
         if len({type(chain) for chain in state if isinstance(chain, tuple)}) > 1:
             raise ValueError(f"{what} has weights of several orders.")
         if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
@@ -77,16 +68,16 @@ class LearnerState(Declaration):
         return state
 
 
-def _state(n_features, n_edges, *, confident):
+def _state(kind, n_features, n_edges):
     weights = _weights(n_features, n_edges)
     # Without an average, no feature has one.
     lags = (0, None if n_edges is None else 0), (n_features, n_edges)
     lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
     parts = {"chain": weights, "lag": lag}
     parts["progress"] = Array(np.float64, (N_PROGRESS,))
-    if not confident:
-        return Record(OnlineState, **parts)
-    return Record(ConfidentState, **parts, variance=_weights(n_features, n_edges, least=0))
+    if "variance" in kind._fields:
+        parts["variance"] = _weights(n_features, n_edges, least=0)
+    return Record(kind, **parts)
 
 
 def _weights(n_features, n_edges, least=None, *, forbids=True):
@@ -292,7 +283,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
     Required:
 
     - ``_settings()``: the NamedTuple that the rule reads, and whose class says which one it is (see
-      `skstruct.kernels.online.loop.rule`). Called once for each shard and epoch, before the pass.
+      `skstruct.learning.epoch.rule`). Called once for each shard and epoch, before the pass.
 
     Optional, with what the base class does:
 

@@ -1,8 +1,20 @@
 """The structured perceptron."""
 
-from skstruct.kernels.online.perceptron import Mistakes
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.chain.scores import add_cost, path_score
+from skstruct.chain.viterbi import viterbi
+from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.public_paths import set_module
+
+
+class Mistakes(NamedTuple):
+    """Parameters of the perceptron."""
+
+    label_cost: np.ndarray  # added to the scores, so that it is the margin (see `add_cost`)
 
 
 @set_module("skstruct")
@@ -178,3 +190,21 @@ class PerceptronTagger(OnlineTagger):
 
     def _merit(self, history):
         return -history["mistakes"][-1]
+
+
+@rule.of(Mistakes)
+def perceptron_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the predicted one; the loss is the difference of their scores."""
+    add_cost(settings.label_cost, gold, scores)
+    length = gold.shape[0]
+    predicted = np.empty(length, np.int32)
+    gold_score = path_score(scores, length, edges, gold)
+    best_score = viterbi(scores, length, edges, predicted)
+    wrong = count_wrong(gold, predicted)
+    if wrong == 0:
+        return 0, 0.0
+    clear_difference(length, difference)
+    add_contrast(edges, gold, predicted, 1.0, difference, counts)
+    loss = best_score - gold_score
+    # Unlike max, this keeps NaN.
+    return wrong, 0.0 if loss < 0.0 else loss

@@ -41,10 +41,9 @@ from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
 from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.input.training_set import as_rows, batch_rows
-from skstruct.kernels.online import products
 from skstruct.kernels.vector import rows
 from skstruct.kernels.vector.columns import sort_rows
-from skstruct.learning import lbfgs, sag
+from skstruct.learning import lbfgs, products, sag
 from skstruct.learning.ascent import merge_changes
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
