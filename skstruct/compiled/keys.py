@@ -33,7 +33,7 @@ SETTINGS = (
 
 
 # Decorators of kernels, and of families of them.
-_KERNEL = re.compile(rb"^@(\w*jit|family|needed|creating|intrinsic|\w+\.of)\b", re.MULTILINE)
+_KERNEL = re.compile(rb"^ *@(\w*jit|family|needed|creating|intrinsic|\w+\.of)\b", re.MULTILINE)
 
 
 def _modules_in(folder, name):
@@ -46,7 +46,8 @@ def _modules_in(folder, name):
 
 def _is_source(name, text):
     """Return True for a module with kernels, or with what kernels are made of."""
-    return name.startswith(("skstruct.chain.", "skstruct.kernels.")) or bool(_KERNEL.search(text))
+    of_all = name == "skstruct.compiled.jit" or name.startswith("skstruct.chain.")
+    return of_all or _KERNEL.search(text) is not None
 
 
 def _read_sources():

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skstruct.chain.dense import Chain
+from skstruct.compiled.rows import dot
 from skstruct.dask.shard import own_arrays
 from skstruct.decoding import best_labels
-from skstruct.kernels.vector.rows import dot
 from skstruct.learning.epoch import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult
 from skstruct.learning.online import averaged, note_epoch
 from skstruct.learning.solver import Model

@@ -37,9 +37,9 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.scores import add_cost, longest, path_score
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import LINE, prefetch
-from skstruct.kernels.vector.rows import squared_distance, sum_in_lanes
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import LINE, prefetch
+from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.likelihood import (
     add_bias_scores,
     add_free_transitions,

@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import sum_in_lanes
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import sum_in_lanes
 
 # Products and sums may be fused: a logarithm takes half the time. Use it only for functions without
 # infinities and without arithmetic that relies on rounding.

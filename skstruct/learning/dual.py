@@ -28,9 +28,9 @@ from skstruct.chain.scores import (
     sequence_scores,
     value_of,
 )
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import AHEAD, prefetch
-from skstruct.kernels.vector.rows import sum_in_lanes
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import AHEAD, prefetch
+from skstruct.compiled.rows import sum_in_lanes
 from skstruct.learning.divergence import (
     FLOOR,
     entropy,

@@ -31,8 +31,8 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import Rows, emission_scores, value_of
 from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import LINE, prefetch
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, longest, value_of
+from skstruct.compiled.jit import jit, lean_jit
 from skstruct.input.training_set import take_rows
-from skstruct.kernels._jit import jit, lean_jit
 from skstruct.matrices import read_only
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_scaled, dot
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
 from skstruct.learning.solver import Solution, not_converged

@@ -22,10 +22,10 @@ from skstruct.chain.second_order import (
     add_to_pairs,
     score_triples,
 )
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_matrix
 from skstruct.decoding import list_transitions
 from skstruct.input.costs import NO_COST
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_matrix
 from skstruct.learning.layout import (
     squared,
     sum_of_squares,

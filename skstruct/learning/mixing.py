@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 from skstruct.learning.epoch import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult, OnlineState
 from skstruct.utils.parallel import range_runner, run_tasks
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from skstruct.compiled.rows import add_scaled, dot
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.kernels.vector.rows import add_scaled, dot
 from skstruct.learning.ascent import DualFreeAscent, new_memory
 from skstruct.learning.layout import (
     TransitionStateFeatures,

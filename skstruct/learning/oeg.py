@@ -18,8 +18,8 @@ from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
 from skstruct.chain.scores import longest, sequence_scores
-from skstruct.kernels._jit import jit
-from skstruct.kernels.vector.rows import dot
+from skstruct.compiled.jit import jit
+from skstruct.compiled.rows import dot
 from skstruct.learning.stochastic import Settings, run_epochs
 from skstruct.learning.visits import (
     add_difference,

@@ -10,9 +10,9 @@ from sklearn.utils import check_random_state
 
 from skstruct.chain.listed import grow_list
 from skstruct.chain.scores import Rows, value_of
+from skstruct.compiled.jit import jit
 from skstruct.decoding import list_transitions
 from skstruct.input.constraints import WEIGHTS, forbid
-from skstruct.kernels._jit import jit
 from skstruct.learning.epoch import (
     N_PROGRESS,
     NORM,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.dense import Chain
-from skstruct.kernels.vector.rows import dot
+from skstruct.compiled.rows import dot
 from skstruct.learning.lbfgs import (
     BLIND_STEPS,
     GAIN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 
 def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.0):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import dot
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot
 
 
 def duality_gap(objective, theta, value, smooth, l1):

@@ -23,9 +23,9 @@ from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
 from skstruct.chain.scores import add_boundary, longest, path_score, value_of
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot
 from skstruct.input.constraints import forbid
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import dot
 from skstruct.learning.stochastic import Settings, run_epochs
 from skstruct.learning.visits import (
     Difference,

@@ -18,10 +18,10 @@ from skstruct.chain.dense import Chain, prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import chain_factors, room_sum
 from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot, vector_matrix
 from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import dot, vector_matrix
 from skstruct.learning.divergence import (
     FLOOR,
     compare_clique,

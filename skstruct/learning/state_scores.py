@@ -3,8 +3,8 @@
 import numpy as np
 
 from skstruct.chain.scores import value_of
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import (
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import (
     AHEAD,
     LANES,
     prefetch,
@@ -12,7 +12,7 @@ from skstruct.kernels.vector.lanes import (
     scatter_unit_block,
     sum_shrunk_block,
 )
-from skstruct.kernels.vector.rows import sum_rows
+from skstruct.compiled.rows import sum_rows
 from skstruct.learning.layout import last_bit
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, longest, value_of
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot
 from skstruct.input.costs import NO_COST
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import dot
 
 
 class Problem(NamedTuple):

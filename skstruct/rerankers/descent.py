@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
 from skstruct.rerankers.losses import (

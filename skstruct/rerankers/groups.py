@@ -8,9 +8,9 @@ from numbers import Integral, Number
 import numpy as np
 
 from skstruct.chain.scores import Rows, value_of
+from skstruct.compiled.jit import jit
 from skstruct.input.copies import copied
 from skstruct.input.formats import Format
-from skstruct.kernels._jit import jit
 from skstruct.rerankers.losses import Tally
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, value_of
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 # Codes of the losses, as the kernels see them.
 HINGE, LOGISTIC, LOG, BAYES_RISK = range(4)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import value_of
+from skstruct.compiled.jit import jit
 from skstruct.input.training_set import batch_rows
-from skstruct.kernels._jit import jit
 from skstruct.rerankers.groups import errors_name_groups, without_shared
 from skstruct.utils.declared import Array, Declaration, Record
 from skstruct.utils.parallel import range_runner

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.scores import value_of
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
 from skstruct.rerankers.losses import (

@@ -24,7 +24,7 @@ from skstruct.chain.protocol import creating
 from skstruct.chain.scores import path_score, value_of
 from skstruct.chain.second_order import SecondOrder
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 from skstruct.learning.epoch import (
     NORM,
     TOTAL,

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct.chain.beam import n_possible
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.search import AStarSearch, search_nbest
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
 from skstruct.learning.products import inner_products
 from skstruct.taggers.online import SearchTagger

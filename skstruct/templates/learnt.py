@@ -4,8 +4,8 @@ from itertools import compress, count
 
 import numpy as np
 
+from skstruct.compiled.jit import lean_jit
 from skstruct.features.unseen import warn_of_unseen_values
-from skstruct.kernels._jit import lean_jit
 from skstruct.templates.gathering import gather, keep_frequent
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import prefetch
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import prefetch
 from skstruct.templates.gathering import locate_numbers
 from skstruct.utils.parallel import run_tasks
 

@@ -4,8 +4,8 @@ from copy import copy
 
 import numpy as np
 
+from skstruct.compiled.jit import lean_jit
 from skstruct.features.columns import TokenColumns
-from skstruct.kernels._jit import lean_jit
 from skstruct.templates.numbering import Pattern, Pieces, Tokens
 from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber

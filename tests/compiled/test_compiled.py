@@ -21,13 +21,13 @@ from skstruct import PerceptronTagger
 from skstruct.compiled import cache, folders, keys
 from skstruct.compiled.cache import KernelCache
 from skstruct.compiled.interrupts import interrupts_deferred
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
 MODULE = """
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 @jit
 def square(x):
@@ -511,7 +511,7 @@ import os, signal, sys
 from llvmlite.binding import ffi
 import numpy as np
 from skstruct.compiled.cache import KernelCache
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 def count():
     global n_moments

@@ -6,7 +6,7 @@ to a file together with the names of the kernels that it came by. A new kernel n
 
 import inspect
 import os
-import pkgutil
+import re
 import subprocess
 import sys
 import threading
@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from helpers.objectives import packed_set
 
-import skstruct.kernels
+import skstruct
 from skstruct import (
     SDCACRF,
     AROWTagger,
@@ -40,9 +40,9 @@ from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
 from skstruct.chain.spans import Reading, choose_spans, find_spans
+from skstruct.compiled import keys, rows
+from skstruct.compiled.rows import sort_rows
 from skstruct.input.training_set import as_rows, batch_rows
-from skstruct.kernels.vector import rows
-from skstruct.kernels.vector.columns import sort_rows
 from skstruct.learning import lbfgs, products, sag
 from skstruct.learning.ascent import merge_changes
 from skstruct.learning.objective import CRFObjective
@@ -57,13 +57,8 @@ from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(skstruct.__file__).parent
-MODULES = sorted(
-    module.name.removeprefix("skstruct.")
-    for package in (skstruct.chain, skstruct.kernels)
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    # How kernels are compiled, and chosen, is run with the import, which is not watched.
-    if not module.ispkg and module.name not in ("skstruct.kernels._jit", "skstruct.chain.family")
-)
+# How kernels are compiled, and chosen, is run with the import, which is not watched.
+MODULES = sorted(keys._FILES.keys() - {"skstruct.compiled.jit", "skstruct.chain.family"})
 # What numba's types need is not there uncompiled.
 COMPILED_ONLY = {"get_call_type", "get_call_signatures", "get_impl_key", "have_states"}
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
@@ -551,14 +546,17 @@ def vector_operations():
 
 
 def kernels_of(module):
-    """Names of the functions that a module of kernels defines."""
-    module = import_module(f"skstruct.{module}")
+    """Names of the functions of a module that are compiled, and of all of a chain's."""
+    path, module = keys._FILES[module], import_module(module)
+    compiled = re.findall(r"^@(?:\w*jit|\w+\.of)\b.*\n(?:@.*\n)*def (\w+)", path.read_text(), re.M)
+    below = module.__name__.startswith(("skstruct.chain.", "skstruct.compiled."))
     return {
         function.__name__
         for name, function in vars(module).items()
         if callable(function)
         and not inspect.isclass(function)
         and getattr(function, "__module__", None) == module.__name__
+        and (below or function.__name__ in compiled)
         # What only helps to make machine code is not there uncompiled.
         and not name.startswith("_")
     }
@@ -570,7 +568,7 @@ def main(path):
     def note(frame, event, argument):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(FOLDER)):
-            module = Path(code.co_filename).relative_to(FOLDER).with_suffix("").parts
+            module = Path(code.co_filename).relative_to(FOLDER.parent).with_suffix("").parts
             reached.add(".".join([*module, code.co_name]))
 
     threading.setprofile(note)

@@ -8,7 +8,7 @@ import pytest
 import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.kernels.vector.rows import add_scaled
+from skstruct.compiled.rows import add_scaled
 from skstruct.learning.lbfgs import Curvature, dot, minimize_lbfgs
 
 

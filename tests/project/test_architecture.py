@@ -22,12 +22,7 @@ FLOORS = [
     {"_pyinstaller"},
     {"utils"},
     {"compiled"},
-    {"kernels._jit"},
-    {"kernels.vector"},
     {"chain"},
-    {
-        "kernels.online",
-    },
     {"matrices"},
     {"frames"},
     {"sequences"},
@@ -254,8 +249,8 @@ def test_nothing_tells_chains_apart():
         for node in ast.walk(tree):
             if module.split(".")[0] not in EXEMPT and module not in NAMES_FOR_USERS:
                 assert not tells_chains_apart(node), (module, node.lineno)
-        # The rows of `kernels.vector` are no chains.
-        if room_of(module) != "kernels.vector":
+        # The rows of `compiled` are no chains.
+        if room_of(module) != "compiled":
             for node in [tree] if room_of(module) == "chain" else kernels_of(tree):
                 for part in ast.walk(node):
                     assert not asks_for_shape(part), (module, part.lineno)

@@ -26,8 +26,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
 from skstruct.chain.dense import Chain
+from skstruct.compiled import rows as sums
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.vector import rows as sums
 from skstruct.learning import divergence
 from skstruct.learning import visits as sampling
 from skstruct.learning.sdca import CRFDual
