@@ -1,4 +1,4 @@
-"""The margin infused relaxed algorithm."""
+"""MIRA, the margin infused relaxed algorithm (Crammer and Singer, 2003)."""
 
 from numbers import Real
 from typing import NamedTuple

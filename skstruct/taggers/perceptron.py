@@ -1,4 +1,4 @@
-"""The structured perceptron."""
+"""The structured perceptron (Collins, 2002)."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Search-based probabilistic online learning."""
+"""SAPO, search-based probabilistic online learning (Sun et al., 2018)."""
 
 from numbers import Real
 from typing import NamedTuple

@@ -188,6 +188,59 @@ def test_every_kernel_source_counts():
     assert len(keys._STAMPS) == len(keys._FILES)
 
 
+MODULE = """from skstruct.compiled.jit import jit
+
+FACTOR = 2.0
+
+
+class Record(NamedTuple):
+    value: float
+
+
+@set_module("skstruct")
+class Estimator:
+    def fit(self):
+        return 1
+
+
+def plain(
+    x,
+):
+    return 1
+
+
+@jit(
+    inline="always",
+)
+def kernel(x):
+    return FACTOR * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("    def fit(self):\n        return 1", "    def fit(self):\n        return 2", False),
+        ("):\n    return 1", "):\n    return 2", False),
+        ("FACTOR = 2.0", "FACTOR = 3.0", True),
+        ("value: float", "value: int", True),
+        ('inline="always"', 'inline="never"', True),
+        ("FACTOR * x", "FACTOR + x", True),
+    ],
+)
+def test_only_what_kernels_can_see_counts(before, after, counts):
+    name, edited = "skstruct.taggers.new", MODULE.replace(before, after, 1)
+    assert edited != MODULE
+    texts = [keys._text_of_kernels(name, text.encode()) for text in (MODULE, edited)]
+    assert (texts[0] != texts[1]) == counts
+
+
+def test_a_module_without_kernels_does_not_count():
+    text = MODULE.partition("@jit")[0].encode()
+    assert keys._text_of_kernels("skstruct.taggers.new", text) == b""
+    assert keys._text_of_kernels("skstruct.chain.new", text) == text
+
+
 def target_name():
     """Name of the folder for the processor that numba compiles for."""
     target = numba.core.registry.cpu_target.target_context
