@@ -188,7 +188,7 @@ def test_every_kernel_source_counts():
     assert len(keys._STAMPS) == len(keys._FILES)
 
 
-MODULE = """from skstruct.compiled.jit import jit
+MIXED = """from skstruct.compiled.jit import jit
 
 FACTOR = 2.0
 
@@ -229,14 +229,14 @@ def kernel(x):
     ],
 )
 def test_only_what_kernels_can_see_counts(before, after, counts):
-    name, edited = "skstruct.taggers.new", MODULE.replace(before, after, 1)
-    assert edited != MODULE
-    texts = [keys._text_of_kernels(name, text.encode()) for text in (MODULE, edited)]
+    name, edited = "skstruct.taggers.new", MIXED.replace(before, after, 1)
+    assert edited != MIXED
+    texts = [keys._text_of_kernels(name, text.encode()) for text in (MIXED, edited)]
     assert (texts[0] != texts[1]) == counts
 
 
 def test_a_module_without_kernels_does_not_count():
-    text = MODULE.partition("@jit")[0].encode()
+    text = MIXED.partition("@jit")[0].encode()
     assert keys._text_of_kernels("skstruct.taggers.new", text) == b""
     assert keys._text_of_kernels("skstruct.chain.new", text) == text
 
