@@ -40,6 +40,13 @@ from skstruct.chain.scores import add_cost, longest, path_score
 from skstruct.compiled.jit import jit, lean_jit
 from skstruct.compiled.lanes import LINE, prefetch
 from skstruct.compiled.rows import squared_distance, sum_in_lanes
+from skstruct.learning.layout import (
+    add_state_gradient,
+    shrink,
+    shrunk_state_scores,
+    squared_feature_norm,
+    state_scores,
+)
 from skstruct.learning.likelihood import (
     add_bias_scores,
     add_free_transitions,
@@ -52,13 +59,6 @@ from skstruct.learning.likelihood import (
     shrink_visited,
     transition_norm,
     write_edges,
-)
-from skstruct.learning.state_scores import (
-    add_state_gradient,
-    shrink,
-    shrunk_state_scores,
-    squared_feature_norm,
-    state_scores,
 )
 from skstruct.utils.parallel import chain_work, portions
 

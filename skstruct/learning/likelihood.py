@@ -27,15 +27,13 @@ from skstruct.compiled.rows import add_matrix
 from skstruct.decoding import list_transitions
 from skstruct.input.costs import NO_COST
 from skstruct.learning.layout import (
-    squared,
-    sum_of_squares,
-)
-from skstruct.learning.state_scores import (
     add_state_gradient,
     shrink,
     shrink_states,
+    squared,
     squared_feature_norm,
     state_scores,
+    sum_of_squares,
 )
 from skstruct.matrices import count_bytes, read_only, writable
 

@@ -11,9 +11,7 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
 from skstruct.input.constraints import WEIGHTS, Constraint, forbid
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.learning.layout import (
-    copy_rows,
-)
+from skstruct.learning.layout import copy_rows
 from skstruct.matrices import pieces
 
 

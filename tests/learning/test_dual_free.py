@@ -21,11 +21,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skstruct import CRFTagger, SequenceBatch
 from skstruct.chain.scores import Rows
 from skstruct.learning.ascent import draw_order, halve
-from skstruct.learning.layout import StateFeatures, lay_out, observe, row_pointers
+from skstruct.learning.layout import (
+    StateFeatures,
+    lay_out,
+    observe,
+    row_pointers,
+    shrunk_state_scores,
+)
 from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
-from skstruct.learning.state_scores import shrunk_state_scores
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 
