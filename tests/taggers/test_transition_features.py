@@ -798,7 +798,7 @@ def test_too_many_weights_are_an_error_that_says_how_many():
 def test_wide_numbers_of_transitions_make_no_difference(monkeypatch):
     batch, y = random_batch()
     expected = clone(TAGGERS["lbfgs"]).fit(batch, y)
-    monkeypatch.setattr("skstruct.learning.parameters.MOST_LABELS", 5)
+    monkeypatch.setattr("skstruct.learning.layout.MOST_LABELS", 5)
     found = clone(TAGGERS["lbfgs"]).fit(batch, y)
     for name in ("coef_", "transition_", "transition_coef_", "intercept_"):
         assert_array_equal(getattr(found, name), getattr(expected, name))
