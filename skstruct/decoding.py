@@ -1,7 +1,5 @@
 """Best labels and marginals of a batch, with many labels by way of their listed transitions."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

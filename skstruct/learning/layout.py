@@ -7,8 +7,6 @@ read by vector instructions. Every occurrence of a feature in the data is replac
 its row, which saves an indirection in scoring.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The solver "lbfgs": limited-memory BFGS (Nocedal, 1980) on the whole objective."""
 
-from __future__ import annotations
-
 from itertools import count
 from typing import NamedTuple
 

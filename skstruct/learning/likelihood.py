@@ -3,24 +3,20 @@
 Where some labels are unknown, the likelihood is that of all labellings that agree with the others.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import logsumexp
 
-from skstruct.chain.dense import Chain, Dense, DenseFactors
+from skstruct.chain.dense import Chain, DenseFactors
 from skstruct.chain.family import family, needed
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
-from skstruct.chain.listed import Listed, ListedChain, ListedFactors, list_chain, read_scores
-from skstruct.chain.per_token import PerToken, TransitionChain
+from skstruct.chain.listed import ListedFactors, list_chain
+from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import creating, edges_of, factors_of, finish, zero_counts
 from skstruct.chain.scores import add_boundary, add_cost, longest, path_score
 from skstruct.chain.second_order import (
     PairFactors,
-    SecondOrder,
     SecondOrderChain,
     add_to_pairs,
-    score_triples,
 )
 from skstruct.compiled.jit import jit, lean_jit
 from skstruct.compiled.rows import add_matrix
@@ -28,10 +24,7 @@ from skstruct.decoding import list_transitions
 from skstruct.input.costs import NO_COST
 from skstruct.learning.layout import (
     add_state_gradient,
-    shrink,
-    shrink_states,
     squared,
-    squared_feature_norm,
     state_scores,
     sum_of_squares,
 )
@@ -339,45 +332,6 @@ def write_token_edges(chain, features, first, last, edges):
             scores[t, p] += bias[p]
 
 
-@creating
-def current_factors(chain, factors):
-    """Factors of weights that have changed; those of a token's own scores are made later."""
-    return factors
-
-
-@current_factors.of(Chain)
-def current_dense_factors(chain, factors):
-    """Tabulate the matrix."""
-    return factors_of(Dense(chain.transition), 0)
-
-
-@current_factors.of(ListedChain)
-def current_listed_factors(chain, factors):
-    """Read and tabulate what is listed."""
-    read_scores(chain.transition, chain.listed, 1.0)
-    return factors_of(chain.listed, 0)
-
-
-@current_factors.of(SecondOrderChain)
-def current_pair_factors(chain, factors):
-    """Write the scores of pairs and triples, and tabulate them."""
-    edges = factors.edges
-    score_triples(edges.pairs, chain.transition, chain.triple, 1.0, edges.first, edges.log)
-    return factors_of(edges, 0)
-
-
-@family
-def gives_up(factors):
-    """Return True if sums are not safe, and too slow then for a start that need not be taken."""
-    return False
-
-
-@gives_up.of(ListedFactors)
-def listed_gives_up(factors):
-    """With many labels, sums in the log domain take very long."""
-    return not factors.safe
-
-
 # ----------------------------------------------------------------------------------------- gradient
 
 
@@ -454,148 +408,3 @@ def add_listed_counts(factors, counts, out):
     for i in range(out.transition.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
             out.transition[i, leaving.into[k]] += counts[k]
-
-
-# ----------------------------------------------------------------------------- steps of a sequence
-
-
-@creating
-def count_rows(edges, counts, length):
-    """View of the counts of a sequence as rows that are remembered: one for all its tokens."""
-    return counts.reshape((1, counts.size))
-
-
-@count_rows.of(PerToken)
-def token_count_rows(edges, counts, length):
-    """Do the same with a row for each token but the first."""
-    return counts.reshape((counts.shape[0], -1))[1:length]
-
-
-@count_rows.of(SecondOrder)
-def pair_count_rows(edges, counts, length):
-    """Do the same with those of triples, which are added to those of pairs, after these."""
-    add_to_pairs(edges.pairs, counts)
-    return counts.both.reshape((1, counts.both.size))
-
-
-@family
-def remembered(edges, i, first, last):
-    """First and end of the rows of the memory that sequence ``i`` has."""
-    return i, i + 1
-
-
-@remembered.of(PerToken)
-def token_remembered(edges, i, first, last):
-    """One for each token but the first."""
-    return first + 1, last
-
-
-@family
-def transition_norm(edges, features, t):
-    """Squared norm of a transition, and of its features where it has some."""
-    return 1.0
-
-
-@transition_norm.of(PerToken)
-def token_transition_norm(edges, features, t):
-    """That of the transition into token ``t``."""
-    return 1.0 + squared_feature_norm(features.transitions, t)
-
-
-@family
-def add_free_transitions(edges, change, free, chain):
-    """Add changes to the free items of the matrix of transitions; ``change`` has rows."""
-    add_free_matrix(change, free.transition, chain.transition)
-
-
-@lean_jit
-def add_free_matrix(change, free, out):
-    """Add changes to the free items of a matrix, whose items come first in each row."""
-    for t in range(change.shape[0]):
-        for i in range(out.shape[0]):
-            for j in range(out.shape[1]):
-                out[i, j] += free[i, j] * change[t, i * out.shape[1] + j]
-
-
-@add_free_transitions.of(Listed)
-def add_free_listed(edges, change, free, chain):
-    """Do the same with what is listed."""
-    leaving, out = edges.leaving, chain.transition
-    for i in range(out.shape[0]):
-        for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
-            j = leaving.into[k]
-            if free.transition[i, j] > 0.0:
-                out[i, j] += change[0, k]
-
-
-@add_free_transitions.of(SecondOrder)
-def add_free_pairs(edges, change, free, chain):
-    """Do the same with the matrix of triples, too."""
-    add_free_matrix(change, free.transition, chain.transition)
-    n, where = edges.first.size, edges.pairs.triple
-    triple, one = chain.triple.reshape(chain.triple.size), free.triple.reshape(free.triple.size)
-    for q in range(where.shape[0]):
-        triple[where[q]] += one[where[q]] * change[0, n + q]
-
-
-@family
-def add_to_features(chain, features, change, first, last):
-    """Add changes to the weights of features of transitions, if there are any."""
-
-
-@add_to_features.of(TransitionChain)
-def add_to_token_features(chain, features, change, first, last):
-    """Add them row by row."""
-    size = chain.transition.size
-    weights = chain.transition_weights
-    add_state_gradient(features.transitions, change, size, first + 1, last, weights)
-
-
-@lean_jit
-def shrink_matrix(transition, threshold, out):
-    """Shrink a matrix of transitions."""
-    for i in range(transition.shape[0]):
-        for j in range(transition.shape[1]):
-            out[i, j] = shrink(transition[i, j], threshold)
-
-
-@needed
-def shrink_transitions(shrunk, chain, threshold):
-    """Shrink the weights of transitions that all tokens share."""
-
-
-@shrink_transitions.of(Chain, TransitionChain)
-def shrink_dense(shrunk, chain, threshold):
-    """Shrink the matrix."""
-    shrink_matrix(chain.transition, threshold, shrunk.transition)
-
-
-@family
-def shrink_visited(shrunk, chain, features, first, last, threshold):
-    """Shrink the weights of features of transitions that a visit of some rows has changed."""
-
-
-@shrink_visited.of(TransitionChain)
-def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
-    """Shrink them, and the matrix, as nothing is tabulated."""
-    if threshold > 0.0:
-        vectors = chain.transition_weights, threshold, shrunk.transition_weights
-        shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
-    shrink_matrix(chain.transition, threshold, shrunk.transition)
-
-
-@shrink_transitions.of(SecondOrderChain)
-def shrink_pairs(shrunk, chain, threshold):
-    """Shrink all, and the weights of triples."""
-    shrink_matrix(chain.transition, threshold, shrunk.transition)
-    shrink_matrix(chain.triple, threshold, shrunk.triple)
-
-
-@shrink_transitions.of(ListedChain)
-def shrink_listed(shrunk, chain, threshold):
-    """Shrink what is listed."""
-    leaving = shrunk.listed.leaving
-    for i in range(shrunk.transition.shape[0]):
-        for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
-            j = leaving.into[k]
-            shrunk.transition[i, j] = shrink(chain.transition[i, j], threshold)

@@ -1,7 +1,5 @@
 """Learning in parallel: iterative parameter mixing."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.compiled.jit import jit

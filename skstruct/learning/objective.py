@@ -1,7 +1,5 @@
 """The training objective of a CRF, its gradient, and the diagonal of its Hessian."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.compiled.rows import add_scaled, dot

@@ -7,8 +7,6 @@ depends on the marginals of the new scores, so every trial takes an oracle call.
 sequence share the scores of transitions, so storage is small.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

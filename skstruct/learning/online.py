@@ -1,7 +1,5 @@
 """Learning sequence by sequence: the loop over epochs, and the state that it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

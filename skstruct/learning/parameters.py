@@ -1,7 +1,5 @@
 """The parameter vector of a CRF: its parts, and its weights as a chain."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Minima of one objective for many penalties, each found from those before."""
 
-from __future__ import annotations
-
 from copy import copy
 from math import log
 from typing import NamedTuple

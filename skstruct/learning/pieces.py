@@ -1,7 +1,5 @@
 """Pieces of sequences, for structure regularisation (Sun, 2014)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skstruct.compiled.jit import jit

@@ -6,8 +6,6 @@ modelled as ``diag(curvature) - W K^-1 W'``, the compact form of L-BFGS (Byrd, N
 ``Y``. The rows of ``S`` and ``Y`` belong to coordinates, the columns to steps.
 """
 
-from __future__ import annotations
-
 from itertools import count
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ features are stored as ``scale * weights``, and a feature that does not occur is
 it occurs again: by ``travelled - behind`` times its total gradient, which has not changed since.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

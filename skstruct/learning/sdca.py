@@ -5,8 +5,6 @@ marginals. An update of a sequence computes the marginals ``nu`` under the curre
 replaces ``mu`` by ``mu + gamma (nu - mu)``. A line search finds ``gamma``, and the weights follow.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

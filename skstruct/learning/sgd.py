@@ -5,8 +5,6 @@ probability of all labellings that agree with the known labels. It is the differ
 log-partitions, and its gradient that of two means.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -1,23 +1,18 @@
 """The interface of a solver: what it is given, what it returns, and who watches it."""
 
-from __future__ import annotations
-
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
 from skstruct.decoding import best_labels
-from skstruct.input.constraints import forbid
+from skstruct.input.constraints import Constraint, forbid
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.matrices import read_only
 from skstruct.utils.memory import require_memory
-
-if TYPE_CHECKING:
-    from skstruct.input.constraints import Constraint
 
 
 class Model(NamedTuple):

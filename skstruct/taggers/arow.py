@@ -300,6 +300,46 @@ def equal_variances(chain, variance):
     return type(chain)(*(np.full(part.shape, variance) for part in chain))
 
 
+@rule.of(Adaptive)
+def arow_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the predicted one; the loss is the cost of that."""
+    length = gold.shape[0]
+    found = np.empty(length, np.int32)
+    # Viterbi overwrites the scores.
+    excess = -path_score(scores, length, edges, gold)
+    excess += viterbi(scores, length, edges, found)
+    wrong = count_wrong(gold, found)
+    if wrong == 0:
+        return 0, 0.0
+    clear_difference(length, difference)
+    add_contrast(edges, gold, found, 1.0, difference, counts)
+    return wrong, cost_of(excess, wrong, length, settings)
+
+
+@lean_jit
+def cost_of(excess, wrong, length, settings):
+    """Loss of a labelling with so many wrong tokens and a score so far above the gold one's."""
+    if settings.cost == HAMMING:
+        return excess + wrong
+    if settings.cost == ROOT:
+        return excess + np.sqrt(wrong)
+    return excess + 1.0 if settings.cost == ONE else wrong / length
+
+
+@lean_jit
+def step_size(cost, weight, spread, settings):
+    """Multiplier of the difference, and the slack by which variances shrink."""
+    if settings.learns_variance:
+        slack = settings.slack / weight
+        return min(cost / (slack + spread), settings.cap), slack
+    multiplier = 1.0
+    if settings.cost != SHARE:
+        room = settings.slack + spread
+        multiplier = min(cost / room, settings.cap) if room > 0.0 else 0.0
+    # Infinite slack keeps the variances.
+    return multiplier * weight, np.inf
+
+
 class Sums(NamedTuple):
     """Differences of one sample, added up by feature and label (or transition)."""
 
@@ -316,6 +356,100 @@ class Room(NamedTuple):
     features: Sums
     transitions: Sums  # of the features of transitions
     codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
+
+
+class ConfidentStep(NamedTuple):
+    """Change of weights in proportion to their variances (see `Step`)."""
+
+    multiplier: float
+    slack: float  # variances shrink the less, the larger it is
+    chain: Chain
+    lag: Chain
+    variance: Chain
+    progress: np.ndarray
+    codes: np.ndarray
+    room: Room
+
+
+@room_for.of(ConfidentState)
+def room_for_sums_of_all(state, edges, rows, samples):
+    """Room for the differences of any sample."""
+    chain, k = state.chain, state.chain.intercept.shape[0]
+    return Room(
+        Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
+        room_for_sums(rows, samples, k),
+        room_for_transitions(chain, rows, samples),
+        np.empty(most_changed(chain), np.int64),
+    )
+
+
+@learn.of(ConfidentState)
+def learn_by_variance(state, edges, rows, sample, gold, difference, counts, sizes, settings, room):
+    """Change each weight in proportion to its variance, and the variances."""
+    cost, weight, fit_intercept = sizes
+    chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
+    add_up(rows, sample, difference, settings, room.features)
+    add_up_biases(sample, difference, fit_intercept, room.total)
+    add_up_transitions(edges, rows, sample, counts, settings, room)
+    codes = room.codes[: settle_counts(edges, gold, difference, counts, room.codes)]
+    spread = spread_of_sums(room.features, variance.weights)
+    spread = add_spread(edges, counts, spread, variance, room, codes)
+    multiplier, slack = step_size(cost, weight, spread, settings)
+    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, room)
+    change_sums(step, room.features, chain.weights, lag.weights, variance.weights)
+    total = room.total
+    change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
+    change_row(step, total.start, chain.start, lag.start, variance.start)
+    change_row(step, total.end, chain.end, lag.end, variance.end)
+    change(edges, counts, step)
+
+
+@lean_jit
+def change_sums(step, sums, weights, lag, variance):
+    """Change the weights of the features of a sample, and their variances."""
+    n_columns, growth = sums.counts[1], 0.0
+    average, so_far = lag.shape[0] > 0, step.progress[TOTAL]
+    for r in range(sums.counts[0]):
+        f = sums.features[r]
+        for c in range(n_columns):
+            d, j = sums.values[r * n_columns + c], sums.labels[c]
+            if d == 0.0:
+                continue
+            v, before = variance[f, j], weights[f, j]
+            change = step.multiplier * v * d
+            weights[f, j] = before + change
+            growth += change * (before + weights[f, j])
+            if average:
+                lag[f, j] += so_far * change
+            variance[f, j] = v / (1.0 + v * d * d / step.slack)
+    step.progress[NORM] += growth
+
+
+@change_row.of(ConfidentStep)
+def change_row_by_variance(step, d, weights, lag, variance):
+    """Change a row of weights, and their variances."""
+    average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
+    for j in range(d.shape[0]):
+        if d[j] != 0.0:
+            v = variance[j]
+            difference = step.multiplier * v * d[j]
+            weights[j] += difference
+            if average:
+                lag[j] += so_far * difference
+            variance[j] = v / (1.0 + v * d[j] * d[j] / step.slack)
+
+
+@change_token_features.of(ConfidentStep)
+def change_token_features_by_variance(step, counts):
+    """Change those of the features of transitions by sums over all tokens, and the matrix."""
+    change_sums(
+        step,
+        step.room.transitions,
+        step.chain.transition_weights,
+        step.lag.transition_weights,
+        step.variance.transition_weights,
+    )
+    change_matrix(step, step.room.total.transition)
 
 
 # ----------------------------------------------------------------- features, by feature and label
@@ -500,137 +634,3 @@ def spread_of_listed(counts, total, variance, codes):
         spread += total.start[j] * total.start[j] * variance.start[j]
         spread += total.end[j] * total.end[j] * variance.end[j]
     return spread
-
-
-class ConfidentStep(NamedTuple):
-    """Change of weights in proportion to their variances (see `Step`)."""
-
-    multiplier: float
-    slack: float  # variances shrink the less, the larger it is
-    chain: Chain
-    lag: Chain
-    variance: Chain
-    progress: np.ndarray
-    codes: np.ndarray
-    room: Room
-
-
-@rule.of(Adaptive)
-def arow_rule(settings, rows, sample, scores, edges, gold, difference, counts):
-    """Gold labelling less the predicted one; the loss is the cost of that."""
-    length = gold.shape[0]
-    found = np.empty(length, np.int32)
-    # Viterbi overwrites the scores.
-    excess = -path_score(scores, length, edges, gold)
-    excess += viterbi(scores, length, edges, found)
-    wrong = count_wrong(gold, found)
-    if wrong == 0:
-        return 0, 0.0
-    clear_difference(length, difference)
-    add_contrast(edges, gold, found, 1.0, difference, counts)
-    return wrong, cost_of(excess, wrong, length, settings)
-
-
-@lean_jit
-def cost_of(excess, wrong, length, settings):
-    """Loss of a labelling with so many wrong tokens and a score so far above the gold one's."""
-    if settings.cost == HAMMING:
-        return excess + wrong
-    if settings.cost == ROOT:
-        return excess + np.sqrt(wrong)
-    return excess + 1.0 if settings.cost == ONE else wrong / length
-
-
-@room_for.of(ConfidentState)
-def room_for_sums_of_all(state, edges, rows, samples):
-    """Room for the differences of any sample."""
-    chain, k = state.chain, state.chain.intercept.shape[0]
-    return Room(
-        Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
-        room_for_sums(rows, samples, k),
-        room_for_transitions(chain, rows, samples),
-        np.empty(most_changed(chain), np.int64),
-    )
-
-
-@learn.of(ConfidentState)
-def learn_by_variance(state, edges, rows, sample, gold, difference, counts, sizes, settings, room):
-    """Change each weight in proportion to its variance, and the variances."""
-    cost, weight, fit_intercept = sizes
-    chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
-    add_up(rows, sample, difference, settings, room.features)
-    add_up_biases(sample, difference, fit_intercept, room.total)
-    add_up_transitions(edges, rows, sample, counts, settings, room)
-    codes = room.codes[: settle_counts(edges, gold, difference, counts, room.codes)]
-    spread = spread_of_sums(room.features, variance.weights)
-    spread = add_spread(edges, counts, spread, variance, room, codes)
-    multiplier, slack = step_size(cost, weight, spread, settings)
-    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, room)
-    change_sums(step, room.features, chain.weights, lag.weights, variance.weights)
-    total = room.total
-    change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
-    change_row(step, total.start, chain.start, lag.start, variance.start)
-    change_row(step, total.end, chain.end, lag.end, variance.end)
-    change(edges, counts, step)
-
-
-@lean_jit
-def change_sums(step, sums, weights, lag, variance):
-    """Change the weights of the features of a sample, and their variances."""
-    n_columns, growth = sums.counts[1], 0.0
-    average, so_far = lag.shape[0] > 0, step.progress[TOTAL]
-    for r in range(sums.counts[0]):
-        f = sums.features[r]
-        for c in range(n_columns):
-            d, j = sums.values[r * n_columns + c], sums.labels[c]
-            if d == 0.0:
-                continue
-            v, before = variance[f, j], weights[f, j]
-            change = step.multiplier * v * d
-            weights[f, j] = before + change
-            growth += change * (before + weights[f, j])
-            if average:
-                lag[f, j] += so_far * change
-            variance[f, j] = v / (1.0 + v * d * d / step.slack)
-    step.progress[NORM] += growth
-
-
-@change_row.of(ConfidentStep)
-def change_row_by_variance(step, d, weights, lag, variance):
-    """Change a row of weights, and their variances."""
-    average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
-    for j in range(d.shape[0]):
-        if d[j] != 0.0:
-            v = variance[j]
-            difference = step.multiplier * v * d[j]
-            weights[j] += difference
-            if average:
-                lag[j] += so_far * difference
-            variance[j] = v / (1.0 + v * d[j] * d[j] / step.slack)
-
-
-@change_token_features.of(ConfidentStep)
-def change_token_features_by_variance(step, counts):
-    """Change those of the features of transitions by sums over all tokens, and the matrix."""
-    change_sums(
-        step,
-        step.room.transitions,
-        step.chain.transition_weights,
-        step.lag.transition_weights,
-        step.variance.transition_weights,
-    )
-    change_matrix(step, step.room.total.transition)
-
-
-@lean_jit
-def step_size(cost, weight, spread, settings):
-    """Multiplier of the difference, and the slack by which variances shrink."""
-    if settings.learns_variance:
-        slack = settings.slack / weight
-        return min(cost / (slack + spread), settings.cap), slack
-    multiplier = 1.0
-    if settings.cost != SHARE:
-        room = settings.slack + spread
-        multiplier = min(cost / room, settings.cap) if room > 0.0 else 0.0
-    # Infinite slack keeps the variances.
-    return multiplier * weight, np.inf

@@ -1,7 +1,5 @@
 """Base of the taggers that learn online: sequence by sequence, by an update rule."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import nullcontext
 from numbers import Integral, Real

@@ -1,7 +1,5 @@
 """Prediction with the weights of a linear chain: labels, marginals, the n best labellings."""
 
-from __future__ import annotations
-
 from math import prod
 from numbers import Integral, Real
 from typing import Any, NamedTuple

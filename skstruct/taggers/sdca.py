@@ -1,7 +1,5 @@
 """Conditional random fields by stochastic dual coordinate ascent."""
 
-from __future__ import annotations
-
 from itertools import chain as chain_of
 from numbers import Integral, Real
 

@@ -10,8 +10,6 @@ for one of 24, of which looking them up is 7 and 21. By way of a batch it was 18
 sklearn-crfsuite takes 5.5 and 40.
 """
 
-from __future__ import annotations
-
 from numbers import Integral
 from operator import countOf, is_
 
