@@ -255,9 +255,9 @@ def learn_alone(training_set, chain, shard, epoch):
     # Samples are pieces of sequences; other shards are taken to have as many for each sequence.
     n_sequences = len(training_set.sample_weight)
     n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
-    settings = learner.rule.settings(training_set)
+    settings = learner.rule._settings_for(training_set)
     result = learner.visit(training_set, samples, owner, state, settings, n_samples)
-    notes = learner.rule.notes([settings], 1)
+    notes = learner.rule._notes([settings], 1)
     return _Learnt(*_changes(state, chain.weights), result, notes, len(samples))
 
 

@@ -1,6 +1,5 @@
 """Learning sequence by sequence: the loop over epochs, and the state that it changes."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -192,49 +191,40 @@ class Settings(NamedTuple):
     l2: float = 0.0
 
 
-def less_loss(history):
-    """Figure of merit of an epoch: minus the logarithm of the loss."""
-    return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+class UpdateRule:
+    """What one online learner does differently from another.
 
-
-class UpdateRule(NamedTuple):
-    """Differences between one online learner and another.
-
-    Attributes
-    ----------
-    settings : callable
-        ``settings(training_set)`` returns the NamedTuple that the rule reads, and whose class says
-        which one it is (see `skstruct.learning.epoch`). Called once for each shard and epoch.
-    epoch : callable
-        The compiled pass over a training set.
-    merit : callable
-        ``merit(history)`` returns the figure that is to grow by more than `tol`.
-    notes : callable
-        ``notes(settings, n_visited)`` returns what else to note of an epoch, from the settings
-        that the rule was given in each shard.
-    start : callable
-        ``start(state, training_set)`` returns the state before the first sample, from one with
-        weights and averages only.
-    n_more : int
-        Numbers that this state has for each weight, beyond the weight and its average.
-    lists : bool
-        True if the rule learns the same, and sooner, where transitions are listed.
-    is_over : callable or None
-        ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
-        where there are no mistakes left.
-    work : float
-        Work of an update, in that of a search for the best labelling.
+    `skstruct.taggers.online.OnlineTagger`, which is one, lists what a subclass may define.
     """
 
-    settings: Callable
-    epoch: Callable = online_epoch
-    merit: Callable = less_loss
-    notes: Callable = lambda settings, n_visited: {}
-    start: Callable = lambda state, training_set: state
-    n_more: int = 0
-    lists: bool = False
-    is_over: Callable | None = None
-    work: float = 1.0
+    # True if the rule learns the same, and sooner, where transitions are listed.
+    _lists = False
+    # Numbers that the state has for each weight, beyond the weight and its average.
+    _n_more = 0
+    # Work of an update, in that of a search for the best labelling.
+    _work = 1.0
+    # With None, an epoch without mistakes is the last.
+    _is_over = None
+
+    def _settings(self):
+        """Parameters that the rule reads, a NamedTuple."""
+        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
+
+    def _settings_for(self, training_set):
+        """The same, where they depend on the training set."""
+        return self._settings()
+
+    def _start(self, state, training_set):
+        """State before the first sample, from one with weights and averages only."""
+        return state
+
+    def _merit(self, history):
+        """Figure that is to grow by more than `tol`: minus the logarithm of the loss."""
+        return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+
+    def _notes(self, settings, n_visited):
+        """More columns of the history, from the settings of each shard."""
+        return {}
 
 
 class OnlineLearner:
@@ -324,7 +314,7 @@ class OnlineLearner:
         settings, history, complaint, epoch = self.settings, History(), None, 0
         for epoch in range(1, settings.max_iter + 1):
             run_epoch(history, epoch)
-            stop = watcher.visit(chain, history, self.rule.merit(history))
+            stop = watcher.visit(chain, history, self.rule._merit(history))
             if stop or self._is_over(history, accuracy, training_set):
                 break
         else:
@@ -336,7 +326,7 @@ class OnlineLearner:
     def _require_memory(self):
         """Raise an error unless there is memory for the weights of all shards."""
         n_shards = count_shards(self.settings.n_jobs)
-        copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
+        copies = (1 + self.settings.average + self.rule._n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
         n_tables = (2, 5 * self._model.n_labels)[self._model.order - 1]
         self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
@@ -350,7 +340,7 @@ class OnlineLearner:
             learning_rate=settings.learning_rate,
             start=start,
         )
-        return self.rule.start(state, training_set)
+        return self.rule._start(state, training_set)
 
     def protect(self, state, training_set, undo):
         """Make sure that a pass that fails can be undone.
@@ -397,7 +387,7 @@ class OnlineLearner:
         all_settings = []
 
         def visit(samples_, owner_, state_):
-            settings = self.rule.settings(training_set)
+            settings = self.rule._settings_for(training_set)
             all_settings.append(settings)
             return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
 
@@ -407,7 +397,7 @@ class OnlineLearner:
             result = mixture.run_epoch(visit, samples, owner)
         lengths = samples[:, 1] - samples[:, 0]
         n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
-        notes = self.rule.notes(all_settings, n_visited)
+        notes = self.rule._notes(all_settings, n_visited)
         n_labelled = np.count_nonzero(training_set.labels >= 0)
         note_epoch(history, number, result, n_labelled, state.progress, notes)
 
@@ -436,7 +426,7 @@ class OnlineLearner:
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
         results = [
-            self.rule.epoch(
+            online_epoch(
                 training_set.rows,
                 training_set.labels,
                 samples[part],
@@ -445,7 +435,7 @@ class OnlineLearner:
                 settings,
                 state,
             )
-            for part in portions(samples[:, 1] - samples[:, 0], self.rule.work * work_per_row)
+            for part in portions(samples[:, 1] - samples[:, 0], self.rule._work * work_per_row)
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
 
@@ -453,7 +443,7 @@ class OnlineLearner:
         """State of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
         listed = None
-        if self.rule.lists and state.chain.may_list:
+        if self.rule._lists and state.chain.may_list:
             listed = list_transitions(state.chain.transition, "online")
         if listed is None:
             return state, chain_work(n_labels, self._model.order)
@@ -503,8 +493,8 @@ class OnlineLearner:
         An epoch makes none, and neither do the weights that predict: the average lags behind the
         current weights, and pieces say nothing about whole sequences.
         """
-        if self.rule.is_over is not None:
-            return self.rule.is_over(history, training_set)
+        if self.rule._is_over is not None:
+            return self.rule._is_over(history, training_set)
         if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
             return False
         return accuracy() == 1.0

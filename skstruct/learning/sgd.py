@@ -5,7 +5,6 @@ probability of all labellings that agree with the known labels. It is the differ
 log-partitions, and its gradient that of two means.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +18,6 @@ from skstruct.learning.online import OnlineLearner, Settings, UpdateRule
 from skstruct.matrices import read_only
 
 __all__ = ["Settings", "learner", "solve"]
-# Exponentials of all pairs of labels, forward and backward.
-_WORK = 5.0
 
 
 class Likelihood(NamedTuple):
@@ -35,15 +32,22 @@ class MarginalLikelihood(NamedTuple):
     label_cost: np.ndarray
 
 
-def _settings(model, training_set):
-    known = training_set.labels.min(initial=0) >= 0
-    kind = Likelihood if known else MarginalLikelihood
-    return kind(read_only(model.cost))
+class _Descent(UpdateRule):
+    # Exponentials of all pairs of labels, forward and backward.
+    _work = 5.0
+
+    def __init__(self, model):
+        self._cost = model.cost
+
+    def _settings_for(self, training_set):
+        known = training_set.labels.min(initial=0) >= 0
+        kind = Likelihood if known else MarginalLikelihood
+        return kind(read_only(self._cost))
 
 
 def learner(model, settings):
     """Online learner of a conditional random field."""
-    return OnlineLearner(UpdateRule(partial(_settings, model), work=_WORK), settings, model)
+    return OnlineLearner(_Descent(model), settings, model)
 
 
 def solve(training_set, model, settings, start, watcher):

@@ -15,13 +15,12 @@ from skstruct.input.constraints import WEIGHTS, check_chain, forbid
 from skstruct.input.labels import sorted_classes
 from skstruct.input.scale import warn_of_scale
 from skstruct.input.weights import refuse_balanced
-from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, OnlineState, online_epoch
+from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, OnlineState
 from skstruct.learning.online import (
     OnlineLearner,
     Settings,
     UpdateRule,
     averaged,
-    less_loss,
     without_features,
 )
 from skstruct.learning.solver import settings_of
@@ -275,7 +274,7 @@ class PartialFitMixin:
         return classes
 
 
-class OnlineTagger(PartialFitMixin, BaseTagger):
+class OnlineTagger(UpdateRule, PartialFitMixin, BaseTagger):
     """Base of the taggers that change their weights after every sequence.
 
     Required:
@@ -334,12 +333,6 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "verbose": ["verbose"],
     }
 
-    _epoch = staticmethod(online_epoch)
-    _lists = False
-    _is_over = None
-    # Numbers that the state has for each weight, beyond the weight and its average.
-    _n_more = 0
-    _work = 1.0
     _learns_transition_features = True
 
     def _solver(self):
@@ -349,34 +342,7 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         return self._learner(model).fit(training_set, start, watcher)
 
     def _learner(self, model):
-        rule = UpdateRule(
-            lambda training_set: self._settings(),
-            self._epoch,
-            self._merit,
-            self._notes,
-            self._start,
-            self._n_more,
-            self._lists,
-            self._is_over,
-            self._work,
-        )
-        return OnlineLearner(rule, settings_of(Settings, self), model)
-
-    def _settings(self):
-        """Parameters that the rule reads, a NamedTuple."""
-        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
-
-    def _merit(self, history):
-        """Figure that is to grow by more than `tol`."""
-        return less_loss(history)
-
-    def _notes(self, settings, n_visited):
-        """More columns of the history."""
-        return {}
-
-    def _start(self, state, training_set):
-        """State before the first sample."""
-        return state
+        return OnlineLearner(self, settings_of(Settings, self), model)
 
 
 class SearchTagger(OnlineTagger):
