@@ -29,6 +29,7 @@ class ByPattern:
         self._pattern = pattern
 
     def __call__(self, text):
+        """Characters of each token, ``(start, end)``."""
         return [found.span() for found in self._pattern.finditer(text)]
 
 
@@ -47,6 +48,7 @@ class ByFunction:
         return ByFunction, (self._name,)
 
     def __call__(self, text):
+        """Characters of each token, ``(start, end)``; a ValueError for what is no tokens."""
         try:
             tokens = self._tokenize(text)
         except Exception as error:
