@@ -5,14 +5,13 @@ from functools import partial
 from typing import NamedTuple
 
 import click
-import skops.io
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.layout import check_layout
 from skstruct.crfpp.model import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
-from skstruct.utils.persistence import load_archive
+from skstruct.utils.persistence import archived, load_archive
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
@@ -124,9 +123,7 @@ def store_model(model, path):
     size : int
         Bytes of the file.
     """
-    content = skops.io.dumps(
-        model.as_estimator(), compression=zipfile.ZIP_DEFLATED, compresslevel=1
-    )
+    content = archived(model.as_estimator(), compression=zipfile.ZIP_DEFLATED, compresslevel=1)
     write_whole(path, content)
     return len(content)
 

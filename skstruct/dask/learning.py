@@ -6,7 +6,6 @@ A fit may start from an earlier one, and store its progress in a file that outli
 import os
 
 import numpy as np
-import skops.io
 
 from skstruct.dask.merging import merge_classes, merge_columns, sort_classes
 from skstruct.dask.mixing import fit_online
@@ -19,6 +18,7 @@ from skstruct.learning.solver import settings_of
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.files import write_whole
+from skstruct.utils.persistence import archived
 from skstruct.utils.progress import without_callbacks
 
 
@@ -249,4 +249,4 @@ class Checkpoints:
         model.estimator = without_callbacks(model.estimator)
         model.estimator_ = without_callbacks(model.estimator_)
         vars(model.estimator_).update(weights, n_iter_=epoch, history_=history.arrays())
-        write_whole(self._path, skops.io.dumps(model))
+        write_whole(self._path, archived(model))

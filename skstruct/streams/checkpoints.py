@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import joblib
 import numpy as np
-import skops.io
 
 from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
-from skstruct.utils.files import replaced
+from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr
-from skstruct.utils.persistence import load_archive
+from skstruct.utils.persistence import archived, load_archive
 
 _KEY, _VERSION = "skstruct_stream", 2
 # Parameters without an effect on learning from a stream.
@@ -60,8 +59,7 @@ class Checkpoint(NamedTuple):
             What `describe` made of the arguments of the stream.
         """
         content = {_KEY: _VERSION, "given": given, **self._asdict()}
-        with replaced(path.resolve()) as file:
-            skops.io.dump(content, file)
+        write_whole(path.resolve(), archived(content))
 
     @classmethod
     def read(cls, path, estimator, given):
