@@ -214,6 +214,8 @@ class MIRATagger(SearchTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _learns_token_weights = True
+
     @property
     def _work(self):
         # All labellings are compared with each other.

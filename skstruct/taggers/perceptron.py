@@ -172,6 +172,7 @@ class PerceptronTagger(OnlineTagger):
         self.verbose = verbose
 
     _lists = True
+    _learns_token_weights = True
 
     def _settings(self):
         return kernels.Mistakes(self._model().cost)

@@ -6,13 +6,19 @@ import numpy as np
 
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, rule
+from skstruct.kernels.online.loop import (
+    add_weighted_contrast,
+    clear_difference,
+    count_wrong,
+    rule,
+)
 
 
 class Mistakes(NamedTuple):
     """Parameters of the perceptron."""
 
     label_cost: np.ndarray  # added to the scores, so that it is the margin (see `add_cost`)
+    token_weight: np.ndarray = np.empty(0)  # factor of each token's difference; empty: one
 
 
 @rule.of(Mistakes)
@@ -27,7 +33,8 @@ def perceptron_rule(settings, rows, sample, scores, edges, gold, difference, cou
     if wrong == 0:
         return 0, 0.0
     clear_difference(length, difference)
-    add_contrast(edges, gold, predicted, 1.0, difference, counts)
+    weights, first = settings.token_weight, sample[0]
+    add_weighted_contrast(edges, gold, predicted, 1.0, weights, first, difference, counts)
     loss = best_score - gold_score
     # Unlike max, this keeps NaN.
     return wrong, 0.0 if loss < 0.0 else loss
