@@ -23,6 +23,7 @@ class TrainingSet(NamedTuple):
     offsets: np.ndarray  # (n_sequences + 1,)
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
+    token_weight: np.ndarray = np.empty(0)  # (n_rows,) factors beside it; empty: one
 
     def counting(self):
         """Numbers of the sequences that have tokens and a weight."""
@@ -45,7 +46,13 @@ class TrainingSet(NamedTuple):
         kept = np.arange(offsets[-1]) + np.repeat(self.offsets[sequences] - offsets[:-1], lengths)
         rows = take_rows(self.rows, kept)
         weight = read_only(self.sample_weight[sequences])
-        return TrainingSet(rows, read_only(offsets), self.labels[kept], weight)
+        token_weight = self.token_weight[kept] if len(self.token_weight) else self.token_weight
+        return TrainingSet(rows, read_only(offsets), self.labels[kept], weight, token_weight)
+
+    def weight_of_tokens(self):
+        """Weight of each token, that of its sequence included."""
+        weight = np.repeat(self.sample_weight, np.diff(self.offsets))
+        return weight * self.token_weight if len(self.token_weight) else weight
 
 
 def as_rows(X):

@@ -397,5 +397,5 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
     if on_prediction is not None:
         on_prediction(predicted)
-    weight = np.repeat(data.sample_weight, np.diff(data.offsets)) * (data.labels != _UNKNOWN)
+    weight = data.weight_of_tokens() * (data.labels != _UNKNOWN)
     return float(np.average(predicted == data.labels, weights=weight))

@@ -68,7 +68,7 @@ def read_problem(training_set, n_features, l2, fit_intercept, cost=NO_COST):
         The training set, with numbers in place of features.
     distinct : Distinct
     """
-    rows, offsets, labels, weight = training_set
+    rows, offsets, labels, weight, *_ = training_set
     rank, indices, *distinct = number_features(rows, offsets, n_features)
     rows = Rows(rows.indptr, indices, rows.data)
     problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept, cost)

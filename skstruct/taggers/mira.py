@@ -10,7 +10,7 @@ from skstruct.chain.beam import n_possible
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.compiled.jit import jit
-from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
+from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
 from skstruct.learning.products import inner_products
 from skstruct.taggers.online import SearchTagger
 from skstruct.taggers.prediction import FEW, MANY
@@ -224,6 +224,8 @@ class MIRATagger(SearchTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    _learns_token_weights = True
+
     @property
     def _work(self):
         # All labellings are compared with each other.
@@ -258,6 +260,7 @@ class Margin(NamedTuple):
     fit_intercept: bool
     # Slots of features or transitions, -1 between samples (see `inner_products`).
     slots: np.ndarray  # (max(n_features, n_transition_features, n_labels ** (order + 1)),)
+    token_weight: np.ndarray = np.empty(0)  # factor of each token's difference; empty: one
 
 
 @rule.of(Margin)
@@ -289,9 +292,12 @@ def mira_rule(margin, rows, sample, scores, edges, gold, difference, counts):
         )
         multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
         clear_difference(length, difference)
+        weights, first = margin.token_weight, sample[0]
         for k in range(n_found):
             if multipliers[k] != 0.0:
-                add_contrast(edges, gold, labels[k], multipliers[k], difference, counts)
+                add_weighted_contrast(
+                    edges, gold, labels[k], multipliers[k], weights, first, difference, counts
+                )
     return count_wrong(gold, labels[0]), loss
 
 

@@ -179,9 +179,9 @@ class PartialFitMixin:
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur in any call. Needed in the first call, unless that has them
             all. Arrays of strings have lost NUL characters at the ends of labels, lists have not.
-        sample_weight : float or array-like of shape (n_sequences,), default=None
+        sample_weight : float, array-like of shape (n_sequences,) or sequences, default=None
             Factor of the change that each sequence makes. A sequence of weight 0 is as if it were
-            not there, as in `fit`.
+            not there, as in `fit`. Weights of tokens as in `fit`.
 
         Returns
         -------
@@ -343,6 +343,12 @@ class OnlineTagger(UpdateRule, PartialFitMixin, BaseTagger):
 
     def _learner(self, model):
         return OnlineLearner(self, settings_of(Settings, self), model)
+
+    def _settings_for(self, training_set):
+        settings = self._settings()
+        if not self._learns_token_weights:
+            return settings
+        return settings._replace(token_weight=training_set.token_weight)
 
 
 class SearchTagger(OnlineTagger):

@@ -6,7 +6,7 @@ import numpy as np
 
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
-from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
+from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.public_paths import set_module
 
@@ -15,6 +15,7 @@ class Mistakes(NamedTuple):
     """Parameters of the perceptron."""
 
     label_cost: np.ndarray  # added to the scores, so that it is the margin (see `add_cost`)
+    token_weight: np.ndarray = np.empty(0)  # factor of each token's difference; empty: one
 
 
 @set_module("skstruct")
@@ -184,6 +185,7 @@ class PerceptronTagger(OnlineTagger):
         self.verbose = verbose
 
     _lists = True
+    _learns_token_weights = True
 
     def _settings(self):
         return Mistakes(self._model().cost)
@@ -204,7 +206,8 @@ def perceptron_rule(settings, rows, sample, scores, edges, gold, difference, cou
     if wrong == 0:
         return 0, 0.0
     clear_difference(length, difference)
-    add_contrast(edges, gold, predicted, 1.0, difference, counts)
+    weights, first = settings.token_weight, sample[0]
+    add_weighted_contrast(edges, gold, predicted, 1.0, weights, first, difference, counts)
     loss = best_score - gold_score
     # Unlike max, this keeps NaN.
     return wrong, 0.0 if loss < 0.0 else loss

@@ -136,20 +136,23 @@ class TemplateReader:
     def _all_templates(self):
         return [template for _, templates in self._templates for template in templates]
 
-    def leave_out_repeats(self, share):
+    def leave_out_repeats(self, share, always=()):
         """Leave out lines whose values are those of an earlier line at nearly all tokens.
 
         Parameters
         ----------
         share : float
             Of the tokens where one of the two has a value.
+        always : collection of str, default=()
+            Lines that stay in any case.
         """
         first, seen, kept = _first_alike(self.tokens, share), set(), []
         for line, template in zip(self.lines, parse_template(self.lines), strict=True):
             fields = [first[self._field_of[_field_key(macro)]] for macro in template.macros]
             positions = [0 if m.absolute else m.offset for m in template.macros]
             key = tuple(zip(fields, positions, strict=True))
-            if template.observes_transitions or not (key and key in seen):
+            stays = line in always or template.observes_transitions
+            if stays or not (key and key in seen):
                 kept.append(line)
                 seen.add(key)
         if len(kept) < len(self.lines):
