@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.few import label_few, weigh_few
+from skstruct.chain.protocol import chain_factors
+from skstruct.chain.ranges import decode_best, decode_marginals
+from skstruct.chain.scores import path_score, sequence_scores
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
 from skstruct.crfsuite.items import as_text, as_tokens
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
@@ -98,9 +101,9 @@ class _Sequence:
     def tag(self):
         """Best labels."""
         codes, loose, chain = np.empty(len(self), np.int32), self._loose, self.model.chain
-        if loose is None or not kernels.label_few(*loose, chain, codes):
+        if loose is None or not label_few(*loose, chain, codes):
             ends = read_only(np.array([0, len(self)]))
-            kernels.decode_best(self.rows, ends, 0, 1, chain, codes)
+            decode_best(self.rows, ends, 0, 1, chain, codes)
         return [self.model.classes[code] for code in codes.tolist()]
 
     def probabilities(self):
@@ -109,10 +112,10 @@ class _Sequence:
             model, log_partition, loose = self.model, np.empty(1), self._loose
             marginals = np.empty((len(self), len(model.classes)))
             short = loose is not None
-            if not (short and kernels.weigh_few(*loose, model.chain, marginals, log_partition)):
+            if not (short and weigh_few(*loose, model.chain, marginals, log_partition)):
                 ends = read_only(np.array([0, len(self)]))
-                factors = kernels.chain_factors(model.chain)
-                kernels.decode_marginals(
+                factors = chain_factors(model.chain)
+                decode_marginals(
                     self.rows, ends, 0, 1, model.chain, factors, marginals, log_partition
                 )
                 correct_marginals(marginals, ends, log_partition)
@@ -128,9 +131,9 @@ class _Sequence:
                 f"Got {len(codes)} labels for {len(marginals)} tokens; pass one for each token."
             )
         scores = np.empty(marginals.shape)
-        kernels.sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
-        edges = kernels.chain_factors(self.model.chain).edges
-        score = kernels.path_score(scores, len(codes), edges, codes)
+        sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
+        edges = chain_factors(self.model.chain).edges
+        score = path_score(scores, len(codes), edges, codes)
         check_log_partition(np.array([log_partition]))
         return math.exp(score - log_partition)
 

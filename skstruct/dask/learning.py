@@ -12,8 +12,9 @@ from skstruct.dask.mixing import fit_online
 from skstruct.dask.shard import count, describe, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.learning.layout import lay_out, merge_observed
 from skstruct.learning.lbfgs import Settings, minimize
-from skstruct.learning.parameters import ParameterVector, lay_out, merge_observed
+from skstruct.learning.parameters import ParameterVector
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.base import LearningTemplateVectorizer
