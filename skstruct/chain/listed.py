@@ -583,7 +583,7 @@ def listed_collect(factors, room, t, weight, alpha, q, counts):
     for i in range(alpha.shape[0]):
         a = weight * alpha[i]
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
-            counts[k] += a * q[leaving.into[k]]
+            counts[k] += a * q[np.uint32(leaving.into[k])]
 
 
 @pending.of(ListedFactors)

@@ -1,5 +1,6 @@
 """Compiled kernels: found where they belong, compiled where anything differs."""
 
+import ast
 import logging
 import os
 import signal
@@ -188,6 +189,17 @@ def test_every_kernel_source_counts():
     # Families have members of extensions, too.
     assert {home for home in homes if home.startswith("skstruct.")} <= {*keys._FILES}
     assert len(keys._STAMPS) == len(keys._FILES)
+
+
+def test_kernels_name_only_what_counts():
+    """A constant from a file that no key depends on could change, and the code would be stale."""
+    for kernel in all_kernels():
+        code = kernel.py_func.__code__
+        tree = ast.parse(Path(code.co_filename).read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("skstruct"):
+                names = {alias.asname or alias.name for alias in node.names}
+                assert node.module in keys._FILES or not names & {*code.co_names}, (kernel, node)
 
 
 MIXED = """from skstruct.compiled.jit import jit
