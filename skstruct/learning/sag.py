@@ -61,7 +61,7 @@ class StochasticAverageGradient:
         start=None,
         possible=None,
     ):
-        _, offsets, labels, weight = training_set
+        offsets, labels, weight = training_set[1:4]
         found = kernels.renumber_features(training_set.rows, offsets, n_features)
         self._rank, rows, self._distinct = found
         options = float(l2), fit_intercept, NO_COST
