@@ -36,8 +36,9 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             known = self.list_commands(ctx)
-            if "Did you mean" not in error.message:  # which recent versions of click ask
-                error.message += did_you_mean(args[0], known) or f" There are {', '.join(known)}."
+            # Recent versions of click ask, too, and only where they find something.
+            error.possibilities = None
+            error.message += did_you_mean(args[0], known) or f" There are {', '.join(known)}."
             raise
 
     def invoke(self, ctx):

@@ -106,6 +106,13 @@ def _value(text):
 
 # Parameters in Python that are options of the same name.
 _OPTIONS = ("encoding", "separator", "label", "columns", "comment", "scheme", "repair", "template")
+# What only Python has, and what the command says in its place.
+_PHRASES = {
+    "pass label=None to read tokens without labels": "a line has both",
+    " of skstruct.datasets.convert_labels": "",
+    "or leave constraint out": "or leave out -p constraint",
+    "or another source": "or name another --scheme",
+}
 _VALUE = r"""('[^']*'|"[^"]*"|\w+)"""
 
 
@@ -134,7 +141,8 @@ def in_options(text, parameters):
         option = next((option for option, names in parameters.items() if name in names), None)
         return found[0] if option is None else f"{option} {name}={plain}"
 
-    text = text.replace("pass label=None to read tokens without labels", "a line has both")
+    for phrase, said in _PHRASES.items():
+        text = text.replace(phrase, said)
     return re.sub(rf"(?<![=\w])('[^']*'|\"[^\"]*\")|(?<![\w.(])(\w+)={_VALUE}", written, text)
 
 

@@ -272,7 +272,7 @@ def count(training_set, n_features, settings):
         Number of labels, order of the model, and whether frequencies matter.
     """
     n_labels, order, by_frequency = settings
-    rows, offsets, labels, sample_weight = own_arrays(training_set)
+    rows, offsets, labels, sample_weight, _ = own_arrays(training_set)
     weight = np.repeat(sample_weight, np.diff(offsets)) if by_frequency else None
     observed = sum_observed(observe(rows, labels, weight, n_features, n_labels), n_labels)
     if not by_frequency:
@@ -295,6 +295,7 @@ def own_arrays(training_set):
         offsets=read_only(training_set.offsets),
         labels=writable(training_set.labels),
         sample_weight=read_only(training_set.sample_weight),
+        token_weight=writable(training_set.token_weight),
     )
 
 

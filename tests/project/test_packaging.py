@@ -23,12 +23,15 @@ if not (PROJECT / "pyproject.toml").exists():
 BUILD = "from setuptools import build_meta as b; b.build_wheel('.'); b.build_sdist('.')"
 
 
+def copy_of_project(folder):
+    ignore = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "docs")
+    return Path(shutil.copytree(PROJECT, folder / "project", ignore=ignore))
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """Names of the files of both, from a copy of the project, and the metadata."""
-    project = tmp_path_factory.mktemp("build") / "project"
-    ignore = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "docs")
-    shutil.copytree(PROJECT, project, ignore=ignore)
+    project = copy_of_project(tmp_path_factory.mktemp("build"))
     subprocess.run([sys.executable, "-c", BUILD], cwd=project, check=True, capture_output=True)
     (wheel,), (sdist,) = project.glob("*.whl"), project.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -80,6 +83,18 @@ def test_description_has_links_that_a_package_index_can_follow(built):
     assert f'src="{urls["Source"]}/raw/main/docs/_static/address-light.svg"' in text
     assert 'src="docs' not in text
     assert 'srcset="docs' not in text
+
+
+@pytest.mark.slow
+def test_an_editable_installation_is_a_path(tmp_path):
+    """Type checkers find the package there, as they would not by an import hook."""
+    project = copy_of_project(tmp_path)
+    code = "from setuptools import build_meta as b; b.build_editable('..')"
+    subprocess.run([sys.executable, "-c", code], cwd=project, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".pth"))
+        assert archive.read(name).decode().strip() == str(project)
 
 
 def test_version_is_told_once():

@@ -11,6 +11,7 @@ from helpers.taggers import object_array, visiting_orders
 from numpy.testing import assert_allclose
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -27,7 +28,7 @@ from skstruct.input.training_set import TrainingSet, as_rows
 from skstruct.input.weights import read_token_weights
 from skstruct.learning import online
 from skstruct.learning.solver import token_accuracy
-from skstruct.metrics import token_accuracy_score
+from skstruct.metrics import token_accuracy_score, token_accuracy_scorer
 from skstruct.taggers.prediction import weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -276,12 +277,13 @@ def test_in_cross_validation_and_pipelines(routing):
     weights = [rng.choice([0.0, 1.0, 4.0], len(x)) for x in X]
     weights[0][:] = 1
     with config_context(enable_metadata_routing=routing):
-        tagger = LEARNERS["perceptron"]()
+        tagger, scorer = LEARNERS["perceptron"](), token_accuracy_scorer
         if routing:
-            tagger.set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+            tagger.set_fit_request(sample_weight=True)
+            scorer = make_scorer(token_accuracy_score).set_score_request(sample_weight=False)
         model = make_pipeline(SequenceVectorizer(), tagger) if routing else tagger
-        params = {"sample_weight": weights}
-        scores = cross_val_score(model, X, y, cv=KFold(3), params=params, error_score="raise")
+        given = {"params": {"sample_weight": weights}, "scoring": scorer, "error_score": "raise"}
+        scores = cross_val_score(model, X, y, cv=KFold(3), **given)
     expected = []
     for train, test in KFold(3).split(X):
         chosen = ([part[i] for i in train] for part in (X, y, weights))
