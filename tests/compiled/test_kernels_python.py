@@ -265,6 +265,8 @@ def label_triples():
         for attribute in (*CHAIN, "transition2_"):
             found[f"triples-{name}-{attribute}"] = getattr(tagger, attribute)
         found[f"triples-{name}-proba"] = np.concatenate(tagger.predict_proba(batch))
+    weights = [np.arange(1.0, n + 1) / 2 for n in LENGTHS]
+    found["triples-weighted"] = PerceptronTagger(**online).fit(batch, y, weights).transition2_
     return found
 
 
