@@ -49,7 +49,7 @@ def hide(y, share, rng):
 
 
 y_half = hide(y_train, 0.5, np.random.default_rng(0))
-print(y_half[4])
+print(*y_half[4])
 
 # %%
 # Comparison of methods

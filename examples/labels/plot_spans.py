@@ -39,7 +39,7 @@ for tokens, spans in zip(X_test, predict_spans(model, X_test, threshold=0.2), st
     if shown < 5 and any(probability < 0.5 for *_, probability in spans):
         shown += 1
         for start, end, _, probability in spans:
-            print(f"{probability:.2f}  {' '.join(tokens[start:end]):20}  in: {' '.join(tokens)}")
+            print(f"{probability:.2f}  {' '.join(tokens[start:end]):10}  in: {' '.join(tokens)}")
 
 # %%
 # A threshold for F1

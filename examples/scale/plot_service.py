@@ -16,6 +16,7 @@ error that says why, and change nothing.
 
 import threading
 import time
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 
@@ -37,6 +38,8 @@ def features(tokens):
 X = [features(tokens) for tokens in sentences]
 tagger = CRFTagger(l2=0.1).fit(X[:40], y[:40])
 request, answers, done = X[40], [], threading.Event()
+# The first call of a process loads the compiled kernels.
+tagger.predict_proba([request])
 
 
 def serve():
@@ -71,6 +74,7 @@ plt.show()
 # ---------------------------
 # The message names the sequence, the token and what is wrong. A service can pass it on.
 
+indent = {"initial_indent": "    ", "subsequent_indent": "    "}
 for bad in (
     [[{"word": "Rue"}, {"size": float("nan")}]],
     [[{"word": "Rue"}, "Rivoli"]],
@@ -80,4 +84,4 @@ for bad in (
     try:
         tagger.predict(bad)
     except ValueError as error:
-        print(f"{bad!r:52} {error}")
+        print(f"{bad!r}\n{fill(str(error), 90, **indent)}\n")
