@@ -17,6 +17,8 @@ Without them this example stops with a message, and this page shows no output.
 # ----
 # Half a million tokens. The labels are those of five types of names in IOB2.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_biomedical_names.svg"
+
 import os
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -17,6 +17,8 @@ corpus this example stops with a message, and this page shows no output.
 # ----------
 # A character begins a word (B), ends it (E), is inside (I) or is a word alone (S).
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_word_segmentation.svg"
+
 from time import perf_counter
 
 import matplotlib.pyplot as plt

@@ -13,6 +13,8 @@ tagger that has learnt with a cost of missed names.
 # A hundred addresses to learn from, and the rest to test. Of their parts, look for the flat or unit
 # alone: every third address has one.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_spans.svg"
+
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline

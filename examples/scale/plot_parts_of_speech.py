@@ -20,6 +20,8 @@ a message, and this page shows no output.
 # To keep this example short, it learns from an eighth of the text, taken evenly from all of it. The
 # constant ``PART = 1`` takes all of it.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_parts_of_speech.svg"
+
 import os
 from pathlib import Path
 from time import process_time

@@ -14,6 +14,8 @@ error that says why, and change nothing.
 # more data. Both share the feature dicts, and so may other threads that change them: each is copied
 # at one moment.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_service.svg"
+
 import threading
 import time
 from textwrap import fill

@@ -12,7 +12,7 @@ labels are confused, what the probabilities are worth, and why a token got its l
 # A CRF, learnt in two ways, and a perceptron label the tokens of postal addresses. A validation set
 # is scored at every epoch.
 
-# sphinx_gallery_thumbnail_number = 4
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_seeing.svg"
 
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split

@@ -15,6 +15,8 @@ tokens.
 # The task is to label the components of addresses, such as street and city. The features come from
 # a template; see :doc:`plot_templates` for its format.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_search.svg"
+
 from textwrap import fill
 
 import matplotlib.pyplot as plt

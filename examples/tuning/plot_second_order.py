@@ -13,6 +13,8 @@ here it is tried on postal addresses, whose parts come in a certain order.
 # The package includes the addresses. ``B-NUMBER``, ``B-STREET``, ``I-STREET`` is a triple:
 # the second token of a street still knows what came before the street.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_second_order.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GroupKFold, cross_val_predict
