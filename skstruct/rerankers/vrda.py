@@ -70,8 +70,8 @@ class VRDAReranker(BaseReranker):
     .. math::
 
        w = -\frac{\sqrt k}{\eta} \, \operatorname{sign}(\bar g) \,
-       \max(0, \lvert \bar g \rvert - l_1),
-       \qquad
+       \max(0, \lvert \bar g \rvert - l_1)
+
        \bar g = \frac{1}{k} \sum_{m=1}^{k} g_m
 
     A feature has a weight only if its mean gradient exceeds `l1`, which keeps models small.

@@ -130,8 +130,8 @@ class AROWTagger(OnlineTagger):
 
     .. math::
 
-       w_j \leftarrow w_j + \frac{\ell \, v_j \, d_j}{\gamma + \sum_m v_m d_m^2},
-       \qquad
+       w_j \leftarrow w_j + \frac{\ell \, v_j \, d_j}{\gamma + \sum_m v_m d_m^2}
+
        \frac{1}{v_j} \leftarrow \frac{1}{v_j} + \frac{d_j^2}{\gamma}
 
     The second is the paper's update of the covariance, with the covariance kept diagonal. A

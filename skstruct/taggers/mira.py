@@ -17,13 +17,13 @@ class MIRATagger(SearchTagger):
 
     After each sequence :math:`x` it makes the least change of the weights after which the
     labellings :math:`y_1, \ldots, y_n` that it found score less than the gold one :math:`y` by a
-    margin, as far as the cap `C` allows:
+    margin, as far as the cap `C` allows. The second line holds for each of them:
 
     .. math::
 
        w \leftarrow \operatorname*{argmin}_{w', \, \xi \ge 0} \;
        \tfrac{1}{2} \lVert w' - w \rVert^2 + C \sum_k \xi_k
-       \quad \text{with} \quad
+
        s_{w'}(x, y) - s_{w'}(x, y_k) \ge \operatorname{cost}(y, y_k) - \xi_k
 
     Parameters

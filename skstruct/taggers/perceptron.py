@@ -14,8 +14,8 @@ class PerceptronTagger(OnlineTagger):
 
     .. math::
 
-       \hat y = \operatorname*{argmax}_{y'} \; s_w(x, y'),
-       \qquad
+       \hat y = \operatorname*{argmax}_{y'} \; s_w(x, y')
+
        w \leftarrow w + \Phi(x, y) - \Phi(x, \hat y)
 
     It predicts with the average of the weights after every sequence.

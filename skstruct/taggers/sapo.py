@@ -20,8 +20,8 @@ class SAPOTagger(SearchTagger):
 
     .. math::
 
-       p_k = \frac{\exp s(x, y_k)}{\sum_{m=1}^{n} \exp s(x, y_m)},
-       \qquad
+       p_k = \frac{\exp s(x, y_k)}{\sum_{m=1}^{n} \exp s(x, y_m)}
+
        w \leftarrow w + \gamma \left( \Phi(x, y) - \sum_{k=1}^{n} p_k \, \Phi(x, y_k) \right)
 
     The penalty :math:`\frac{l_2}{2} \lVert w \rVert^2` shrinks the weights. With ``n_best=1`` this

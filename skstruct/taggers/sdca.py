@@ -33,8 +33,8 @@ class SDCACRF(BaseTagger):
 
     .. math::
 
-       D(\alpha) = \sum_i s_i \, H(\alpha_i) - \frac{l_2}{2} \, \lVert w(\alpha) \rVert^2,
-       \qquad
+       D(\alpha) = \sum_i s_i \, H(\alpha_i) - \frac{l_2}{2} \, \lVert w(\alpha) \rVert^2
+
        F(w(\alpha)) - \min F \;\le\; F(w(\alpha)) - D(\alpha)
 
     Here :math:`H` is the entropy. The right-hand side is the duality gap. It is verified at the
