@@ -85,7 +85,7 @@ class Adaptive(NamedTuple):
 
 @set_module("skstruct")
 class AROWTagger(OnlineTagger):
-    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze, 2009).
+    r"""Adaptive regularisation of weights (Crammer, Kulesza and Dredze, 2009).
 
     Every weight has a variance. Where the best labelling of a sequence is wrong, each weight
     changes in proportion to its variance, and the variances of these weights shrink. So weights of
@@ -195,15 +195,19 @@ class AROWTagger(OnlineTagger):
 
     Notes
     -----
-    The margin of a wrong labelling is the number of its wrong tokens. Let ``d`` be the difference
-    between the features of the gold labelling and those of the best one, ``loss`` the amount by
-    which the margin is violated, and ``v`` the variances. Then ::
+    The margin of a wrong labelling is the number of its wrong tokens. Let :math:`d` be the
+    difference between the features of the gold labelling and those of the best one, :math:`\ell`
+    the amount by which the margin is violated, and :math:`v` the variances. Then, for each weight
+    :math:`j`,
 
-        weights += loss / (gamma + sum(v * d ** 2)) * v * d
-        v = 1 / (1 / v + d ** 2 / gamma)
+    .. math::
 
-    The second line is the paper's update of the covariance, with the covariance kept diagonal. A
-    sequence with the weight ``s`` divides `gamma` by ``s``.
+       w_j \leftarrow w_j + \frac{\ell \, v_j \, d_j}{\gamma + \sum_m v_m d_m^2}
+
+       \frac{1}{v_j} \leftarrow \frac{1}{v_j} + \frac{d_j^2}{\gamma}
+
+    The second is the paper's update of the covariance, with the covariance kept diagonal. A
+    sequence with the weight :math:`s` divides `gamma` by :math:`s`.
 
     `fit` does not keep the variances, which are as many numbers as the weights. `partial_fit` does,
     from one call to the next.
