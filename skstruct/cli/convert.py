@@ -4,7 +4,7 @@ import click
 
 from skstruct.cli.models import check_chain, load_model, store_model
 from skstruct.cli.options import can_be_written, require_other_files
-from skstruct.crfpp.model import write_model as write_crfpp
+from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import write_model as write_crfsuite
 
 

@@ -9,7 +9,7 @@ import skops.io
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.layout import check_layout
-from skstruct.crfpp.model import read_model as read_crfpp
+from skstruct.crfpp import read_model as read_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.persistence import load_archive

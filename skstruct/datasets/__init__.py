@@ -5,7 +5,7 @@ downloaded once. `conll` reads column files, `conllu` treebanks, `docs` document
 `annotations` the exports of annotation tools. `spans` converts labels to spans and back.
 """
 
-from skstruct.datasets.annotations.tools import read_annotations, write_annotations
+from skstruct.datasets.annotations import read_annotations, write_annotations
 from skstruct.datasets.conll import iter_conll, read_conll, write_conll
 from skstruct.datasets.conllu import read_conllu, write_conllu
 from skstruct.datasets.docs import docs_to_sequences, labels_to_docs
