@@ -13,9 +13,8 @@ import skops.io
 from numpy.lib import format as numpy_format
 
 import skstruct
-from skstruct.utils.declared import sizes_of
+from skstruct.utils.declared import pack, sizes_of, unpack
 from skstruct.utils.memory import require_memory
-from skstruct.utils.packing import pack, unpack
 
 # Increased when states change so that older versions cannot read them.
 FORMAT = 4

@@ -19,7 +19,7 @@ import skstruct
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, folders, keys
 from skstruct.compiled.cache import KernelCache
-from skstruct.compiled.interrupts import interrupts_deferred
+from skstruct.compiled.kernel import interrupts_deferred
 from skstruct.kernels._jit import jit
 from skstruct.utils import messages
 
