@@ -8,7 +8,6 @@ import copy
 from collections import deque
 from contextlib import suppress
 from itertools import chain, islice
-from numbers import Integral
 from pathlib import Path
 
 import joblib
@@ -24,6 +23,7 @@ from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import check_writable, replaced
 from skstruct.utils.messages import compiling_announced, short_repr
+from skstruct.utils.options import check_count
 from skstruct.utils.persistence import load_archive
 from skstruct.utils.progress import History, Progress
 from skstruct.utils.public_paths import set_module
@@ -68,8 +68,8 @@ def iter_batches(sequences, batch_size=1000, *, block_size=None, random_state=No
     >>> [X for X, y in iter_batches(sequences, 2, block_size=4, random_state=0)]
     [[['word2'], ['word3']], [['word1'], ['word0']], [['word4']]]
     """
-    _check_count("batch_size", batch_size)
-    _check_count("block_size", block_size, none=True)
+    check_count("batch_size", batch_size)
+    check_count("block_size", block_size, none=True)
     sequences = iter(sequences)
     if block_size is not None:
         sequences = _shuffled(sequences, block_size, check_random_state(random_state))
@@ -188,8 +188,8 @@ def fit_stream(
     """
     _check(estimator, batches, X_val, y_val, patience)
     for name, value in (("round_size", round_size), ("patience", patience)):
-        _check_count(name, value, none=True)
-    _check_count("n_epochs", n_epochs)
+        check_count(name, value, none=True)
+    check_count("n_epochs", n_epochs)
     if vectorizer is not None and X_val is not None:
         X_val = vectorizer.transform(X_val)
     loop = _Loop(estimator, patience)
@@ -234,14 +234,6 @@ def _check(estimator, batches, X_val, y_val, patience):
         raise ValueError("Pass both X_val and y_val, or neither.")
     if patience is not None and X_val is None:
         raise ValueError("patience needs a validation set: X_val and y_val.")
-
-
-def _check_count(name, value, *, none=False):
-    if value is None and none:
-        return
-    if not (isinstance(value, Integral) and value >= 1):
-        kind = "None or a positive integer" if none else "a positive integer"
-        raise ValueError(f"{name} must be {kind}, got {short_repr(value)}.")
 
 
 def _score(estimator, X, y, scoring):

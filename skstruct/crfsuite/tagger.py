@@ -3,14 +3,13 @@
 import math
 import sys
 from contextlib import closing
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 
 from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
-from skstruct.crfsuite.items import as_text, as_tokens
+from skstruct.crfsuite.items import as_text, as_tokens, copied_token
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.decoding import marginals
 from skstruct.input.scale import check_log_partition
@@ -51,7 +50,7 @@ class _Sequence:
         self._estimator, self._marginals = estimator, None
         xseq = as_tokens(xseq)
         # A copy of what the caller may change, unless the sequence is a matrix.
-        self._X = [xseq if hasattr(xseq, "shape") else list(map(copy, xseq))]
+        self._X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
 
     def tag(self):
         """Best labels."""

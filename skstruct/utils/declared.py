@@ -232,28 +232,31 @@ class Counts(Declaration):
         return {name: Count().read(number, what, size) for name, number in value.items()}
 
 
-class Flag(Declaration):
-    """True or False."""
+class Number(Declaration):
+    """Finite number.
 
-    def read(self, value, what, size):
-        """Truth value."""
-        if not isinstance(value, (bool, np.bool_)):
-            raise ValueError(f"{what} is neither True nor False.")
-        return bool(value)
+    Parameters
+    ----------
+    least, most : float
+        Bounds of the range; by default any number from zero on.
+    """
 
-
-class Share(Declaration):
-    """Number from 0 to 1."""
+    def __init__(self, least=0, most=np.inf):
+        self._least, self._most = least, most
 
     def read(self, value, what, size):
         """Number in the range."""
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
-            raise ValueError(f"{what} is {short_repr(value)}, and not a number from 0 to 1.")
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not self._least <= value <= self._most or value == np.inf:
+            raise ValueError(
+                f"{what} is {short_repr(value)}, and not a finite number from {self._least} to "
+                f"{self._most}."
+            )
         return float(value)
 
 
 class Numbers(Declaration):
-    """Tuple of finite, non-negative numbers.
+    """Tuple of finite numbers from zero on.
 
     Parameters
     ----------
@@ -268,10 +271,7 @@ class Numbers(Declaration):
         """The numbers."""
         if not isinstance(value, (list, tuple)) or len(value) != self._length:
             raise ValueError(f"{what} is {short_repr(value)}, and not {self._length} numbers.")
-        for number in value:
-            if not isinstance(number, Real) or not 0 <= number < np.inf:
-                raise ValueError(f"{what} has {short_repr(number)}, which is no number from 0 on.")
-        return tuple(map(float, value))
+        return tuple(Number().read(number, what, size) for number in value)
 
 
 class Choice(Declaration):
@@ -287,9 +287,10 @@ class Choice(Declaration):
 
     def read(self, value, what, size):
         """One of them."""
-        if not any(value is one or (value == one) is True for one in self._values):
-            raise ValueError(f"{what} is {short_repr(value)}, and not one of {self._values}.")
-        return value
+        for one in self._values:
+            if value is one or (value == one) is True:
+                return one
+        raise ValueError(f"{what} is {short_repr(value)}, and not one of {self._values}.")
 
 
 class Strings(Declaration):
