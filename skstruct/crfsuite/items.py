@@ -183,5 +183,5 @@ def as_sequences(X):
 
 
 def count_sequences(X):
-    """Number of sequences, which for a sparse matrix is its number of rows."""
+    """Number of sequences, or of the tokens of one; of a sparse matrix its number of rows."""
     return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skstruct import kernels
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
-from skstruct.crfsuite.items import as_text, as_tokens, copied_token
+from skstruct.crfsuite.items import as_text, as_tokens, copied_token, count_sequences
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.decoding import marginals
 from skstruct.input.scale import check_log_partition
@@ -52,6 +52,9 @@ class _Sequence:
         # A copy of what the caller may change, unless the sequence is a matrix.
         self._X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
 
+    def __len__(self):
+        return count_sequences(self._X[0])
+
     def tag(self):
         """Best labels."""
         return list(self._estimator.predict(self._X)[0])
@@ -64,6 +67,10 @@ class _Sequence:
 
     def probability(self, codes):
         """Probability of labels, given by their codes."""
+        # That of the best labels, for which it is most often asked, has a short way.
+        best = self._estimator.predict_nbest(self._X, n_best=1)[0][0]
+        if best.labels == self._estimator.classes_[codes].tolist():
+            return best.probability
         chain, batch = read_only(self._estimator._chain()), self._estimator._read_X(self._X)[1]
         rows, scores = batch_rows(batch), np.empty((len(codes), len(chain.intercept)))
         _, log_partition = marginals(rows, read_only(batch.offsets), chain, 1, forbids=False)
@@ -228,9 +235,10 @@ class Tagger:
         """
         sequence = self._last_set()
         codes = np.array([self._code(label) for label in yseq], np.int32)
-        n_tokens = len(sequence.marginals())
-        if len(codes) != n_tokens:
-            raise ValueError(f"Got {len(codes)} labels for {n_tokens} tokens; pass one for each.")
+        if len(codes) != len(sequence):
+            raise ValueError(
+                f"Got {len(codes)} labels for {len(sequence)} tokens; pass one for each token."
+            )
         return sequence.probability(codes)
 
     def info(self):
