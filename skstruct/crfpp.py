@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import kind_of
 from skstruct.crfsuite.model import finite_chain
 from skstruct.datasets.conll import encoded
 from skstruct.input.labels import check_number, label_array
@@ -159,14 +160,14 @@ def _make_tagger(model, templates, unigrams, observed):
         if name in model.places:
             transition += of_pairs(name)
     starts = np.array([model.places[name] for name in unigrams], np.int64)
-    chain = kernels.Chain(scaled[starts[:, None] + order], transition, *np.zeros((3, k)))
+    chain = Chain(scaled[starts[:, None] + order], transition, *np.zeros((3, k)))
     tagger = CRFTagger(fit_intercept=False)
     tagger.classes_ = label_array([model.labels[code] for code in order.tolist()])
     tagger.n_features_in_ = len(unigrams)
     if observed:
         tagger.n_transition_features_in_ = len(observed)
         weights = np.stack([of_pairs(name).ravel() for name in observed])
-        chain = kernels.kind_of(1, 2)(*chain, weights)
+        chain = kind_of(1, 2)(*chain, weights)
     tagger._set_chain(chain)
     tagger.n_weights_ = len(model.weights)
     return tagger

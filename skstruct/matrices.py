@@ -248,7 +248,8 @@ def are_ones(values):
     """Return True if all values are one; at once for those of `shared_ones`."""
     if values.strides == (0,) or len(values) == 0:
         return bool((values[:1] == 1).all())
-    return values[0] == 1 and bool((values == 1).all())
+    # The first ones tell most others, so that all are compared only where they are likely ones.
+    return bool((values[:100] == 1).all()) and bool((values == 1).all())
 
 
 def hstack(matrices):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import skops.io
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
@@ -21,10 +20,10 @@ from skstruct.learning.solver import Patience
 from skstruct.taggers.online import PartialFitMixin
 from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
-from skstruct.utils.files import check_writable, replaced
+from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.options import check_count
-from skstruct.utils.persistence import load_archive
+from skstruct.utils.persistence import archived, load_archive
 from skstruct.utils.progress import History, Progress
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of
@@ -393,8 +392,7 @@ def _write_checkpoint(path, given, state):
         was not the last one; an entry of the history for each round; and the numbers of the epoch,
         of its batches that have been learnt, and of tokens.
     """
-    with replaced(path.resolve()) as file:
-        skops.io.dump({_KEY: _VERSION, "given": given, **state}, file)
+    write_whole(path.resolve(), archived({_KEY: _VERSION, "given": given, **state}))
 
 
 def _read_checkpoint(path, estimator, given):

@@ -30,9 +30,9 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_outer, largest, max_plus, vector_matrix
-from skstruct.kernels.vector.tables import tabulate
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_outer, largest, max_plus, vector_matrix
+from skstruct.compiled.tables import tabulate
 
 # With at most so many labels, comparing all of them is faster than selecting some.
 FEW_LABELS = 32

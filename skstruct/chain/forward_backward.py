@@ -37,9 +37,9 @@ from skstruct.chain.protocol import (
     sum_of,
     width,
 )
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import largest
-from skstruct.kernels.vector.tables import exp_all
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import largest
+from skstruct.compiled.tables import exp_all
 
 # Smaller forward probabilities are not trusted where some labellings are impossible. Backward
 # vectors of larger ones are far from overflow.

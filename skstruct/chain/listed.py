@@ -48,9 +48,9 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest, next_largest
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import sum_in_lanes
-from skstruct.kernels.vector.tables import MAX_SPREAD, exp_nonpositive
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import sum_in_lanes
+from skstruct.compiled.tables import MAX_SPREAD, exp_nonpositive
 
 # So many of the best labels are tried before all are compared.
 MOST_TRIED = 4
@@ -128,7 +128,7 @@ class ListedFactors(NamedTuple):
 
 
 @jit
-def list_transitions(transition, wanted, most):
+def collect_transitions(transition, wanted, most):
     """List the transitions whose score is not the default.
 
     Parameters

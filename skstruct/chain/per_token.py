@@ -29,8 +29,8 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import linear_scores
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels.vector.rows import max_plus, vector_matrix
-from skstruct.kernels.vector.tables import tabulate
+from skstruct.compiled.rows import max_plus, vector_matrix
+from skstruct.compiled.tables import tabulate
 
 
 class TransitionChain(NamedTuple):

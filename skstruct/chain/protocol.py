@@ -45,7 +45,7 @@ import numpy as np
 
 from skstruct.chain.family import family, needed
 from skstruct.chain.ties import first_largest
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 creating = partial(family, compiler=jit)
 

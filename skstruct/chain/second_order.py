@@ -44,9 +44,9 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_outer, max_plus, vector_matrix
-from skstruct.kernels.vector.tables import tabulate
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_outer, max_plus, vector_matrix
+from skstruct.compiled.tables import tabulate
 
 
 class SecondOrderChain(NamedTuple):

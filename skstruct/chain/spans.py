@@ -34,7 +34,7 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.chain.scores import longest, sequence_scores
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 
 class Reading(NamedTuple):

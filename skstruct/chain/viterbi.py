@@ -11,7 +11,7 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.chain.ties import first_largest
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 
 @jit

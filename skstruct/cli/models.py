@@ -5,7 +5,6 @@ from functools import partial
 from typing import NamedTuple
 
 import click
-import skops.io
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.layout import check_layout
@@ -15,7 +14,7 @@ from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.crfsuite.model import write_model as write_crfsuite
 from skstruct.utils.files import os_errors_name, write_whole
-from skstruct.utils.persistence import load_archive
+from skstruct.utils.persistence import archived, load_archive
 
 # Attribute of a stored estimator: the layout of the files that it was trained on.
 LAYOUT = "file_layout_"
@@ -127,9 +126,7 @@ def store_model(model, path):
     size : int
         Bytes of the file.
     """
-    content = skops.io.dumps(
-        model.as_estimator(), compression=zipfile.ZIP_DEFLATED, compresslevel=1
-    )
+    content = archived(model.as_estimator(), compression=zipfile.ZIP_DEFLATED, compresslevel=1)
     write_whole(path, content)
     return len(content)
 

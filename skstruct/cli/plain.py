@@ -2,17 +2,97 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import re
+import sys
 from itertools import chain
+from operator import attrgetter
 
 import click
 
+from skstruct.cli.options import did_you_mean
 from skstruct.cli.text import Sequence, opened_source, without_end
 from skstruct.datasets.spans import labels_to_spans
 from skstruct.input.schemes import RUNS, scheme_of_classes
+from skstruct.utils.messages import short_repr
 
 _RULES = {"whitespace": r"\S+", "characters": r"\S"}
+_FUNCTION = re.compile(r"([^\W\d][\w.]*):([^\W\d][\w.]*)")
+
+
+class ByPattern:
+    """Rule that finds tokens by a regular expression: a text in, their characters out."""
+
+    def __init__(self, pattern) -> None:
+        self._pattern = pattern
+
+    def __call__(self, text):
+        """Characters of each token, ``(start, end)``."""
+        return [found.span() for found in self._pattern.finditer(text)]
+
+
+class ByFunction:
+    """Rule that a function of the user's makes, named ``package.module:function``.
+
+    It takes a text and returns its tokens, which are looked for in the text, one after the other.
+    """
+
+    def __init__(self, name) -> None:
+        self._name = name
+        self._tokenize = _imported(name)
+
+    # Another process imports it again.
+    def __reduce__(self):
+        return ByFunction, (self._name,)
+
+    def __call__(self, text):
+        """Characters of each token, ``(start, end)``; a ValueError for what is no tokens."""
+        try:
+            tokens = self._tokenize(text)
+        except Exception as error:
+            raise ValueError(
+                f"{self._name} raised {type(error).__name__} for {short_repr(text)}: {error}"
+            ) from error
+        if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, str) for t in tokens):
+            raise ValueError(
+                f"{self._name} returned {short_repr(tokens)} for {short_repr(text)}; expected a "
+                "list of tokens, each a string."
+            )
+        offsets, end = [], 0
+        for token in tokens:
+            start = text.find(token, end) if token else -1
+            if start < 0:
+                raise ValueError(
+                    f"{self._name} returned the token {token!r}, which is not in what follows in "
+                    f"the text, {short_repr(text[end:])}; tokens are parts of the text."
+                )
+            end = start + len(token)
+            offsets.append((start, end))
+        return offsets
+
+
+def _imported(name):
+    """Function named ``package.module:function``, also of a module in the current folder."""
+    module, path = name.split(":")
+    if os.getcwd() not in sys.path:
+        # Last, so that nothing there is taken for an installed package.
+        sys.path.append(os.getcwd())
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:
+        raise click.BadParameter(
+            f"{module} cannot be imported ({type(error).__name__}: {error})."
+        ) from None
+    try:
+        function = attrgetter(path)(found)
+    except AttributeError:
+        where = getattr(found, "__file__", None) or "built in"
+        raise click.BadParameter(f"the module {module} ({where}) has no {path}.") from None
+    if not callable(function):
+        raise click.BadParameter(f"{name} is {short_repr(function)}, and not a function.")
+    return function
 
 
 def tokenizer_option(command):
@@ -21,20 +101,28 @@ def tokenizer_option(command):
     def read(ctx, param, value):
         if value is None:
             return None
+        if _FUNCTION.fullmatch(value):
+            return ByFunction(value)
+        if value.isidentifier() and value not in _RULES:
+            raise click.BadParameter(
+                f"{value!r} is no rule: there are {' and '.join(_RULES)}, patterns, and functions, "
+                f"module:function.{did_you_mean(value, _RULES)}"
+            )
         try:
             pattern = re.compile(_RULES.get(value, value))
         except re.error as error:
             raise click.BadParameter(f"{value!r} is not a pattern: {error}.") from None
         if pattern.fullmatch(""):
             raise click.BadParameter(f"{value!r} matches the empty text; tokens have characters.")
-        return pattern
+        return ByPattern(pattern)
 
     return click.option(
         "--tokenizer",
         metavar="RULE",
         callback=read,
-        help="Read plain text, a text a line, and split it into tokens: whitespace, characters, or "
-        "a pattern (regular expression) of a token, such as '\\w+|[^\\w\\s]'.",
+        help="Read plain text, a text a line, and split it into tokens: whitespace, characters, a "
+        "pattern (regular expression) of a token, such as '\\w+|[^\\w\\s]', or a function of your "
+        "own, package.module:function, which takes a text and returns the list of its tokens.",
     )(command)
 
 
@@ -48,15 +136,27 @@ def check_takes_words(model):
 
 
 def read_texts(path, layout, tokenizer):
-    """Iterate over the texts of a file, one a line, as sequences of tokens; `raw` is the text."""
+    """Iterate over the texts of a file, one a line, as sequences of tokens.
+
+    `raw` is the text and the characters of its tokens.
+    """
+    has_words, has_tokens = False, False
     with opened_source(path, layout) as (name, blocks):
         lines = chain.from_iterable(without_end(blocks))
         for number, line in enumerate(lines, start=1):
-            tokens = [found[0] for found in tokenizer.finditer(line)]
-            yield Sequence(tokens, None, name, number, [], line)
+            try:
+                offsets = tokenizer(line)
+            except ValueError as error:
+                raise ValueError(f"{name}, line {number}: {error}") from error
+            has_words = has_words or any(map(str.isalnum, line))
+            has_tokens = has_tokens or bool(offsets)
+            tokens = [line[start:end] for start, end in offsets]
+            yield Sequence(tokens, None, name, number, [], (line, offsets))
+    if has_words and not has_tokens:
+        raise ValueError(f"{name}: --tokenizer finds no tokens in this text.")
 
 
-def text_writer(model, layout, tokenizer):
+def text_writer(model, layout):
     """Function of a sequence and an answer that returns the text with its chunks.
 
     Chunks are in brackets, with their types behind; in JSON lines they are "spans" of characters.
@@ -65,8 +165,7 @@ def text_writer(model, layout, tokenizer):
     reading = RUNS if scheme == RUNS else "conlleval"
 
     def write(sequence, answer):
-        text = sequence.raw
-        offsets = [found.span() for found in tokenizer.finditer(text)]
+        text, offsets = sequence.raw
         if answer.spans is None:
             found = labels_to_spans([str(x) for x in answer.labels[0]], offsets, scheme=reading)
         else:

@@ -96,6 +96,7 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
       skstruct tag -m chunker.skops new.txt > tagged.txt
       printf 'The DT\\ncat NN\\n' | skstruct tag -m chunker.skops
       echo 'Rome is old' | skstruct tag -m names.skops --tokenizer whitespace
+      skstruct tag -m names.skops --tokenizer mytools.text:split letters.txt
       skstruct tag -m chunker.skops --n-best 3 --marginals new.txt
       skstruct tag -m names.skops --spans --threshold 0.3 new.txt
       skstruct tag -m chunker.skops --output-dir tagged -j 4 part-*.txt
@@ -182,7 +183,7 @@ def _texts(model, file, layout, details, batch_size, tokenizer):
     else:
         check_takes_words(model)
         sequences = read_texts(file, layout, tokenizer)
-        write = text_writer(model, layout, tokenizer)
+        write = text_writer(model, layout)
     n_comments = 0
     for number, batch in enumerate(batches(sequences, batch_size)):
         if number == 0 and tokenizer is None:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.protocol import chain_factors
+from skstruct.chain.scores import path_score, sequence_scores
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
 from skstruct.crfsuite.items import as_text, as_tokens, copied_token, count_sequences
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
@@ -75,8 +76,8 @@ class _Sequence:
         rows, scores = batch_rows(batch), np.empty((len(codes), len(chain.intercept)))
         _, log_partition = marginals(rows, read_only(batch.offsets), chain, 1, forbids=False)
         check_log_partition(log_partition)
-        kernels.sequence_scores(rows, 0, len(codes), chain, scores)
-        score = kernels.path_score(scores, len(codes), kernels.chain_factors(chain).edges, codes)
+        sequence_scores(rows, 0, len(codes), chain, scores)
+        score = path_score(scores, len(codes), chain_factors(chain).edges, codes)
         return math.exp(score - log_partition[0])
 
 

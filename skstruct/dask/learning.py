@@ -7,7 +7,6 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-import skops.io
 from sklearn.base import clone
 
 from skstruct.dask.mixing import fit_online
@@ -16,8 +15,9 @@ from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.formats import Format, encode_labels
 from skstruct.input.labels import check_number
+from skstruct.learning.layout import lay_out, merge_observed
 from skstruct.learning.lbfgs import Settings, minimize
-from skstruct.learning.parameters import ParameterVector, lay_out, merge_observed
+from skstruct.learning.parameters import ParameterVector
 from skstruct.learning.solver import settings_of
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.crf import CRFTagger
@@ -25,6 +25,7 @@ from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.declared import unpack_strings
 from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr
+from skstruct.utils.persistence import archived
 from skstruct.utils.progress import without_callbacks
 
 
@@ -255,10 +256,12 @@ class Checkpoints:
         model.estimator = without_callbacks(model.estimator)
         model.estimator_ = without_callbacks(model.estimator_)
         vars(model.estimator_).update(weights, n_iter_=epoch, history_=history.arrays())
-        write_whole(self._path, skops.io.dumps(model))
+        write_whole(self._path, archived(model))
 
 
-# Kinds of features and of labels, for messages.
+# Labels and features of all shards
+
+# Their kinds, for messages.
 _NAMED, _NUMBERED = "feature dicts or attribute strings", "numbers"
 _STRINGS, _INTEGERS = "strings", "integers"
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
 from skstruct.dask.shard import own_arrays
 from skstruct.input.costs import NO_COST
-from skstruct.learning.ascent import DualFreeAscent, new_memory, shrink
-from skstruct.learning.objective import Likelihood, Objective
-from skstruct.learning.parameters import point_to_rows, restrict
+from skstruct.learning.ascent import DualFreeAscent, Memory, new_memory, soft_threshold
+from skstruct.learning.layout import point_to_rows, restrict
+from skstruct.learning.likelihood import Likelihood
+from skstruct.learning.objective import Objective
 from skstruct.matrices import pieces, read_only, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
@@ -24,7 +24,7 @@ _TOGETHER, _SMALL = 2, 1 << 21
 
 
 class ShardedLikelihood:
-    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.objective.Likelihood`.
+    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.likelihood.Likelihood`.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class _ShardedAscent:
             loss, distance = loss + change.loss, distance + change.distance
             del change
         if self._l1:
-            theta[:] = shrink(vector, self._l1 / self._l2)
+            theta[:] = soft_threshold(vector, self._l1 / self._l2)
         self.loss, self.distance = loss, distance
         return True
 
@@ -291,7 +291,7 @@ def evaluate(likelihood, theta, method, _):
 class _State(NamedTuple):
     """State of a shard after an epoch of ascent."""
 
-    memory: kernels.Memory  # None if it would be too large
+    memory: Memory  # None if it would be too large
     positions: np.ndarray  # of its weights in those of all shards
     change: _Change  # its proposal
 
@@ -312,10 +312,10 @@ def ascend(likelihood, state, shard, epoch):
     if likelihood.n_tokens == 0:
         return state._replace(change=_Change(np.zeros_like(vector), 0.0, 0.0, True))
     # Copies: a task that is run again finds the arguments that it had.
-    memory = kernels.Memory(*(np.array(part) for part in state.memory))
+    memory = Memory(*(np.array(part) for part in state.memory))
     vector = vector.astype(np.float64)
     before = vector.copy()
-    theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
+    theta = soft_threshold(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
     free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
     # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([shard, epoch.number]))

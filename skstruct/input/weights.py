@@ -35,6 +35,8 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
     """
     if sample_weight is None:
         return np.ones(n_sequences)
+    if has_token_weights(sample_weight):
+        raise ValueError(f"{name} has weights of tokens; pass one for each sequence.")
     weight = _as_numbers(sample_weight, name)
     valid = np.isfinite(weight) & (weight >= 0)
     if weight.ndim == 0:
@@ -54,6 +56,80 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
     if not np.isfinite(total):
         raise ValueError(f"{name} adds up to infinity: divide the weights by the largest one.")
     return weight
+
+
+def has_token_weights(sample_weight):
+    """Return True for weights in the form of labels: a sequence of them for each sequence."""
+    if isinstance(sample_weight, np.ndarray) and sample_weight.dtype.kind != "O":
+        return sample_weight.ndim > 1
+    if not isinstance(sample_weight, (list, tuple, np.ndarray)):
+        return False
+    return any(
+        isinstance(weights, (list, tuple)) or (isinstance(weights, np.ndarray) and weights.ndim)
+        for weights in sample_weight
+    )
+
+
+def read_token_weights(sample_weight, lengths, name="sample_weight"):
+    """Check weights of tokens.
+
+    Parameters
+    ----------
+    sample_weight : sequence of array-like of shape (length,)
+        As the user gave them (see `has_token_weights`).
+    lengths : ndarray of shape (n_sequences,)
+        Number of tokens of each sequence.
+    name : str, default="sample_weight"
+        For messages.
+
+    Returns
+    -------
+    weight : ndarray of shape (n_sequences,)
+        Mean of the weights of each sequence, 1 for one without tokens.
+    token_weight : ndarray of shape (n_rows,) or (0,)
+        Factors beside it; empty if all are one.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer weights than tokens, a weight is negative, NaN, infinite or no
+        number, or their sum is infinite.
+    """
+    if len(sample_weight) != len(lengths):
+        raise ValueError(
+            f"{name} has weights of {len(sample_weight)} sequences, but there are {len(lengths)}."
+        )
+    mean, factors = np.ones(len(lengths)), []
+    for i, (weights, length) in enumerate(zip(sample_weight, lengths.tolist(), strict=True)):
+        weights = _as_numbers(weights, f"{name}[{i}]")
+        if weights.shape != (length,):
+            raise ValueError(
+                f"{name}[{i}] must have shape ({length},), one weight for each token of sequence "
+                f"{i}, got {weights.shape}."
+            )
+        valid = np.isfinite(weights) & (weights >= 0)
+        if not valid.all():
+            t = int(np.argmin(valid))
+            raise ValueError(
+                f"Sequence {i}, token {t}: {name} is {weights[t]}; weights must be finite and not "
+                "negative."
+            )
+        if length:
+            # The mean of equal numbers may be off by rounding.
+            mean[i] = weights[0] if (weights == weights[0]).all() else _mean(weights, name)
+            varies = mean[i] > 0 and (weights != mean[i]).any()
+            factors.append(weights / mean[i] if varies else np.ones(length))
+    factors = np.concatenate(factors) if factors else np.empty(0)
+    weight = read_sample_weight(mean, len(lengths), name)
+    return weight, factors if np.any(factors != 1) else np.empty(0)
+
+
+def _mean(weights, name):
+    with np.errstate(over="ignore"):
+        mean = weights.mean()
+    if not np.isfinite(mean):
+        raise ValueError(f"{name} adds up to infinity: divide the weights by the largest one.")
+    return mean
 
 
 def _as_numbers(sample_weight, name):

@@ -1,7 +1,5 @@
 """The loop of the solvers that visit one sequence after the other and yet reach the minimum."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Base of the taggers: read X and y, learn, keep the weights; a failed fit changes nothing."""
 
-from __future__ import annotations
-
 import warnings
 from copy import copy
 from numbers import Integral
@@ -27,7 +25,9 @@ from skstruct.input.training_set import TrainingSet, batch_rows, read_validation
 from skstruct.input.weights import (
     classes_that_occur,
     empty_unweighted,
+    has_token_weights,
     read_sample_weight,
+    read_token_weights,
     require_weight,
     weigh_sequences,
 )
@@ -70,6 +70,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     - ``_check_params()``: refuse parameters that do not go together. Nothing.
     - ``_learns_partial_labels()``: True if labels may be None. False.
     - ``_learns_transition_features``: True if transitions may have features. False.
+    - ``_learns_token_weights``: True if tokens may have weights. False.
     - ``_keep(solution)``: keep what was learned. Sets the weights, ``n_iter_`` and ``history_``.
 
     `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
@@ -121,6 +122,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     }
     _complete = ALWAYS_LEARNT
     _derived_state = (DERIVED,)
+    _learns_token_weights = False
 
     def fit(
         self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None
@@ -138,10 +140,14 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             array; for a 2-D `X`, a 1-D array. Arrays of strings have lost NUL characters at the
             ends of labels, lists have not. For taggers that learn from partly labelled sequences,
             None where the label of a token is unknown.
-        sample_weight : float or array-like of shape (n_sequences,), default=None
+        sample_weight : float, array-like of shape (n_sequences,) or sequences, default=None
             Weight of each sequence in the objective. By default, 1. A sequence of weight 0 is as
             if it were not there, to the last bit: nothing is learnt from it, and labels and
             features of dicts that only such sequences have do not become those of the tagger.
+            `PerceptronTagger` and `MIRATagger` also take weights of tokens, in the form of `y`.
+            They scale what each token adds to a change of the weights; a transition has the
+            smallest weight of the tokens that it joins. Elsewhere the weight of the sequence is
+            their mean.
         X_val, y_val : sequences of tokens and of labels, default=None
             Validation set, in any format. Features that `X` does not have are ignored as in
             `predict`. ``history_["validation_score"]`` records its accuracy at every epoch (or
@@ -341,23 +347,27 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         `classes` are those of an earlier call, or None. With `reset` the features are those of X;
         without it they must be those of the earlier call.
         """
-        _, batch, labels, sample_weight = self._read(X, y, sample_weight, classes, reset)
-        given = TrainingSet(batch_rows(batch), batch.offsets, labels, sample_weight)
-        return self._weigh(given)
+        _, batch, *given = self._read(X, y, sample_weight, classes, reset)
+        return self._weigh(TrainingSet(batch_rows(batch), batch.offsets, *given))
 
     def _read(self, X, y, sample_weight, classes, reset):
-        """Format of X, its batch, codes of the labels, and the weights of the sequences.
+        """Format of X, its batch, codes of the labels, and weights of sequences and tokens.
 
-        Those of weight zero are empty.
+        Sequences of weight zero are empty.
         """
         format, batch = self._read_X(X, reset=reset)
         if reset:
             # They belong to other features and classes.
             self._forget("_state", "_turn", DERIVED, *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
-        sample_weight = read_sample_weight(sample_weight, len(batch))
+        if has_token_weights(sample_weight):
+            sample_weight, token_weight = self._read_token_weights(sample_weight, batch.lengths)
+        else:
+            sample_weight, token_weight = read_sample_weight(sample_weight, len(batch)), np.empty(0)
         require_weight(sample_weight, batch.lengths)
         if not sample_weight.all():
+            if len(token_weight):
+                token_weight = token_weight[np.repeat(sample_weight > 0, batch.lengths)]
             batch, labels = empty_unweighted(batch, labels, sample_weight)
             if classes is None:
                 self.classes_, labels = classes_that_occur(self.classes_, labels)
@@ -367,7 +377,21 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         check_number(len(self.classes_))
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-        return format, batch, labels, sample_weight
+        return format, batch, labels, sample_weight, token_weight
+
+    def _read_token_weights(self, sample_weight, lengths):
+        """Weights of sequences, and factors of tokens beside them, where tokens have weights."""
+        if not self._learns_token_weights:
+            message = (
+                f"sample_weight has weights of tokens, but {type(self).__name__} takes one for "
+                "each sequence. PerceptronTagger and MIRATagger take weights of tokens."
+            )
+            if hasattr(self, "label_cost"):
+                message += " With label_cost, mistakes at some labels cost more."
+            if self._learns_partial_labels():
+                message += " None in place of a label leaves it open."
+            raise ValueError(message)
+        return read_token_weights(sample_weight, lengths)
 
     def _weigh(self, given):
         """Give the sequences of a training set their weights; leave out those without one."""

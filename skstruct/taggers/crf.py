@@ -1,7 +1,5 @@
 """Conditional random fields."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval, Options, StrOptions

@@ -1,7 +1,5 @@
 """Conditional random fields whose penalties are chosen by cross-validation, along paths."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from copy import copy
@@ -400,7 +398,7 @@ class CRFTaggerCV(BaseTagger):
     def _search(self, X, y, sample_weight, params):
         """Read all, and compare the penalties; return a list of the whole training set."""
         y = _to_split(copied_lists(y))
-        format, batch, labels, weight = self._read(X, y, sample_weight, None, True)
+        format, batch, labels, weight, _ = self._read(X, y, sample_weight, None, True)
         given = TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
         whole = [self._weigh(given)]
         X = _to_split(X) if format in (Format.ROWS, Format.GRID) else batch

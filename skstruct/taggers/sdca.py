@@ -1,16 +1,13 @@
 """Conditional random fields by stochastic dual coordinate ascent."""
 
-from __future__ import annotations
-
 from itertools import chain as chain_of
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from skstruct.learning.dual import marginals_nbytes
 from skstruct.learning.registry import solvers_with
-from skstruct.learning.sdca import Settings, solve, storage_dtype
+from skstruct.learning.sdca import Settings, marginals_nbytes, solve, storage_dtype
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.public_paths import set_module

@@ -10,14 +10,12 @@ for one of 24, of which looking them up is 7 and 21. By way of a batch it was 18
 sklearn-crfsuite takes 5.5 and 40.
 """
 
-from __future__ import annotations
-
 from numbers import Integral
 from operator import countOf, is_
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.decoding import LIMITS
 from skstruct.input.copies import copied
 from skstruct.matrices import read_only
@@ -123,7 +121,7 @@ class ShortWay(Held):
         if loose is None:
             return None
         codes = np.empty(len(loose.ends) - 1, np.int32)
-        if not kernels.label_few(*loose, self.chain, codes) or _is_strange(loose):
+        if not label_few(*loose, self.chain, codes) or _is_strange(loose):
             return None
         return _cut(self._classes[codes].tolist(), loose.offsets)
 
@@ -133,7 +131,7 @@ class ShortWay(Held):
         if loose is None:
             return None
         proba, log_partition = self._room(loose)
-        if not kernels.weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
+        if not weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
             return None
         return _cut(proba, loose.offsets)
 
@@ -150,7 +148,7 @@ class ShortWay(Held):
             return None
         proba, log_partition = self._room(loose)
         codes, scores = np.empty(len(proba), np.int32), np.empty(len(log_partition))
-        found = kernels.search_few(*loose, self.chain, codes, scores, proba, log_partition)
+        found = search_few(*loose, self.chain, codes, scores, proba, log_partition)
         if not found or _is_strange(loose):
             return None
         return _cut(self._classes[codes].tolist(), loose.offsets), scores, log_partition

@@ -56,8 +56,11 @@ class Template(NamedTuple):
         return self.kind != "U" and bool(self.macros)
 
 
-def template_lines(source):
-    """Lines of a template given as text, as the path of a file or as a list of lines."""
+def template_lines(source, name="template"):
+    """Lines of a template given as text, as the path of a file or as a list of lines.
+
+    `name` is that of the parameter, for messages.
+    """
     if isinstance(source, os.PathLike):
         return read_text(source).splitlines()
     if isinstance(source, str):
@@ -67,13 +70,13 @@ def template_lines(source):
         source = Path(source)
         if not source.is_file():
             raise ValueError(
-                f"template {str(source)!r} has no macro such as %x[0,0], and no such file exists."
+                f"{name} {str(source)!r} has no macro such as %x[0,0], and no such file exists."
             )
         return read_text(source).splitlines()
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):
         raise ValueError(
-            "template must be a string, the path of a file or a list of strings, got "
+            f"{name} must be a string, the path of a file or a list of strings, got "
             f"{short_repr(source)}."
         )
     return lines

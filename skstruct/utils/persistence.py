@@ -9,7 +9,6 @@ import zipfile
 from inspect import signature
 from math import prod
 
-import skops.io
 from numpy.lib import format as numpy_format
 
 import skstruct
@@ -132,6 +131,24 @@ def _declarations(kind):
     return declared
 
 
+def archived(content, **options):
+    """Bytes of the archive in which skops stores an object.
+
+    Parameters
+    ----------
+    content : object
+    **options
+        Options of `skops.io.dumps`.
+
+    Returns
+    -------
+    archive : bytes
+    """
+    import skops.io  # slow
+
+    return skops.io.dumps(content, **options)
+
+
 def load_archive(path, *, own=None, advice=""):
     """Load an object that skops has stored, without running code of other packages.
 
@@ -155,6 +172,8 @@ def load_archive(path, *, own=None, advice=""):
     MemoryError
         If its contents need more memory than there is.
     """
+    import skops.io  # slow
+
     check_archive(path)
     types = skops.io.get_untrusted_types(file=path)
     foreign = [name for name in types if name != own and name.partition(".")[0] != "skstruct"]

@@ -1,5 +1,6 @@
 """The command: same labels as in Python, formats, errors with file and line, exit codes."""
 
+import io
 import json
 import os
 import re
@@ -924,3 +925,81 @@ def test_plain_text_is_split_by_the_rule_that_is_named(rule, pattern, folder, pi
 def test_rules_that_find_no_tokens(rule, folder):
     told = run("tag", "-m", folder / "model.skops", "--tokenizer", rule, text="a\n", code=2)
     assert "--tokenizer" in told.stderr
+
+
+TOKENIZERS = """
+import re
+
+def words(text):
+    return re.findall(r"\\w+|,", text)
+
+class Rules:
+    @staticmethod
+    def pairs(text):
+        return [(token, 0) for token in text.split()]
+
+def lower(text):
+    return text.lower().split()
+
+def none(text):
+    return None
+
+def nothing(text):
+    return []
+
+def broken(text):
+    raise KeyError(text)
+
+number = 3
+"""
+
+
+@pytest.fixture
+def tokenizers(tmp_path, monkeypatch):
+    """Module of functions in the current folder, of a name of its own."""
+    name = f"tokenizers_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(TOKENIZERS)
+    (tmp_path / f"{name}_broken.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    return name
+
+
+def test_plain_text_is_split_by_a_function_of_the_user(tokenizers, folder, tmp_path):
+    text = "".join(" ".join(tokens) + "\n" for tokens in TEST[0][:20])
+    command = ["tag", "-m", folder / "model.skops", "--tokenizer"]
+    expected = run(*command, r"\w+|,", text=text).output
+    assert "[" in expected
+    assert run(*command, f"{tokenizers}:words", text=text).output == expected
+    for name in "ab":
+        (tmp_path / name).write_text(text)
+    run(*command, f"{tokenizers}:words", "-j", "2", "--output-dir", "out", "a", "b")
+    assert (tmp_path / "out" / "b").read_text() == expected
+    # Text without words has no tokens to find.
+    assert run(*command, f"{tokenizers}:words", text="...\n").output == "...\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("no_module_of_this_name:words", "no_module_of_this_name cannot be imported (ModuleNotF"),
+        ("{}_broken:words", "_broken cannot be imported (ZeroDivisionError: division by zero)."),
+        ("{}:word", ".py) has no word."),
+        ("{}:number", ":number is 3, and not a function."),
+        ("{}:Rules.pairs", "line 1: {}:Rules.pairs returned [('10', 0), ('Mill', 0)] for"),
+        ("{}:lower", ":lower returned the token 'mill', which is not in what follows in the text"),
+        ("{}:none", ":none returned None for '10 Mill'; expected a list of tokens, each a string."),
+        ("{}:nothing", ": --tokenizer finds no tokens in this text."),
+        ("{}:broken", ":broken raised KeyError for '10 Mill'"),
+        ("whitespce", "'whitespce' is no rule: there are whitespace and characters, patterns, and"),
+        ("whitespce", "Did you mean whitespace?"),
+        (r"[\u4e00-\u9fff]", "--tokenizer finds no tokens in this text."),
+    ],
+)
+def test_tokenizers_that_are_none(name, says, tokenizers, folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"10 Mill\n")))
+    words = "tag", "-m", folder / "model.skops", "--tokenizer", name.format(tokenizers)
+    code, told = exit_code(*words, capsys=capsys)
+    assert code == 2
+    assert says.format(tokenizers) in told
+    assert "--tokenizer" in told or "line 1" in told

@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as folder:
     stream = skstruct.PerceptronTagger(random_state=0)
     streams.fit_stream(
         stream, lambda epoch: [(X, y)], classes=["B-A", "I-A", "O"], X_val=X, y_val=y,
-        checkpoint=f"{folder}/stream", n_epochs=2,
+        n_epochs=2,
     )
 crf = skstruct.CRFTagger(
     max_iter=5, constraint="IOB2", class_weight="balanced", n_jobs=2, random_state=0
@@ -64,7 +64,7 @@ union = skstruct.SequenceUnion([("a", skstruct.WordVectorizer()), ("b", skstruct
 union.fit_transform(texts)
 metrics.chunk_report(y, y)
 metrics.paired_permutation_test(y, y, y, random_state=0)
-datasets.load_addresses(), datasets.load_digit_sequences()
+datasets.load_addresses()
 skstruct.SequenceVectorizer().fit_transform(X)._repr_html_()
 """
 
@@ -75,6 +75,11 @@ def test_fits_and_predictions_import_nothing():
     ours = {"numba", "llvmlite", "numpy", "scipy", "skstruct", "sklearn", "skops", "joblib"}
     late = run(CALLS + "print(*sys.modules.keys() - before)").split()
     assert not [name for name in late if name.partition(".")[0] in ours]
+
+
+def test_skops_is_imported_for_files_only():
+    """It imports as much again as scikit-learn."""
+    assert run("import sys, skstruct; print('skops.io' in sys.modules)") == "False\n"
 
 
 OPTIONAL = [

@@ -18,8 +18,7 @@ from skstruct.dask.learning import learn, merge_columns
 from skstruct.dask.shard import describe, read
 from skstruct.dask.sums import RowTable, ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
-from skstruct.learning.objective import CRFObjective
-from skstruct.learning.parameters import (
+from skstruct.learning.layout import (
     RowLayout,
     lay_out,
     merge_observed,
@@ -27,6 +26,7 @@ from skstruct.learning.parameters import (
     restrict,
     sum_observed,
 )
+from skstruct.learning.objective import CRFObjective
 from skstruct.learning.solver import Watcher
 from skstruct.utils.declared import unpack_strings
 from skstruct.utils.parallel import range_runner

@@ -178,6 +178,10 @@ def test_words_alone():
             for name in ("window", "affixes", "context_affixes", "shapes", "column_window")
         ),
         ({"clusters": 3}, "'clusters' parameter of WordVectorizer must be"),
+        ({"extra_template": 3}, "extra_template must be a string, the path of a file or a list"),
+        ({"extra_template": "lines"}, "extra_template 'lines' has no macro such as"),
+        ({"extra_template": ["U:%x[0,2]"]}, r"'U:%x\[0,2\]': there is no column 2; tokens have 2"),
+        ({"extra_template": ["U:%x[0,0|x]"]}, r"'U:%x\[0,0\|x\]': .*x"),
         ({"min_freq": 100}, "No feature occurs in at least 100"),
     ],
 )
@@ -279,6 +283,33 @@ def test_lines_stay_where_words_are_longer_or_few():
     vectorizer = WordVectorizer(gazetteers=names).fit([words * 2] * 300)
     for name in names:
         assert f"U{name}+0:" in " ".join(vectorizer.template_)
+
+
+def test_lines_of_the_user_are_added(tmp_path):
+    lines = ['Ucapital:%t[0,0,"^\\u"]', "Ujump:%x[-2,0]/%x[0,1]", "Uplace:%x[2,2|matched]"]
+    (tmp_path / "lines").write_text("# mine\n" + "\n".join(lines))
+    plain = WordVectorizer(gazetteers=PLACES).fit(X)
+    for source in (lines, "\n".join(lines), tmp_path / "lines", str(tmp_path / "lines")):
+        vectorizer = WordVectorizer(gazetteers=PLACES, extra_template=source)
+        batch = vectorizer.fit_transform(X)
+        names = set(vectorizer.get_feature_names_out())
+        more = names - set(plain.get_feature_names_out())
+        assert {"Ucapital:true", "Ucapital:false", "Ujump:Anna/TO", "Uplace:B"} <= more
+        assert all(name.startswith(("Ucapital:", "Ujump:", "Uplace:")) for name in more)
+        assert_same(batch, vectorizer.transform(X))
+    same = skops.io.loads(skops.io.dumps(vectorizer), trusted=["skstruct.WordVectorizer"])
+    assert_same(batch, same.transform(X))
+    vectorizer = WordVectorizer(extra_template=["B1:%x[0,1]"]).fit(X)
+    assert vectorizer.transform(X).n_transition_features == 4
+
+
+def test_lines_of_the_user_stay_though_they_are_alike():
+    # Each is "false" nearly everywhere, which is no reason to leave one of them out.
+    X = [["a", "b", "c", "d"] * 30] * 20 + [["1", "-"]]
+    lines = ['Udigit:%t[0,0,"^\\d"]', 'Udash:%t[0,0,"^\\p"]']
+    vectorizer = WordVectorizer(extra_template=lines).fit(X)
+    assert set(lines) <= set(vectorizer.template_)
+    assert {"Udigit:true", "Udash:true"} <= set(vectorizer.get_feature_names_out())
 
 
 def assert_same(batch, other):

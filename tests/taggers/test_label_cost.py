@@ -25,8 +25,8 @@ from skstruct import (
 )
 from skstruct.input.costs import read_label_cost
 from skstruct.input.training_set import as_rows
-from skstruct.learning.dual import CRFDual
 from skstruct.learning.objective import CRFObjective
+from skstruct.learning.sdca import CRFDual
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 

@@ -7,8 +7,8 @@ the registers.
 
 import numpy as np
 
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import (
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import (
     GROUP,
     LANES,
     add_top_two,
@@ -33,6 +33,13 @@ def dot(a, b):
     for k in range(n - n % 4, n):
         s0 += a[k] * b[k]
     return (s0 + s1) + (s2 + s3)
+
+
+@lean_jit
+def add_scaled(x, step, d, out):
+    """``out = x + step * d``."""
+    for k in range(x.shape[0]):
+        out[k] = x[k] + step * d[k]
 
 
 @lean_jit
@@ -178,3 +185,62 @@ def add_matrix(matrix, out):
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
             out[i, j] += matrix[i, j]
+
+
+@lean_jit
+def sort_rows(indptr, columns, values):
+    """Drop negative columns and sort those of each row, in place.
+
+    Parameters
+    ----------
+    indptr : ndarray of shape (n_rows + 1,)
+        Place at which each row starts. Updated.
+    columns : ndarray of int32 of shape (n_entries,)
+        Columns of all rows, negative where there is none. Updated.
+    values : ndarray of shape (n_entries,) or (0,)
+        Values that go with the columns, if they have any. Updated.
+
+    Returns
+    -------
+    n_entries : int
+        Number of columns that are kept, the first ones of `columns`.
+    repeats : bool
+        True if a row has a column more than once.
+    """
+    n, start, repeats = 0, indptr[0], False
+    for r in range(indptr.shape[0] - 1):
+        first, end = n, indptr[r + 1]
+        for k in range(start, end):
+            if columns[k] >= 0:
+                columns[n] = columns[k]
+                if values.shape[0]:
+                    values[n] = values[k]
+                n += 1
+        start = end
+        indptr[r + 1] = n
+        _sort(columns, values, first, n)
+        for k in range(first + 1, n):
+            repeats |= columns[k] == columns[k - 1]
+    return n, repeats
+
+
+@lean_jit
+def _sort(columns, values, first, end):
+    """Sort a row by its columns (Shell, 1959), which are few."""
+    gap = 1
+    while 3 * gap + 1 < end - first:
+        gap = 3 * gap + 1
+    while gap:
+        for k in range(first + gap, end):
+            column = columns[k]
+            value = values[k] if values.shape[0] else 1.0
+            place = k
+            while place >= first + gap and columns[place - gap] > column:
+                columns[place] = columns[place - gap]
+                if values.shape[0]:
+                    values[place] = values[place - gap]
+                place -= gap
+            columns[place] = column
+            if values.shape[0]:
+                values[place] = value
+        gap //= 3

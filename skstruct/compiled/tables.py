@@ -5,7 +5,7 @@ With the exponential of the C library, an iteration of L-BFGS is 12 to 34 % slow
 
 import numpy as np
 
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 _LOG2E = 1.4426950408889634
 _LN2_HI = 6.93147180369123816490e-01

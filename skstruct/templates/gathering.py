@@ -1,10 +1,11 @@
-"""Kernels that merge the features of all templates into sorted rows with counts."""
+"""Rows of a matrix from the features of all templates."""
 
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 _BLOCK = 512
 
@@ -16,6 +17,77 @@ class Sources(NamedTuple):
     position: np.ndarray  # (n_templates,) int64, relative to the current token
     row: np.ndarray  # (n_templates,) int64, of `tables` or of the numbers
     tables: np.ndarray  # (n_tables, n_values) int32; -1: no feature
+
+
+def gather(reader, numbers, n_columns, dtype, *, column_of=None, sources=None):
+    """Gather the columns of all templates at each row in a CSR matrix.
+
+    Parameters
+    ----------
+    reader : TemplateReader
+    numbers : ndarray of shape (n_templates, n_rows)
+        Features, or -1. First tokens have no features of transitions.
+    n_columns : int
+    dtype : dtype
+        Of the values.
+    column_of : ndarray, default=None
+        Column of each feature. By default, its number.
+    sources : Sources, default=None
+        Location of the numbers of each template. By default, the rows of `numbers`.
+
+    Returns
+    -------
+    matrix : csr_matrix of shape (n_rows, n_columns)
+    """
+    if reader.of_transitions:
+        offsets = reader.offsets
+        numbers[:, offsets[:-1][np.diff(offsets) > 0]] = -1
+    if sources is None:
+        sources = locate_numbers(reader, [False] * len(numbers), 0)
+    if column_of is None:
+        column_of = np.empty(0, np.int32)
+    size = len(sources.row) * reader.n_rows
+    indices, data = np.empty(size, np.int32), np.empty(size, dtype)
+    indptr = np.zeros(reader.n_rows + 1, np.int32 if size < 2**31 else np.int64)
+    n = gather_rows(reader.tokens, sources, numbers, column_of, indptr, indices, data)
+    return _as_matrix(data[:n], indices[:n], indptr, n_columns)
+
+
+def _as_matrix(data, indices, indptr, n_columns):
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def keep_frequent(matrix, min_freq, *, all_occur):
+    """Columns that occur in at least `min_freq` rows, and their numbers; works in place.
+
+    `all_occur` says that every column has an entry, so that ``min_freq=1`` needs no count.
+    """
+    if min_freq == 1 and all_occur:
+        return matrix, np.arange(matrix.shape[1])
+    counts = np.zeros(matrix.shape[1], np.int64)
+    count_columns(matrix.indices, counts)
+    kept = np.flatnonzero(counts >= min_freq)
+    column_of = np.full(matrix.shape[1], -1, np.int32)
+    column_of[kept] = np.arange(len(kept), dtype=np.int32)
+    n = keep_columns(column_of, matrix.indptr, matrix.indices, matrix.data)
+    return _as_matrix(matrix.data[:n], matrix.indices[:n], matrix.indptr, len(kept)), kept
+
+
+def locate_numbers(reader, tabular, n_values):
+    """Sources of templates, with empty tables where `tabular`."""
+    row, n_rows = [], [0, 0]
+    for has_table in tabular:
+        row.append(n_rows[has_table])
+        n_rows[has_table] += 1
+    patterns = list(zip(reader.patterns, tabular, strict=True))
+    return Sources(
+        np.array([p.fields[0] if has_table else -1 for p, has_table in patterns], np.int64),
+        np.array([p.positions[0] if has_table else 0 for p, has_table in patterns], np.int64),
+        np.array(row, np.int64),
+        np.full((sum(tabular), n_values), -1, np.int32),
+    )
 
 
 @lean_jit
@@ -81,15 +153,6 @@ def _gather_blocks(tokens, sources, numbers, column_of, block, indptr, indices, 
                     n = _insert(c, first, n, indices, data)
             indptr[r + 1] = n
     return n
-
-
-@lean_jit
-def mark_used(codes, used):
-    """Mark the codes that occur, except -1."""
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            if codes[i, j] >= 0:
-                used[codes[i, j]] = True
 
 
 @lean_jit

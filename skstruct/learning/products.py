@@ -13,7 +13,7 @@ from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import creating, width
 from skstruct.chain.scores import value_of
 from skstruct.chain.second_order import SecondOrder
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
 FEW = 64

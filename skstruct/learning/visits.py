@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, longest, value_of
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import dot
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot
+from skstruct.input.costs import NO_COST
 
 
 class Problem(NamedTuple):
@@ -53,7 +54,7 @@ def new_difference(problem, distinct, n_labels):
     )
 
 
-def renumber_features(rows, offsets, n_features):
+def read_problem(training_set, n_features, l2, fit_intercept, cost=NO_COST):
     """Number the features as they first appear, and find the distinct ones of each sequence.
 
     Weights of features that first appear next to each other are then neighbours in memory, so
@@ -63,17 +64,20 @@ def renumber_features(rows, offsets, n_features):
     -------
     rank : ndarray of shape (n_features,)
         Number of each feature; those that do not appear come last.
-    rows : Rows
-        The tokens, with numbers in place of features.
+    problem : Problem
+        The training set, with numbers in place of features.
     distinct : Distinct
     """
-    rank, indices, start, features, position = number_features(rows, offsets, n_features)
-    return rank, Rows(rows.indptr, indices, rows.data), Distinct(start, features, position)
+    rows, offsets, labels, weight, *_ = training_set
+    rank, indices, *distinct = number_features(rows, offsets, n_features)
+    rows = Rows(rows.indptr, indices, rows.data)
+    problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept, cost)
+    return rank, problem, Distinct(*distinct)
 
 
 @jit
 def number_features(rows, offsets, n_features):
-    """Arrays of the result of `renumber_features`."""
+    """Arrays of the result of `read_problem`."""
     n_sequences = offsets.shape[0] - 1
     rank = np.full(n_features, -1, np.int32)
     seen_in = np.full(n_features, -1, np.int32)
@@ -102,17 +106,6 @@ def number_features(rows, offsets, n_features):
             rank[f] = n_ranked
             n_ranked += 1
     return rank, indices, start, features, position
-
-
-@jit(inline="always")
-def node_sign(t, length):
-    """Sign of a token in sums over cliques and separators (see `skstruct.kernels.dual.divergence`).
-
-    Zero at both ends, which are no separators; one for a token on its own, which is a clique.
-    """
-    if length == 1:
-        return 1.0
-    return 0.0 if t == 0 or t == length - 1 else -1.0
 
 
 @lean_jit

@@ -1,6 +1,6 @@
 """Instructions that the compiler does not find by itself: blocks of eight columns, and prefetch.
 
-Each function on blocks, from which `skstruct.kernels.vector.rows` is built, keeps the block of
+Each function on blocks, from which `skstruct.compiled.rows` is built, keeps the block of
 eight columns that starts at column ``j`` in a register while it loops over rows. The compiler loads
 and stores the block at every row, or works on single columns. On processors with narrower registers
 it splits the block. Without these functions an epoch of the perceptron takes 1.35 to 1.7 times as
@@ -24,6 +24,7 @@ GROUP = 4 * LANES
 # Number of features to look ahead, and number of doubles in a cache line.
 AHEAD = 32
 LINE = 8
+
 
 if numba.config.DISABLE_JIT:
 

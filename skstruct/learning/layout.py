@@ -1,19 +1,19 @@
-"""Layout of the weights of a CRF in its parameter vector.
+"""Rows of the weights of features: which exist, where each stands, and sums over them.
 
 By default only the (feature, label) combinations seen in training have a weight, and most
-features occur with one or two labels. The weights of a feature, its *row*, are contiguous. A
-*short* row lists its labels; a *full* row has a weight for every label and is read by vector
-instructions. Every occurrence of a feature in the data is replaced by the start of its row, which
-saves an indirection in scoring.
+features occur with one or two labels. The weights of a feature, its *row*, are contiguous in the
+parameter vector. A *short* row lists its labels; a *full* row has a weight for every label and is
+read by vector instructions. Every occurrence of a feature in the data is replaced by the start of
+its row, which saves an indirection in scoring.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.chain.scores import longest, value_of
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import (
+from skstruct.chain.scores import Rows, longest, value_of
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import (
     AHEAD,
     LANES,
     prefetch,
@@ -21,7 +21,9 @@ from skstruct.kernels.vector.lanes import (
     scatter_unit_block,
     sum_shrunk_block,
 )
-from skstruct.kernels.vector.rows import sum_rows
+from skstruct.compiled.rows import sum_rows
+from skstruct.input.training_set import take_rows
+from skstruct.matrices import read_only
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more
 # than 2e9 transitions.
@@ -63,10 +65,97 @@ class TransitionStateFeatures(NamedTuple):
         return StateFeatures(*self[:-1]), self.transitions
 
 
-@lean_jit
-def last_bit(labels):
-    """Bit that marks the last label of a short row, and a number beyond all labels."""
-    return np.int64(1) << (8 * labels.itemsize - 1)
+class RowLayout(NamedTuple):
+    """Places of the weights of features in a parameter vector.
+
+    Attributes
+    ----------
+    place : ndarray of shape (n_features,), int32
+        Start of the row of each feature, -1 if it has no weight.
+    width : ndarray of shape (n_features,), int32
+        Length of each row.
+    labels : ndarray of shape (full_from,)
+        Labels of the short rows, which come first.
+    pinned : ndarray, int32
+        Positions in full rows that are not weights of the model.
+    n_places : int
+        Total length of all rows.
+    """
+
+    place: np.ndarray
+    width: np.ndarray
+    labels: np.ndarray
+    pinned: np.ndarray
+    n_places: int
+
+
+class Observed(NamedTuple):
+    """Labels that each feature occurs with.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_features + 1,), int64
+        First entry of each feature.
+    labels : ndarray of shape (n_entries,)
+        Labels, a feature's in any order and any number of times.
+    values : ndarray of shape (n_entries,)
+        What each entry adds to the frequency of the feature and the label; empty where all are one.
+    order : ndarray of shape (n_seen,), int32
+        Features that occur, by first appearance.
+    """
+
+    indptr: np.ndarray
+    labels: np.ndarray
+    values: np.ndarray
+    order: np.ndarray
+
+
+def observe(rows, labels, weight, n_features, n_labels):
+    """Collect the labels that features occur with.
+
+    Parameters
+    ----------
+    rows : Rows
+        The tokens.
+    labels : ndarray of shape (n_rows,)
+        Their labels, negative where unknown. Tokens without a label are not counted, but their
+        features occur.
+    weight : ndarray of shape (n_rows,) or None
+        Weight of each token; None for one.
+    n_features, n_labels : int
+        Size of the model.
+
+    Returns
+    -------
+    observed : Observed
+    """
+    counted = rows if weight is None else _weighted_rows(rows, weight)
+    none = np.empty(0, _label_type(n_labels))
+    observed = Observed(*group_by_feature(*_labelled(counted, labels), n_features, none))
+    if np.any(labels < 0):
+        # Features that no labelled token has may still have weights for all labels.
+        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features, none)
+        observed = observed._replace(order=order)
+    return observed
+
+
+def _label_type(n_labels):
+    return LABEL_TYPE if n_labels <= MOST_LABELS else TRANSITION_TYPE
+
+
+def _labelled(rows, labels):
+    """Return the rows with a label, and their labels."""
+    kept = np.flatnonzero(labels >= 0)
+    return (rows, labels) if len(kept) == len(labels) else (take_rows(rows, kept), labels[kept])
+
+
+def _weighted_rows(rows, weight):
+    """Multiply the values of each row by the weight of its token."""
+    if np.all(weight == 1):
+        return rows
+    weight = np.repeat(weight, np.diff(rows.indptr))
+    data = weight * rows.data if rows.data.size else weight
+    return read_only(Rows(rows.indptr, rows.indices, data))
 
 
 @jit
@@ -111,26 +200,40 @@ def group_by_feature(rows, labels, n_features, none):
     return colptr, seen_labels, seen_values, order[:n_seen]
 
 
-@jit
-def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
-    """Write the labels that feature ``f`` has weights for, in order; return their number."""
-    n_labels = freq.shape[0]
-    for y in range(n_labels):
-        freq[y] = 0.0
-        seen[y] = every_label
-    for m in range(colptr[f], colptr[f + 1]):
-        freq[seen_labels[m]] += value_of(seen_values, m)
-        seen[seen_labels[m]] = True
-    n = 0
-    for y in range(n_labels):
-        if seen[y] and freq[y] >= min_freq:
-            out[n] = y
-            n += 1
-    return n
+def lay_out(observed, n_labels, min_freq, every_label):
+    """Lay out the weights of features in the parameter vector.
+
+    Parameters
+    ----------
+    observed : Observed
+        Labels that features occur with.
+    n_labels : int
+        Number of labels.
+    min_freq : float
+        Least frequency of a feature and a label with a weight.
+    every_label : bool
+        Give a feature weights for labels that it does not occur with, too.
+
+    Returns
+    -------
+    layout : RowLayout
+
+    Raises
+    ------
+    ValueError
+        If there are more weights than the kernels can count.
+    """
+    layout = RowLayout(*place_rows(*observed, n_labels, float(min_freq), every_label))
+    if layout.n_places > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{layout.n_places} weights are more than the 2,147,483,647 that are supported; "
+            "use fewer features or a larger min_freq."
+        )
+    return layout
 
 
 @jit
-def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
+def place_rows(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
     """Assign each feature's row a place in the parameter vector.
 
     Returns
@@ -188,7 +291,56 @@ def lay_out(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_l
 
 
 @jit
-def point_to_rows(rows, place, width):
+def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
+    """Write the labels that feature ``f`` has weights for, in order; return their number."""
+    n_labels = freq.shape[0]
+    for y in range(n_labels):
+        freq[y] = 0.0
+        seen[y] = every_label
+    for m in range(colptr[f], colptr[f + 1]):
+        freq[seen_labels[m]] += value_of(seen_values, m)
+        seen[seen_labels[m]] = True
+    n = 0
+    for y in range(n_labels):
+        if seen[y] and freq[y] >= min_freq:
+            out[n] = y
+            n += 1
+    return n
+
+
+@lean_jit
+def last_bit(labels):
+    """Bit that marks the last label of a short row, and a number beyond all labels."""
+    return np.int64(1) << (8 * labels.itemsize - 1)
+
+
+def point_to_rows(rows, layout):
+    """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
+    pointers = row_pointers(rows, layout.place, layout.width)
+    return without_zeros(StateFeatures(*pointers, layout.labels, len(layout.labels)))
+
+
+def without_zeros(features):
+    """Drop occurrences with the value 0, which change no score and no gradient.
+
+    A feature that is False, such as those of sklearn-crfsuite's tutorial, has this value. If all
+    that is left is one, no values are kept.
+    """
+    data = features.data
+    if np.all(data == 1):
+        return features._replace(data=np.empty(0))
+    kept = data != 0
+    if kept.all():
+        return features
+    ends = np.concatenate([[0], np.cumsum(kept)])
+    data = data[kept]
+    if np.all(data == 1):
+        data = np.empty(0)
+    return features._replace(indptr=ends[features.indptr], places=features.places[kept], data=data)
+
+
+@jit
+def row_pointers(rows, place, width):
     """Replace features by the starts of their rows; drop features without a weight.
 
     The features of a token are sorted by decreasing width, which makes the ends of rows predictable
@@ -245,6 +397,140 @@ def copy_rows(theta, place, short_labels, weights, pack):
             else:
                 weights[f, label] = theta[p]
             p += 1
+
+
+def sum_observed(observed, n_labels):
+    """Make one entry of all those of a feature and a label: as many as there are weights.
+
+    Parameters
+    ----------
+    observed : Observed
+    n_labels : int
+
+    Returns
+    -------
+    observed : Observed
+    """
+    n_features = len(observed.indptr) - 1
+    feature = np.repeat(np.arange(n_features), np.diff(observed.indptr))
+    pairs, which = np.unique(feature * n_labels + observed.labels, return_inverse=True)
+    values = observed.values if observed.values.size else None
+    total = np.bincount(which, values, len(pairs)).astype(np.float64, copy=False)
+    feature, label = np.divmod(pairs, n_labels)
+    return Observed(
+        _pointers(feature, n_features), label.astype(observed.labels.dtype), total, observed.order
+    )
+
+
+def merge_observed(parts, numbers, n_features, n_labels, by_frequency=True):
+    """Join what parts of a training set have observed, in their order.
+
+    Parameters
+    ----------
+    parts : iterable of Observed
+        Of each part, by its own numbers of features, with one entry for a feature and a label.
+        They are asked for one by one, as all of them take many times the memory of their union.
+    numbers : list of ndarray
+        The number in the whole model of each feature of a part.
+    n_features, n_labels : int
+        Size of the model.
+    by_frequency : bool, default=True
+        False if it does not matter how often a feature occurs with a label.
+
+    Returns
+    -------
+    observed : Observed
+        As `observe` collects it from the whole training set, with one entry for a feature and a
+        label; without values if these do not matter.
+    """
+    # Pairs of a feature and a label, sorted.
+    pairs, values = np.empty(0, np.int64), np.empty(0)
+    seen, order, dtype = np.zeros(n_features, bool), [], None
+    for part, of_part in zip(parts, numbers, strict=True):
+        appeared = of_part[part.order]
+        order.append(appeared[~seen[appeared]].astype(np.int32))
+        seen[appeared], dtype = True, part.labels.dtype
+        own = np.repeat(of_part.astype(np.int64) * n_labels, np.diff(part.indptr)) + part.labels
+        by_pair = np.argsort(own)
+        own = own[by_pair]
+        where, new = _find(pairs, own)
+        if by_frequency:
+            of_own = part.values[by_pair]
+            values[where[~new]] += of_own[~new]
+            values = np.insert(values, where[new], of_own[new])
+        pairs = np.insert(pairs, where[new], own[new])
+    feature, label = np.divmod(pairs, n_labels)
+    order = np.concatenate(order)
+    return Observed(_pointers(feature, n_features), label.astype(dtype), values, order)
+
+
+def _find(pairs, own):
+    """Places of some sorted pairs among others, and which of them are not there yet."""
+    where = np.searchsorted(pairs, own)
+    new = np.ones(len(own), bool)
+    inside = where < len(pairs)
+    new[inside] = pairs[where[inside]] != own[inside]
+    return where, new
+
+
+def restrict(layout, features):
+    """Lay out the rows of some features alone, in the same order.
+
+    Parameters
+    ----------
+    layout : RowLayout
+        Of the whole model.
+    features : ndarray
+        Numbers of features, each once.
+
+    Returns
+    -------
+    layout : RowLayout
+        Of these features, by their position in `features`.
+    """
+    place, width = layout.place[features], layout.width[features]
+    rows = np.flatnonzero(place >= 0)
+    rows = rows[np.argsort(place[rows])]
+    ends = np.cumsum(width[rows], dtype=np.int64)
+    starts = ends - width[rows]
+    own_place = np.full(len(features), -1, np.int32)
+    own_place[rows] = starts
+    # Short rows come first, and only these have labels.
+    short = rows[: np.searchsorted(place[rows], len(layout.labels))]
+    n_short = int(ends[len(short) - 1]) if len(short) else 0
+    where = np.arange(n_short) + np.repeat(place[short] - starts[: len(short)], width[short])
+    labels, nothing = layout.labels[where], np.empty(0, np.int32)
+    return RowLayout(own_place, width, labels, nothing, int(ends[-1]) if len(ends) else 0)
+
+
+def _pointers(feature, n_features):
+    """First entry of each feature, where entries are sorted by feature."""
+    counts = np.bincount(feature, minlength=n_features)
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def without_first_tokens(rows, offsets):
+    """Empty the rows of first tokens, which no transition leads to."""
+    counts = np.diff(rows.indptr)
+    reached = np.ones(len(counts), bool)
+    reached[offsets[:-1][np.diff(offsets) > 0]] = False
+    if not counts[~reached].any():
+        return rows
+    kept = np.repeat(reached, counts)
+    indptr = np.concatenate([[0], np.cumsum(counts * reached)])
+    data = rows.data[kept] if rows.data.size else rows.data
+    return read_only(Rows(indptr, rows.indices[kept], data))
+
+
+def squared(features):
+    """Square the values of features."""
+    first, *more = (part._replace(data=np.square(part.data)) for part in features.sets())
+    return type(features)(*first, *more)
+
+
+def sum_of_squares(features):
+    """Sum the squares of the values of features."""
+    return np.square(features.data).sum() if features.data.size else len(features.places)
 
 
 @lean_jit

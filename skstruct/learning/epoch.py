@@ -31,8 +31,8 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import Rows, emission_scores, value_of
 from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.lanes import LINE, prefetch
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen
@@ -143,6 +143,43 @@ def add_contrast(edges, gold, labels, weight, difference, counts):
         if right != wrong or before != before_that:
             add_edge(edges, counts, t, before, right, weight)
             add_edge(edges, counts, t, before_that, wrong, -weight)
+
+
+@family
+def n_before(edges):
+    """Number of tokens that a transition joins to the one it leads to."""
+    return 1
+
+
+@n_before.of(SecondOrder)
+def two_before(edges):
+    """The two of a triple."""
+    return 2
+
+
+@lean_jit
+def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, difference, counts):
+    """Do the same where tokens have weights; a transition has the smallest of those it joins.
+
+    ``token_weight`` has those of all rows, or none; the sample begins at row ``first``.
+    """
+    if token_weight.shape[0] == 0:
+        add_contrast(edges, gold, labels, weight, difference, counts)
+        return
+    for t in range(gold.shape[0]):
+        if labels[t] != gold[t]:
+            change = weight * token_weight[first + t]
+            difference[t, gold[t]] += change
+            difference[t, labels[t]] -= change
+    for t in range(1, gold.shape[0]):
+        before, right = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+        before_that, wrong = state_of(edges, labels, t - 1), state_of(edges, labels, t)
+        if right != wrong or before != before_that:
+            least = token_weight[first + t]
+            for s in range(max(t - n_before(edges), 0), t):
+                least = min(least, token_weight[first + s])
+            add_edge(edges, counts, t, before, right, weight * least)
+            add_edge(edges, counts, t, before_that, wrong, -weight * least)
 
 
 @lean_jit

@@ -10,8 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import value_of
-from skstruct.kernels._jit import jit
-from skstruct.kernels.rerank.learn import vanishes
+from skstruct.compiled.jit import jit
+from skstruct.input.training_set import batch_rows
+from skstruct.rerankers.groups import errors_name_groups, without_shared
+from skstruct.utils.declared import Array, Declaration, Record
+from skstruct.utils.parallel import range_runner
 
 # Generous bound of the relative error of a product and a sum.
 ROUNDING = 8.0 * np.finfo(np.float64).eps
@@ -32,6 +35,51 @@ class Electorate(NamedTuple):
     votes: np.ndarray  # (n_mistakes + 1,) of the predictor after each number of mistakes
     l1: float
     eta: float
+
+
+class VoteHistories(Declaration):
+    """`Histories` of a reranker, in which the mistakes of every feature ascend."""
+
+    def write(self, value):
+        """Dict of the fields."""
+        return self._record().write(value)
+
+    def read(self, value, what, size):
+        """Histories that voting can replay."""
+        found = self._record().read(value, "the history of votes", size)
+        indptr, mistake = found.indptr, found.mistake
+        if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] != len(mistake):
+            raise ValueError("the history of votes does not belong to the features.")
+        later = np.ones(len(mistake), bool)
+        later[indptr[:-1][np.diff(indptr) > 0]] = False
+        if len(found.gradient_sum) != len(mistake) or np.any(np.diff(mistake)[later[1:]] <= 0):
+            raise ValueError("the mistakes in the history of votes are not in order.")
+        return found
+
+    def _record(self):
+        return Record(
+            Histories,
+            indptr=Array(np.int64, (("n_features_in_", 1),), least=0),
+            mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
+            gradient_sum=Array(np.float64, (None,)),
+        )
+
+
+def count_all_votes(batch, base, electorate, n_jobs):
+    """Votes of each candidate of a batch, (n_rows,)."""
+    with errors_name_groups():
+        rows = batch_rows(batch)
+    rows = without_shared(rows, batch.offsets, batch.n_features)
+    votes = np.empty(batch.n_rows, np.int64)
+
+    def count(_, first, last):
+        count_votes(rows, batch.offsets, first, last, base, electorate, votes)
+
+    # Each predictor compares all candidates.
+    work_per_row = 10.0 * len(electorate.votes)
+    with range_runner(batch.offsets, n_jobs, work_per_row) as run:
+        run(count)
+    return votes
 
 
 @jit
@@ -303,3 +351,19 @@ def change_weights(m, columns, calendar, electorate, lines):
         chained[f] = head[due]
         head[due] = f
         f = coming
+
+
+@jit
+def vanishes(gradient_sum, l1, n_mistakes):
+    """First number of mistakes at which the weight of a constant gradient sum is zero."""
+    size = np.abs(gradient_sum)
+    if size == 0.0 or size <= l1:
+        return 1
+    if size > n_mistakes * l1:
+        return n_mistakes + 1
+    m = np.int64(size / l1)
+    while size <= m * l1:
+        m -= 1
+    while size > m * l1:
+        m += 1
+    return m

@@ -1,4 +1,4 @@
-"""Entropy and divergence of chains from their clique marginals, and the line search on them.
+"""Entropy and divergence of chains from their clique marginals, and their derivatives on a line.
 
 The cliques ``C`` of a chain are its transitions, and its separators ``S`` the tokens between the
 ends. Entropies and divergences of the distribution over labellings follow from the marginals (Le
@@ -16,21 +16,30 @@ from functools import partial
 
 import numpy as np
 
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import sum_in_lanes
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import sum_in_lanes
 
 # Products and sums may be fused: a logarithm takes half the time. Use it only for functions without
 # infinities and without arithmetic that relies on rounding.
 fused_jit = partial(lean_jit, fastmath={"contract"})
-
 # Lower bound of marginals, so that logarithms and quotients exist. It is a normal number in single
 # precision, too.
 FLOOR = 1e-37
-
 _LN2 = 0.6931471805599453
 # The bits of sqrt(1 / 2), of the exponent, and of the number one.
 _HALF_ROOT = 0x3FE6A09E667F3BCD
 _EXPONENT = -(1 << 52)
+
+
+@jit(inline="always")
+def node_sign(t, length):
+    """Sign of a token in sums over cliques and separators (see `skstruct.learning.divergence`).
+
+    Zero at both ends, which are no separators; one for a token on its own, which is a clique.
+    """
+    if length == 1:
+        return 1.0
+    return 0.0 if t == 0 or t == length - 1 else -1.0
 
 
 @jit(inline="always")
