@@ -22,9 +22,9 @@ from skstruct.matrices import (
     unpack_matrix,
     vstack,
 )
+from skstruct.utils.declared import pack_strings, unpack_strings
 from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
-from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 
 

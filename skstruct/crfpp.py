@@ -1,6 +1,7 @@
-"""Models of CRF++: read into a pipeline of a vectoriser and a tagger, and written from one."""
+"""Models of CRF++: read into a pipeline, as ``crf_learn -t`` writes them, and written from one."""
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -8,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
-from skstruct.crfpp.file import TextModel, damaged, format_model, parse_model, require
 from skstruct.crfsuite.model import finite_chain
 from skstruct.datasets.conll import encoded
 from skstruct.input.labels import check_number, label_array
@@ -21,6 +21,8 @@ from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
+
+__all__ = ["read_model", "write_model"]
 
 # Largest distance of tokens in templates of CRF++.
 _LARGEST_OFFSET = 4
@@ -97,7 +99,7 @@ def read_model(source, *, encoding="utf-8"):
             raise ValueError(
                 f"This is not a text model of CRF++ in the encoding {encoding!r}: pass encoding=."
             ) from None
-        return _as_pipeline(parse_model(text))
+        return _as_pipeline(_parse_model(text))
 
 
 def _as_pipeline(model):
@@ -113,7 +115,7 @@ def _as_pipeline(model):
 def _sorts_of_features(model, templates):
     """Names of the features of tokens, and of those of transitions."""
     unigrams = [name for name in model.places if name[0] == "U"]
-    require(unigrams, "it has no features of tokens")
+    _require(unigrams, "it has no features of tokens")
     pairs = {t.literals[0] for t in templates if t.kind == "B" and not t.macros}
     conditioned = group_literals(templates, of_transitions=True)
     observed = [
@@ -131,7 +133,7 @@ def _learnt(lines, names, *, of_transitions=False):
     try:
         return LearntFeatures.from_names(lines, names, of_transitions=of_transitions)
     except ValueError as error:
-        raise damaged(error) from None
+        raise _damaged(error) from None
 
 
 def _make_tagger(model, templates, unigrams, observed):
@@ -215,7 +217,7 @@ def write_model(model, path, *, encoding="utf-8"):
     >>> tagger = make_pipeline(TemplateVectorizer("U00:%x[0,0]"), CRFTagger()).fit(X, y)
     >>> crfpp.write_model(tagger, "model.txt")  # doctest: +SKIP
     """
-    lines = [f"{line}\n" for line in format_model(_as_text_model(model)).split("\n")[:-1]]
+    lines = [f"{line}\n" for line in _format_model(_as_text_model(model))]
     write_whole(path, encoded(lines, lambda n: f"Line {n + 1} of the model", encoding))
 
 
@@ -241,7 +243,7 @@ def _as_text_model(model):
         features.append((observed, chain.transition_weights))
     features.append((np.array(["B"], dtype=object), chain.transition.ravel()[None]))
     places, weights = _lay_out(features)
-    return TextModel(1.0, vectorizer.n_columns_, _labels(tagger), [*lines, "B"], places, weights)
+    return _TextModel(1.0, vectorizer.n_columns_, _labels(tagger), [*lines, "B"], places, weights)
 
 
 def _parts(model):
@@ -329,3 +331,89 @@ def _lay_out(features):
         parts.append(rows[used].ravel())
         end += width * len(names)
     return places, np.concatenate(parts)
+
+
+# The text format: sections of lines, which end with a blank one
+
+
+class _TextModel(NamedTuple):
+    """Content of a model file."""
+
+    factor: float  # for all weights
+    n_columns: int
+    labels: list
+    lines: list  # of the template
+    places: dict  # position of each feature's first weight
+    weights: np.ndarray
+
+
+def _require(holds, complaint):
+    """Refuse a file unless a condition holds."""
+    if not holds:
+        raise _damaged(complaint)
+
+
+def _damaged(complaint):
+    """Error for a file that is not what ``crf_learn -t`` writes."""
+    return ValueError(f"This is not an intact text model of CRF++: {complaint}.")
+
+
+def _parse_model(text):
+    """Parse the text of a file; a ValueError says what is wrong with it."""
+    # Not splitlines: names may contain characters that it takes as the end of a line.
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    sections, start = [], 0
+    for what in ("header", "labels", "template", "features"):
+        _require("" in lines[start:], f"it ends before the end of the {what}")
+        end = lines.index("", start)
+        sections.append(lines[start:end])
+        start = end + 1
+    header, labels, template, features = sections
+    values = dict(line.partition(": ")[::2] for line in header)
+    n_weights = _number(values.get("maxid"), int, "maxid")
+    found = len(lines) - start
+    _require(found == n_weights, f"it has {found} weights, but maxid in its header is {n_weights}")
+    weights = np.array([_number(line, float, "a weight") for line in lines[start:]], np.float64)
+    factor = _number(values.get("cost-factor"), float, "cost-factor")
+    n_columns = _number(values.get("xsize"), int, "xsize")
+    finite = np.isfinite(weights).all() and np.isfinite(factor)
+    _require(finite, "a weight or the cost-factor is NaN or infinite")
+    _require(labels and len(set(labels)) == len(labels), "it has no labels, or lists a label twice")
+    _require(n_columns >= 1, f"xsize in its header is {n_columns}, but must be at least 1")
+    places = _read_features(features, len(labels), n_weights)
+    return _TextModel(factor, n_columns, labels, template, places, weights)
+
+
+def _number(text, kind, what):
+    try:
+        return kind(text)
+    except (TypeError, ValueError):
+        _require(False, f"{what} is {text!r}, which is not a valid {kind.__name__}")
+
+
+def _read_features(lines, n_labels, n_weights):
+    """Position of each feature's first weight, checked to account for all weights."""
+    places, end = {}, 0
+    for line in lines:
+        place, _, name = line.partition(" ")
+        _require(name not in places, f"the feature {name!r} is listed twice")
+        _require(name[:1] in ("U", "B"), f"{line!r} is not a feature of the kind U or B")
+        places[name] = _number(place, int, f"the place of {name!r}")
+    for name, place in sorted(places.items(), key=lambda item: item[1]):
+        _require(place == end, f"the weights of {name!r} start at {place} instead of {end}")
+        end += n_labels if name[0] == "U" else n_labels**2
+    _require(end == n_weights, f"the features have {end} weights, but the file has {n_weights}")
+    return places
+
+
+def _format_model(model):
+    """Lines of the file of a model: features by name, as by CRF++, weights in full precision."""
+    header = [
+        "version: 100",
+        f"cost-factor: {model.factor:g}",
+        f"maxid: {len(model.weights)}",
+        f"xsize: {model.n_columns}",
+    ]
+    features = [f"{place} {name}" for name, place in sorted(model.places.items())]
+    weights = map(repr, model.weights.tolist())
+    return [*header, "", *model.labels, "", *model.lines, "", *features, "", *weights]

@@ -1,4 +1,8 @@
-"""JSON of annotation tools, and the offsets of spans, checked against the text stored with them."""
+"""Spans as annotation tools store them: found in JSON, and placed in their texts.
+
+Offsets are checked against the words that are stored beside them, and counted anew where a tool
+counts something else than characters.
+"""
 
 import json
 from itertools import accumulate, pairwise, product
@@ -70,37 +74,13 @@ class FoundSpan(NamedTuple):
     stored: str | None  # its text, if the tool stores it
     where: str  # for messages
 
-    @property
-    def plain(self):
-        """The span with the offsets as they stand."""
+    def whole(self):
+        """Start, end and type, from the first part to the last."""
         return self.parts[0][0], self.parts[-1][1], self.kind
 
 
-class SeveralParts:
-    """What becomes of spans of several parts, and how many there were.
-
-    Parameters
-    ----------
-    choice : {"raise", "skip", "split", "longest"}
-    """
-
-    def __init__(self, choice="raise"):
-        self.choice = choice
-        self.n_spans = 0
-
-    def chosen(self, text, span):
-        """Spans (start, end, type) in place of a span that fits the text."""
-        if not _has_gaps(text, span):
-            return [span.plain]
-        self.n_spans += 1
-        parts = [(start, end, span.kind) for start, end in span.parts]
-        if self.choice == "longest":
-            return [max(parts, key=lambda part: part[1] - part[0])]
-        return parts if self.choice == "split" else []
-
-
-def place_spans(text, spans, *, marked=False, several=None):
-    """Spans of the characters of a text.
+def place_spans(text, spans, *, marked=False, may_gap=False):
+    """Spans with the offsets of characters of a text.
 
     Parameters
     ----------
@@ -108,12 +88,12 @@ def place_spans(text, spans, *, marked=False, several=None):
     spans : list of FoundSpan
     marked : bool, default=False
         Before the text there was a byte order mark, which a tool may have counted.
-    several : SeveralParts, default=None
-        What becomes of spans of several parts; by default they fit no text.
+    may_gap : bool, default=False
+        More than blanks may lie between the parts of a span.
 
     Returns
     -------
-    spans : list of tuple (start, end, type)
+    spans : list of FoundSpan
         Where the offsets fit only if they are counted in another way, these are converted.
 
     Raises
@@ -122,10 +102,8 @@ def place_spans(text, spans, *, marked=False, several=None):
         If no way of counting fits, or several do with different results; the message names the
         span.
     """
-    several = SeveralParts() if several is None else several
-    may_gap = several.choice != "raise"
     if _fit(text, spans, may_gap):
-        return [place for span in spans for place in several.chosen(text, span)]
+        return spans
     found = set()
     if any(span.stored for span in spans):
         for wide, ends, shift in product((False, True), _LINE_ENDS, range(marked + 1)):
@@ -133,17 +111,18 @@ def place_spans(text, spans, *, marked=False, several=None):
             if recounted is not None and _fit(text, recounted, may_gap):
                 found.add(tuple(recounted))
     if len(found) == 1:
-        return [place for span in found.pop() for place in several.chosen(text, span)]
+        return list(found.pop())
     bad = next(span for span in spans if not _fit(text, [span], may_gap))
     raise _misplaced(bad, text, ambiguous=bool(found))
 
 
-def placed_or_none(text, spans):
-    """Spans of the characters of a text, or None if they do not fit it."""
+def fit_text(text, spans):
+    """Return True if spans can be placed in a text."""
     try:
-        return place_spans(text, spans)
+        place_spans(text, spans)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _places(text, wide, ends, shift):
@@ -176,13 +155,13 @@ def _fit(text, spans, may_gap):
     """True if spans lie in a text, only blanks between their parts, and have what is stored."""
     return all(
         _lies_in(text, span)
-        and (may_gap or not _has_gaps(text, span))
+        and (may_gap or not has_gaps(text, span))
         and (not span.stored or _words(_covered(text, span)) == _words(span.stored))
         for span in spans
     )
 
 
-def _has_gaps(text, span):
+def has_gaps(text, span):
     """True if more than blanks lies between the parts of a span."""
     return any(text[before[1] : after[0]].strip() for before, after in pairwise(span.parts))
 
@@ -204,7 +183,7 @@ def _words(text):
 
 
 def _misplaced(span, text, ambiguous):
-    start, end, kind = span.plain
+    start, end, kind = span.whole()
     if not _lies_in(text, span):
         return ValueError(
             f"{span.where}: the span {(start, end, kind)} is empty or outside of the text, which "

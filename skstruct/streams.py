@@ -1,24 +1,34 @@
-"""The loop around ``partial_fit``: epochs and rounds of batches, and when to stop."""
+"""Learning from a stream, for any number of epochs: rounds of batches, early stopping, checkpoints.
+
+``partial_fit`` of a tagger learns a batch. `fit_stream` is the loop around it, and goes on from a
+checkpoint after a break.
+"""
 
 import copy
 from collections import deque
+from contextlib import suppress
 from itertools import chain, islice
-from numbers import Integral
 from pathlib import Path
 
+import joblib
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from skstruct.datasets.conll import batched
 from skstruct.learning.solver import Patience
-from skstruct.streams.checkpoints import MAY_CHANGE, Checkpoint, describe
 from skstruct.taggers.online import PartialFitMixin
-from skstruct.utils.files import check_writable
+from skstruct.templates.syntax import template_lines
+from skstruct.utils.declared import Columns, Counts, Maybe, Part
+from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.messages import compiling_announced, short_repr
+from skstruct.utils.options import check_count
+from skstruct.utils.persistence import archived, load_archive
 from skstruct.utils.progress import History, Progress
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of
+
+__all__ = ["fit_stream", "iter_batches"]
 
 
 @set_module("skstruct.streams")
@@ -57,8 +67,8 @@ def iter_batches(sequences, batch_size=1000, *, block_size=None, random_state=No
     >>> [X for X, y in iter_batches(sequences, 2, block_size=4, random_state=0)]
     [[['word2'], ['word3']], [['word1'], ['word0']], [['word4']]]
     """
-    _check_count("batch_size", batch_size)
-    _check_count("block_size", block_size, none=True)
+    check_count("batch_size", batch_size)
+    check_count("block_size", block_size, none=True)
     sequences = iter(sequences)
     if block_size is not None:
         sequences = _shuffled(sequences, block_size, check_random_state(random_state))
@@ -177,15 +187,15 @@ def fit_stream(
     """
     _check(estimator, batches, X_val, y_val, patience)
     for name, value in (("round_size", round_size), ("patience", patience)):
-        _check_count(name, value, none=True)
-    _check_count("n_epochs", n_epochs)
+        check_count(name, value, none=True)
+    check_count("n_epochs", n_epochs)
     if vectorizer is not None and X_val is not None:
         X_val = vectorizer.transform(X_val)
     loop = _Loop(estimator, patience)
     if checkpoint is not None:
         check_writable(checkpoint)
         checkpoint = Path(checkpoint)
-        given = describe(estimator=estimator, vectorizer=vectorizer)
+        given = {"estimator": _describe(estimator), "vectorizer": _describe(vectorizer)}
         if checkpoint.exists():
             loop.load(checkpoint, given, classes, X_val is not None)
     # With rounds of batches, nobody knows how many there will be.
@@ -223,14 +233,6 @@ def _check(estimator, batches, X_val, y_val, patience):
         raise ValueError("Pass both X_val and y_val, or neither.")
     if patience is not None and X_val is None:
         raise ValueError("patience needs a validation set: X_val and y_val.")
-
-
-def _check_count(name, value, *, none=False):
-    if value is None and none:
-        return
-    if not (isinstance(value, Integral) and value >= 1):
-        kind = "None or a positive integer" if none else "a positive integer"
-        raise ValueError(f"{name} must be {kind}, got {short_repr(value)}.")
 
 
 def _score(estimator, X, y, scoring):
@@ -325,25 +327,25 @@ class _Loop:
         # Not twice where this round is the best so far.
         best = None if np.argmax(score) == len(score) - 1 else self._best
         place = {"epoch": self._epoch, "batch": self._n_in_epoch, "tokens": self._n_tokens}
-        Checkpoint(self._estimator, best, self.history.arrays(), place).write(path, given)
+        state = {"estimator": self._estimator, "best": best, "place": place}
+        _write_checkpoint(path, given, {**state, "history": self.history.arrays()})
 
     def load(self, path, given, classes, is_scored):
         """Restore the state of a checkpoint."""
-        stored = Checkpoint.read(path, self._estimator, given)
-        if ("validation_score" in stored.history) != is_scored:
+        stored = _read_checkpoint(path, self._estimator, given)
+        learnt, history, place = stored["estimator"], stored["history"], stored["place"]
+        if ("validation_score" in history) != is_scored:
             kind = "without" if is_scored else "with"
             raise ValueError(f"Checkpoint {path} was made {kind} a validation set.")
         try:
-            stored.estimator._check_classes(classes, False)
+            learnt._check_classes(classes, False)
         except ValueError as error:
             raise ValueError(f"Checkpoint {path} is that of other classes: {error}") from None
-        _copy_state(self._estimator, stored.estimator)
-        self.history, self._best = History(stored.history), stored.best
-        place = stored.place
-        self._epoch, self._n_in_epoch, self._n_tokens = (
-            place[name] for name in ("epoch", "batch", "tokens")
-        )
-        scores = stored.history.get("validation_score", [])
+        _copy_state(self._estimator, learnt)
+        self.history, self._best = History(history), stored["best"]
+        self._epoch, self._n_in_epoch = place["epoch"], place["batch"]
+        self._n_tokens = place["tokens"]
+        scores = history.get("validation_score", [])
         if self._keeps_best and self._best is None:
             # The last round was the best. Or there was no patience: it begins with that round.
             self._best = copy.copy(self._estimator)
@@ -353,6 +355,185 @@ class _Loop:
 
 
 def _copy_state(estimator, other):
-    """Give an estimator the state of another one, except `MAY_CHANGE`, in one assignment."""
-    kept = {name: value for name, value in vars(estimator).items() if name in MAY_CHANGE}
+    """Give an estimator the state of another one, except `_MAY_CHANGE`, in one assignment."""
+    kept = {name: value for name, value in vars(estimator).items() if name in _MAY_CHANGE}
     estimator.__dict__ = {**vars(other), **kept}
+
+
+# Checkpoints
+
+_KEY, _VERSION = "skstruct_stream", 2
+# Parameters without an effect on learning from a stream.
+_MAY_CHANGE = frozenset(
+    {
+        *("early_stopping", "max_iter", "n_iter_no_change", "tol", "validation_fraction"),
+        *("memory", "n_jobs", "verbose", "verbose_feature_names_out", "warm_start"),
+    }
+)
+_FITTED = Part("_state", "classes_", "n_features_in_", "n_iter_")
+_STORED = {
+    "estimator": _FITTED,
+    "best": Maybe(_FITTED),
+    "history": Columns("epoch", "time", "batches", "tokens", "mistakes", "loss", "weight_norm"),
+    "place": Counts("epoch", "batch", "tokens"),
+}
+
+
+def _write_checkpoint(path, given, state):
+    """Write a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    given : dict
+        What `_describe` made of the estimator and the vectoriser.
+    state : dict
+        Of `_STORED`: the tagger as it is; as it was after the round with the best score, if that
+        was not the last one; an entry of the history for each round; and the numbers of the epoch,
+        of its batches that have been learnt, and of tokens.
+    """
+    write_whole(path.resolve(), archived({_KEY: _VERSION, "given": given, **state}))
+
+
+def _read_checkpoint(path, estimator, given):
+    """Read the state that `_write_checkpoint` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    estimator : tagger
+        The one that is to go on.
+    given : dict
+        As of `_write_checkpoint`. That of the file must be the same.
+
+    Returns
+    -------
+    state : dict
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or no checkpoint, or that of another stream; the message names the
+        file, and the first difference.
+    """
+    try:
+        content = load_archive(path, own=_path(estimator))
+        is_one = isinstance(content, dict) and content.get(_KEY) == _VERSION
+        if not is_one or set(content) != {_KEY, "given", *_STORED}:
+            raise ValueError("it is no checkpoint of fit_stream.")
+    except Exception as error:
+        raise ValueError(f"Checkpoint {path} cannot be read: {error}") from error
+    found = content["estimator"]
+    if type(found) is not type(estimator):
+        raise ValueError(
+            f"Checkpoint {path} is that of a {type(found).__name__}, not of a "
+            f"{type(estimator).__name__}. Remove it, or name another one."
+        )
+    _compare(content["given"], given, path)
+    try:
+        state = {name: kind.read(content[name], name, None) for name, kind in _STORED.items()}
+        _check_state(**state)
+    except Exception as error:
+        raise ValueError(f"Checkpoint {path} is damaged: {error}") from error
+    return state
+
+
+def _check_state(estimator, best, history, place):
+    """Raise a ValueError if the parts of a checkpoint do not fit together."""
+    if best is not None and not (
+        type(best) is type(estimator)
+        and best.n_features_in_ == estimator.n_features_in_
+        and np.array_equal(best.classes_, estimator.classes_)
+        and "validation_score" in history
+    ):
+        raise ValueError("its best state is that of another estimator.")
+    last = [history[name][-1:].tolist() for name in ("batches", "epoch", "tokens")]
+    if (
+        last != [[estimator.n_iter_], [place["epoch"]], [place["tokens"]]]
+        or not 1 <= place["batch"] <= estimator.n_iter_
+    ):
+        raise ValueError("its history ends in another place than the estimator.")
+
+
+def _describe(part):
+    """Describe an estimator or vectoriser that a stream is learnt with.
+
+    Parameters
+    ----------
+    part : object or None
+
+    Returns
+    -------
+    found : dict
+        Hash and text of each parameter, but for those of `_MAY_CHANGE`, or of each public attribute
+        where there is no ``get_params``; its type, and the names of the features that a vectoriser
+        has learnt. Functions and classes count by their names, and generators of random numbers by
+        their states. What cannot be pickled counts by its type.
+    """
+    if part is None:
+        return {}
+    if hasattr(part, "get_params"):
+        params = part.get_params(deep=True)
+    else:
+        # Others are the object's own business.
+        params = {n: v for n, v in getattr(part, "__dict__", {}).items() if n[:1] != "_"}
+    found = {"type": _named(_path(part))}
+    for name, value in params.items():
+        last = name.rpartition("__")[2]
+        if last not in _MAY_CHANGE:
+            is_file = last == "template" and value is not None
+            found[name] = _named(template_lines(value) if is_file else value)
+    # Some have learnt none, or do not tell how they are called.
+    with suppress(AttributeError):
+        found["features"] = _named(part.get_feature_names_out().tolist())
+    return found
+
+
+def _named(value):
+    """Hash and text of a value."""
+    plain = _plain(value)
+    try:
+        digest = joblib.hash(plain)
+    except Exception:
+        # joblib raises whatever an object does that cannot be pickled.
+        digest = joblib.hash(_path(value))
+    if isinstance(value, np.random.RandomState):
+        return [digest, f"RandomState in the state {digest[:8]}"]
+    return [digest, short_repr(value)]
+
+
+def _plain(value):
+    """Replace parts that differ from process to process."""
+    if isinstance(value, np.random.RandomState):
+        return value.get_state(legacy=False)
+    if hasattr(value, "__qualname__") or hasattr(value, "get_params"):
+        return _path(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _path(value):
+    """Path of a function or class, and of the class of anything else."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{getattr(named, '__module__', None)}.{named.__qualname__}"
+
+
+def _compare(theirs, ours, path):
+    """Raise a ValueError that names the first difference between two descriptions."""
+    for part, params in ours.items():
+        known = theirs.get(part) if isinstance(theirs, dict) else None
+        if not isinstance(known, dict):
+            raise ValueError(f"Checkpoint {path} is damaged: it does not tell its {part}.")
+        for name in (*params, *known):
+            before, now = (_pair(described.get(name)) for described in (known, params))
+            if before[0] != now[0]:
+                raise ValueError(
+                    f"Checkpoint {path} is that of {'an' if part[0] in 'aeiou' else 'a'} {part} "
+                    f"with {name}={before[1]}, not {now[1]}. Remove it, or name another one."
+                )
+
+
+def _pair(named):
+    """Hash and text; None for those of a missing parameter."""
+    return named if isinstance(named, list) and len(named) == 2 else (None, None)

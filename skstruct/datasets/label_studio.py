@@ -3,16 +3,15 @@
 import json
 import warnings
 
-from skstruct.datasets.annotations.exports import (
+from skstruct.datasets.spans import as_whole
+from skstruct.datasets.tool_spans import (
     FoundSpan,
+    fit_text,
     holds_spans,
     parse_json,
-    place_spans,
-    placed_or_none,
     text_of,
     unknown_keys,
 )
-from skstruct.datasets.spans import as_whole
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 
@@ -30,21 +29,8 @@ _UNREAD = "have predictions, but no annotation; they are read as without spans"
 _ELSEWHERE = "have spans, but all of another text than that of text_key"
 
 
-def read_label_studio(path, text_key, several):
-    """Iterate over the texts of a file.
-
-    Parameters
-    ----------
-    path : Path
-    text_key : str
-    several : SeveralParts
-        Not used: spans have one part.
-
-    Yields
-    ------
-    text : str
-    spans : list of tuple (start, end, type)
-    """
+def read_label_studio(path, text_key):
+    """Yield the texts of a file, and their spans, as the readers of `annotations` do."""
     tasks = parse_json(read_text(path), path)
     if not isinstance(tasks, list):
         keys = f"; its keys are {', '.join(map(repr, tasks))}" if isinstance(tasks, dict) else ""
@@ -66,7 +52,7 @@ def read_label_studio(path, text_key, several):
             note = note or _ELSEWHERE
         if note:
             notes[note].append(number)
-        yield text, spans
+        yield text, spans, False
     if found_any:
         notes.pop(_ELSEWHERE)
     for what, numbers in notes.items():
@@ -167,32 +153,23 @@ def _spans_of_text(regions, data, text_key, where):
                 f"neither the name nor a text tells whether those of {name!r} are of {text_key!r}."
             )
         if key in (None, text_key):
-            found += place_spans(data[text_key], spans)
+            found += spans
     return found
 
 
 def _field(name, spans, data, text_key):
     """Key of the text of an object's spans, found by its name or by its spans; None if unknown."""
     fields = {key: text for key, text in data.items() if isinstance(text, str)}
-    if name in fields and placed_or_none(fields[name], spans) is not None:
+    if name in fields and fit_text(fields[name], spans):
         return name
     if not any(span.stored for span in spans):
         return None
     others = (key for key in fields if key != text_key)
-    fits = (key for key in (text_key, *others) if placed_or_none(fields[key], spans) is not None)
-    return next(fits, None)
+    return next((key for key in (text_key, *others) if fit_text(fields[key], spans)), None)
 
 
 def write_label_studio(path, texts, spans, text_key):
-    """Write a task for each text.
-
-    Parameters
-    ----------
-    path : Path
-    texts : list of str
-    spans : list of list of tuple (start, end, type)
-    text_key : str
-    """
+    """Write a task for each text."""
     tasks = [
         {"data": {text_key: text}, "annotations": [{"result": _results(text, found)}]}
         for text, found in zip(texts, spans, strict=True)
