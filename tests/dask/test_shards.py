@@ -299,7 +299,7 @@ def test_sums_of_shards_are_those_of_the_whole(n_shards):
         objective.curvature(theta, expected, run)
         shards.curvature(theta, found, None)
         assert_allclose(found, expected, atol=1e-12)
-    assert_allclose(shards.most_at_zero, objective.most_at_zero)
+    assert_allclose(shards.bound_at_zero, objective.bound_at_zero)
     assert_allclose(shards.mean_square, objective.mean_square)
     assert shards.n_tokens == objective.n_tokens
 
