@@ -389,21 +389,21 @@ def all_buffers(state, edges, rows, samples):
 
 @learn.of(ConfidentState)
 def learn_by_variance(
-    state, edges, rows, sample, gold, difference, counts, sizes, settings, space
+    state, edges, rows, sample, gold, difference, counts, sizes, settings, buffers
 ):
     """Change each weight in proportion to its variance, and the variances."""
     cost, weight, fit_intercept = sizes
     chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
-    sum_features(rows, sample, difference, settings, space.features)
-    sum_biases(sample, difference, fit_intercept, space.total)
-    sum_transitions(edges, rows, sample, counts, settings, space)
-    codes = space.codes[: settle_counts(edges, gold, difference, counts, space.codes)]
-    spread = spread_of_sums(space.features, variance.weights)
-    spread = add_spread(edges, counts, spread, variance, space, codes)
+    sum_features(rows, sample, difference, settings, buffers.features)
+    sum_biases(sample, difference, fit_intercept, buffers.total)
+    sum_transitions(edges, rows, sample, counts, settings, buffers)
+    codes = buffers.codes[: settle_counts(edges, gold, difference, counts, buffers.codes)]
+    spread = spread_of_sums(buffers.features, variance.weights)
+    spread = add_spread(edges, counts, spread, variance, buffers, codes)
     multiplier, slack = step_size(cost, weight, spread, settings)
-    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, space)
-    change_sums(step, space.features, chain.weights, lag.weights, variance.weights)
-    total = space.total
+    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, buffers)
+    change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
+    total = buffers.total
     change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
     change_row(step, total.start, chain.start, lag.start, variance.start)
     change_row(step, total.end, chain.end, lag.end, variance.end)
