@@ -61,7 +61,8 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
 def has_token_weights(sample_weight):
     """Return True for weights in the form of labels: a sequence of them for each sequence."""
     if isinstance(sample_weight, np.ndarray) and sample_weight.dtype.kind != "O":
-        return sample_weight.ndim > 1
+        # A column is rather a mistake than weights of sequences of one token each.
+        return sample_weight.ndim == 2 and sample_weight.shape[1] != 1
     if not isinstance(sample_weight, (list, tuple, np.ndarray)):
         return False
     return any(

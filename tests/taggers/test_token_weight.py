@@ -265,6 +265,8 @@ def test_forms(name):
     grid = np.arange(18.0).reshape(6, 3)
     one, other = (LEARNERS[name]().fit(X, y, form) for form in (grid, list(grid)))
     assert learnt_by(one) == learnt_by(other)
+    with pytest.raises(ValueError, match=r"one weight for each sequence, got \(6, 1\)"):
+        LEARNERS[name]().fit(X, y, grid[:, :1])
 
 
 # ----------------------------------------------------------------------------- scikit-learn, errors
