@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.listed import Leaving, Listed, collect_transitions, list_chain
-from skstruct.chain.protocol import chain_factors, room_of_call
+from skstruct.chain.protocol import chain_factors, memory_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals
 from skstruct.chain.spans import find_spans
 from skstruct.utils.memory import require_memory
@@ -76,7 +76,7 @@ def with_list(chain, programme):
     return chain if listed is None else list_chain(chain, listed)
 
 
-def require_room(chain, offsets, n_ranges):
+def require_decoding_memory(chain, offsets, n_ranges):
     """Raise an error unless there is memory for tables of transitions, and rows of states.
 
     Parameters
@@ -93,7 +93,7 @@ def require_room(chain, offsets, n_ranges):
     MemoryError
         If there is not.
     """
-    n_numbers = room_of_call(chain, np.diff(offsets).max(initial=0))
+    n_numbers = memory_of_call(chain, np.diff(offsets).max(initial=0))
     if n_numbers * n_ranges > _FEW_NUMBERS:
         require_memory(
             8.0 * n_numbers * n_ranges,
@@ -126,7 +126,7 @@ def best_labels(rows, offsets, chain, n_jobs):
         decode_best(rows, offsets, first, last, chain, codes)
 
     with range_runner(offsets, n_jobs, chain_work(len(chain.transition), chain.order)) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         run(decode)
     return codes
 
@@ -147,7 +147,7 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     log_partition : ndarray of shape (n_sequences,)
     """
     n_labels, chain = len(chain.transition), with_list(chain, "sums")
-    require_room(chain, offsets, 1)
+    require_decoding_memory(chain, offsets, 1)
     factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     proba, log_partition = np.empty((offsets[-1], n_labels)), np.empty(len(offsets) - 1)
@@ -156,7 +156,7 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
         decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
 
     with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         run(decode)
     return proba, log_partition
 
@@ -191,6 +191,6 @@ def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
         return find_spans(rows, offsets, first, last, chain, factors, reading, least, log_partition)
 
     with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         places, probabilities = zip(*run(find), strict=True)
     return np.concatenate(places), np.concatenate(probabilities), log_partition

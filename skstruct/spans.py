@@ -21,7 +21,7 @@ from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_c
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import chunks_of
 from skstruct.metrics.scores import chunk_f1_score
-from skstruct.utils.declared import Choice, Labels, Part, Share
+from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
@@ -190,7 +190,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     _stored = {
         "classes_": Labels(),
         "estimator_": Part("predict"),
-        "best_threshold_": Share(),
+        "best_threshold_": Number(0, 1),
         "scheme_": Choice(*SCHEMES),
     }
     _complete = ("classes_", "estimator_", "best_threshold_", "scheme_")

@@ -1,7 +1,5 @@
 """The solver "crfsuite": CRFsuite itself, through the package python-crfsuite."""
 
-from __future__ import annotations
-
 import tempfile
 from itertools import pairwise
 from pathlib import Path

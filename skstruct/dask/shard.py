@@ -23,7 +23,7 @@ from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
-from skstruct.utils.packing import pack_strings
+from skstruct.utils.declared import pack_strings
 
 
 class Summary(NamedTuple):

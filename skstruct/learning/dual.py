@@ -19,7 +19,7 @@ import numpy as np
 
 from skstruct.chain.dense import separate
 from skstruct.chain.forward_backward import forward_backward, log_forward_backward, scaled_forward
-from skstruct.chain.protocol import room_sum
+from skstruct.chain.protocol import sum_buffer
 from skstruct.chain.scores import (
     add_cost,
     longest,
@@ -288,7 +288,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     joint = np.empty(n_labels * n_labels)
     spare = np.empty((2, n_labels))
     factors = separate(transitions)
-    room, none = room_sum(factors, n_labels), np.empty((0, n_labels, n_labels))
+    buffer, none = sum_buffer(factors, n_labels), np.empty((0, n_labels, n_labels))
     possible = possible_transitions(chain)
     # Impossible transitions have probability zero, and zero times infinity would be NaN.
     finite = np.empty((n_labels, n_labels))
@@ -315,7 +315,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
         log_z, exact = 0.0, False
         if factors.safe:
             log_z, exact = scaled_forward(
-                scores, b - a, factors, factors.forbids, room, alpha, scale
+                scores, b - a, factors, factors.forbids, buffer, alpha, scale
             )
         if not exact:
             log_z = log_forward_backward(scores, b - a, factors, alpha, 0.0, none)

@@ -381,7 +381,7 @@ def find_changed_transitions(difference, counts, gold, codes):
     """Write codes ``j * n_labels + i`` of transitions that change; return their number.
 
     A transition changes between labels that are gold or that change themselves. The codes are in
-    increasing order; ``codes`` has room for all transitions.
+    increasing order; ``codes`` has space for all transitions.
     """
     n_labels, n = difference.shape[1], 0
     for t in range(1, gold.shape[0]):
@@ -483,12 +483,12 @@ def rule(settings, rows, sample, scores, edges, gold, difference, counts):
 
 
 @needed(compiler=jit)
-def room_for(state, edges, rows, samples):
+def buffers_for(state, edges, rows, samples):
     """Workspace of `learn` for any of the samples."""
 
 
 @needed(compiler=lean_jit)
-def learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, room):
+def learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, buffer):
     """Change the weights by the difference of a sample; reset the counts of transitions to zero.
 
     ``sizes`` are the loss, the weight of the sample, and True if biases are learnt. All else is as
@@ -529,7 +529,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
     difference = np.empty((length, n_labels))
     edges = edges_of(chain, length)
     counts = zero_counts(edges, length)
-    room = room_for(state, edges, rows, samples)
+    buffer = buffers_for(state, edges, rows, samples)
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
         sample, gold = samples[s], labels[samples[s, 0] : samples[s, 1]]
@@ -540,7 +540,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
         wrong, sample_loss = rule(settings, rows, sample, scores, edges, gold, difference, counts)
         if sample_loss > 0.0 or wrong > 0:
             sizes = sample_loss, sample_weight[s], schedule.fit_intercept
-            learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, room)
+            learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, buffer)
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
@@ -620,9 +620,9 @@ class Step(NamedTuple):
     scratch: Scratch
 
 
-@room_for.of(OnlineState)
-def room_for_steps(state, edges, rows, samples):
-    """Room for labels or transitions that change."""
+@buffers_for.of(OnlineState)
+def step_buffers(state, edges, rows, samples):
+    """Buffers for labels or transitions that change."""
     most = most_changed(state.chain)
     return Scratch(np.empty(most, np.int64), np.empty(most))
 

@@ -413,7 +413,7 @@ def _iterates(objective, l1, start, run, settle):
         first = next(iterates)
         # The stochastic start may be worse than zero where it has not settled: with few features,
         # or features of very different scale.
-        if first.value <= objective.most_at_zero:
+        if first.value <= objective.bound_at_zero:
             break
     if point is None:
         yield first

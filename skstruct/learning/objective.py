@@ -182,7 +182,7 @@ class Objective:
         return Objective(self.likelihood.first_order(vector), vector, self.l2)
 
     @property
-    def most_at_zero(self):
+    def bound_at_zero(self):
         """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.likelihood.at_zero
 

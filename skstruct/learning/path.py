@@ -152,7 +152,7 @@ class PenaltyPath:
             if has_many_tokens(objective):
                 theta = objective.stochastic_start()
                 if theta is not None:
-                    yield theta, objective.most_at_zero, 1
+                    yield theta, objective.bound_at_zero, 1
             yield np.zeros(objective.size), np.inf, BLIND_STEPS
             return
         last = before[-1]

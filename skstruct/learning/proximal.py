@@ -184,7 +184,7 @@ def proximal_points(objective, l1, run, settle=False):
     memory = objective._memory()
     if memory is None:
         return
-    value, changes = objective.most_at_zero, _Changes(objective, l1)
+    value, changes = objective.bound_at_zero, _Changes(objective, l1)
     settle = settle and changes.tell
     every = 2 * _EPOCHS if settle else _EPOCHS
     epochs = objective.dual_free_epochs(memory, l1, run=run)

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from skstruct.chain.dense import Chain, prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
-from skstruct.chain.protocol import chain_factors, room_sum
+from skstruct.chain.protocol import chain_factors, sum_buffer
 from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
 from skstruct.compiled.jit import jit, lean_jit
 from skstruct.compiled.rows import dot, vector_matrix
@@ -513,9 +513,9 @@ def oracle_marginals(problem, chain, transitions, a, b, oracle):
     add_cost(problem.cost, problem.labels[a:b], oracle.scores)
     factors, exact = separate(transitions), False
     if transitions.safe:
-        room, forbids = room_sum(factors, n_labels), transitions.forbids
+        buffer, forbids = sum_buffer(factors, n_labels), transitions.forbids
         _, exact = scaled_forward(
-            oracle.scores, length, factors, forbids, room, oracle.left, oracle.scale
+            oracle.scores, length, factors, forbids, buffer, oracle.left, oracle.scale
         )
     if not exact:
         slabs = np.zeros((max(length - 1, 1), n_labels, n_labels))

@@ -29,7 +29,7 @@ from skstruct.rerankers.groups import (
     without_shared,
 )
 from skstruct.rerankers.losses import Groups, group_softmax
-from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
+from skstruct.utils.declared import REAL, Array, Choice, Columns, Count
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced
 from skstruct.utils.persistence import Persistent
@@ -109,7 +109,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         "coef_": Array(REAL, ("n_features_in_",)),
         "n_iter_": Count(),
         "history_": Columns(),
-        "_needs_baseline_score": Flag(),
+        "_needs_baseline_score": Choice(False, True),
     }
     _complete = ("n_features_in_", "coef_", "_needs_baseline_score")
 

@@ -54,10 +54,14 @@ class DescentReranker(BaseReranker):
 
 @set_module("skstruct")
 class PerceptronReranker(DescentReranker):
-    """Averaged perceptron over candidates (Collins, 2002).
+    r"""Averaged perceptron over candidates (Collins, 2002).
 
-    Wherever it chooses wrongly, it adds the features of the oracle to the weights and subtracts
-    those of the candidate chosen.
+    Wherever it chooses wrongly, it adds the features of the oracle :math:`x^*` to the weights and
+    subtracts those of the candidate chosen, :math:`\hat x`:
+
+    .. math::
+
+       w \leftarrow w + x^* - \hat x
 
     Parameters
     ----------
@@ -142,9 +146,14 @@ class PerceptronReranker(DescentReranker):
 
 @set_module("skstruct")
 class SGDReranker(DescentReranker):
-    """Stochastic gradient descent over candidates.
+    r"""Stochastic gradient descent over candidates.
 
-    At every group it takes a step against the gradient of the loss.
+    At every group it takes a step against the gradient of the loss :math:`L`. The step size
+    :math:`\gamma_k` of the k-th step is `learning_rate`, or that divided by :math:`\sqrt k`:
+
+    .. math::
+
+       w \leftarrow w - \gamma_k \, \nabla L(w)
 
     Parameters
     ----------
@@ -238,10 +247,14 @@ class SGDReranker(DescentReranker):
 
 @set_module("skstruct")
 class TruncatedGradientReranker(SGDReranker):
-    """Truncated gradient over candidates (Langford, Li and Zhang, 2009).
+    r"""Truncated gradient over candidates (Langford, Li and Zhang, 2009).
 
-    Stochastic gradient descent that moves all weights towards zero after every `period` groups, by
-    the step size times ``period * gravity``. Weights closer to zero than that become zero.
+    Stochastic gradient descent that moves all weights towards zero after every `period` groups.
+    With the step size :math:`\gamma_k`, `period` :math:`K` and `gravity` :math:`g`,
+
+    .. math::
+
+       w \leftarrow \operatorname{sign}(w) \, \max(0, \lvert w \rvert - \gamma_k K g)
 
     Parameters
     ----------

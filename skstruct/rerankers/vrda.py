@@ -63,17 +63,26 @@ class EpochMistakes(NamedTuple):
 
 @set_module("skstruct")
 class VRDAReranker(BaseReranker):
-    """Voted regularised dual averaging (Gao, Xiao, Xu and He, 2013).
+    r"""Voted regularised dual averaging (Gao, Xiao, Xu and He, 2013).
 
-    It learns only from groups where it chooses wrongly. After ``k`` mistakes with the gradients
-    ``g_1, ..., g_k`` the weights are ``-sqrt(k) / eta * shrink((g_1 + ... + g_k) / k, l1)``. A
-    feature has a weight only if its mean gradient exceeds `l1`, which keeps models small.
+    It learns only from groups where it chooses wrongly. After :math:`k` mistakes with the gradients
+    :math:`g_1, \ldots, g_k`, the weight of each feature is
+
+    .. math::
+
+       w = -\frac{\sqrt k}{\eta} \, \operatorname{sign}(\bar g) \,
+       \max(0, \lvert \bar g \rvert - l_1)
+
+       \bar g = \frac{1}{k} \sum_{m=1}^{k} g_m
+
+    A feature has a weight only if its mean gradient exceeds `l1`, which keeps models small.
 
     Parameters
     ----------
     loss : {"hinge", "logistic", "log", "bayes_risk"}, default="log"
-        Loss of a group. "hinge": ``max(0, 1 - margin)``; "logistic": ``log(1 + exp(-margin))``;
-        here the margin is the score of the oracle less that of the best candidate of higher cost.
+        Loss of a group. "hinge": :math:`\max(0, 1 - m)`; "logistic": :math:`\log(1 + e^{-m})`;
+        here the margin :math:`m` is the score of the oracle less that of the best candidate of
+        higher cost.
         "log": negative log-probability of the oracle; "bayes_risk": expected cost, which is not
         convex.
     l1 : float, default=0.0

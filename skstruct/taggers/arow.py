@@ -29,6 +29,7 @@ from skstruct.learning.epoch import (
     NORM,
     TOTAL,
     add_contrast,
+    buffers_for,
     change,
     change_matrix,
     change_row,
@@ -37,7 +38,6 @@ from skstruct.learning.epoch import (
     count_wrong,
     learn,
     most_changed,
-    room_for,
     rule,
     settle_counts,
 )
@@ -85,7 +85,7 @@ class Adaptive(NamedTuple):
 
 @set_module("skstruct")
 class AROWTagger(OnlineTagger):
-    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze, 2009).
+    r"""Adaptive regularisation of weights (Crammer, Kulesza and Dredze, 2009).
 
     Every weight has a variance. Where the best labelling of a sequence is wrong, each weight
     changes in proportion to its variance, and the variances of these weights shrink. So weights of
@@ -195,15 +195,19 @@ class AROWTagger(OnlineTagger):
 
     Notes
     -----
-    The margin of a wrong labelling is the number of its wrong tokens. Let ``d`` be the difference
-    between the features of the gold labelling and those of the best one, ``loss`` the amount by
-    which the margin is violated, and ``v`` the variances. Then ::
+    The margin of a wrong labelling is the number of its wrong tokens. Let :math:`d` be the
+    difference between the features of the gold labelling and those of the best one, :math:`\ell`
+    the amount by which the margin is violated, and :math:`v` the variances. Then, for each weight
+    :math:`j`,
 
-        weights += loss / (gamma + sum(v * d ** 2)) * v * d
-        v = 1 / (1 / v + d ** 2 / gamma)
+    .. math::
 
-    The second line is the paper's update of the covariance, with the covariance kept diagonal. A
-    sequence with the weight ``s`` divides `gamma` by ``s``.
+       w_j \leftarrow w_j + \frac{\ell \, v_j \, d_j}{\gamma + \sum_m v_m d_m^2}
+
+       \frac{1}{v_j} \leftarrow \frac{1}{v_j} + \frac{d_j^2}{\gamma}
+
+    The second is the paper's update of the covariance, with the covariance kept diagonal. A
+    sequence with the weight :math:`s` divides `gamma` by :math:`s`.
 
     `fit` does not keep the variances, which are as many numbers as the weights. `partial_fit` does,
     from one call to the next.
@@ -334,8 +338,8 @@ def step_size(cost, weight, spread, settings):
         return min(cost / (slack + spread), settings.cap), slack
     multiplier = 1.0
     if settings.cost != SHARE:
-        room = settings.slack + spread
-        multiplier = min(cost / room, settings.cap) if room > 0.0 else 0.0
+        total = settings.slack + spread
+        multiplier = min(cost / total, settings.cap) if total > 0.0 else 0.0
     # Infinite slack keeps the variances.
     return multiplier * weight, np.inf
 
@@ -349,7 +353,7 @@ class Sums(NamedTuple):
     counts: np.ndarray  # (2,), numbers of rows and of columns
 
 
-class Room(NamedTuple):
+class Buffers(NamedTuple):
     """Workspace for the differences of one sample."""
 
     total: Chain  # of biases, and of transitions with features; those of labels are empty
@@ -368,36 +372,38 @@ class ConfidentStep(NamedTuple):
     variance: Chain
     progress: np.ndarray
     codes: np.ndarray
-    room: Room
+    buffers: Buffers
 
 
-@room_for.of(ConfidentState)
-def room_for_sums_of_all(state, edges, rows, samples):
-    """Room for the differences of any sample."""
+@buffers_for.of(ConfidentState)
+def all_buffers(state, edges, rows, samples):
+    """Buffers for the differences of any sample."""
     chain, k = state.chain, state.chain.intercept.shape[0]
-    return Room(
+    return Buffers(
         Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
-        room_for_sums(rows, samples, k),
-        room_for_transitions(chain, rows, samples),
+        sums_buffer(rows, samples, k),
+        transitions_buffer(chain, rows, samples),
         np.empty(most_changed(chain), np.int64),
     )
 
 
 @learn.of(ConfidentState)
-def learn_by_variance(state, edges, rows, sample, gold, difference, counts, sizes, settings, room):
+def learn_by_variance(
+    state, edges, rows, sample, gold, difference, counts, sizes, settings, buffers
+):
     """Change each weight in proportion to its variance, and the variances."""
     cost, weight, fit_intercept = sizes
     chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
-    add_up(rows, sample, difference, settings, room.features)
-    add_up_biases(sample, difference, fit_intercept, room.total)
-    add_up_transitions(edges, rows, sample, counts, settings, room)
-    codes = room.codes[: settle_counts(edges, gold, difference, counts, room.codes)]
-    spread = spread_of_sums(room.features, variance.weights)
-    spread = add_spread(edges, counts, spread, variance, room, codes)
+    sum_features(rows, sample, difference, settings, buffers.features)
+    sum_biases(sample, difference, fit_intercept, buffers.total)
+    sum_transitions(edges, rows, sample, counts, settings, buffers)
+    codes = buffers.codes[: settle_counts(edges, gold, difference, counts, buffers.codes)]
+    spread = spread_of_sums(buffers.features, variance.weights)
+    spread = add_spread(edges, counts, spread, variance, buffers, codes)
     multiplier, slack = step_size(cost, weight, spread, settings)
-    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, room)
-    change_sums(step, room.features, chain.weights, lag.weights, variance.weights)
-    total = room.total
+    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, buffers)
+    change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
+    total = buffers.total
     change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
     change_row(step, total.start, chain.start, lag.start, variance.start)
     change_row(step, total.end, chain.end, lag.end, variance.end)
@@ -444,19 +450,19 @@ def change_token_features_by_variance(step, counts):
     """Change those of the features of transitions by sums over all tokens, and the matrix."""
     change_sums(
         step,
-        step.room.transitions,
+        step.buffers.transitions,
         step.chain.transition_weights,
         step.lag.transition_weights,
         step.variance.transition_weights,
     )
-    change_matrix(step, step.room.total.transition)
+    change_matrix(step, step.buffers.total.transition)
 
 
 # ----------------------------------------------------------------- features, by feature and label
 
 
 @jit
-def room_for_sums(rows, samples, n_codes):
+def sums_buffer(rows, samples, n_codes):
     """Workspace for the sums of any sample, where a token has one of `n_codes` labels."""
     n_features, n_sums, width = 0, 0, 0
     for s in range(samples.shape[0]):
@@ -473,7 +479,7 @@ def room_for_sums(rows, samples, n_codes):
 
 
 @lean_jit
-def add_up(rows, sample, difference, settings, sums):
+def sum_features(rows, sample, difference, settings, sums):
     """Add up the differences of the features of a sample, by feature and label."""
     length = sample[1] - sample[0]
     n_rows, n_columns = 0, 0
@@ -528,71 +534,71 @@ def spread_of_sums(sums, variance):
 
 
 @creating
-def room_for_transitions(chain, rows, samples):
+def transitions_buffer(chain, rows, samples):
     """Workspace for the sums of transition features; empty where there are none."""
-    return room_for_sums(rows, samples[:0], 0)
+    return sums_buffer(rows, samples[:0], 0)
 
 
-@room_for_transitions.of(TransitionChain)
-def room_for_token_transitions(chain, rows, samples):
+@transitions_buffer.of(TransitionChain)
+def token_transitions_buffer(chain, rows, samples):
     """Do the same where there are some."""
-    return room_for_sums(rows.transitions, samples, chain.transition.size)
+    return sums_buffer(rows.transitions, samples, chain.transition.size)
 
 
 @family
-def add_up_transitions(edges, rows, sample, counts, settings, room):
+def sum_transitions(edges, rows, sample, counts, settings, buffers):
     """Add up the counts of a sample's transitions, where they are counted at each token."""
 
 
-@add_up_transitions.of(PerToken)
-def add_up_token_transitions(edges, rows, sample, counts, settings, room):
-    """Move the differences of all tokens, and those of their features, to the room."""
+@sum_transitions.of(PerToken)
+def sum_token_transitions(edges, rows, sample, counts, settings, buffers):
+    """Move the differences of all tokens, and those of their features, to the buffers."""
     length, k = sample[1] - sample[0], counts.shape[1]
-    flat, total = counts.reshape(counts.shape[0], k * k), room.total.transition
+    flat, total = counts.reshape(counts.shape[0], k * k), buffers.total.transition
     for i in range(k):
         for j in range(k):
             total[i, j] = 0.0
             for t in range(1, length):
                 total[i, j] += counts[t, i, j]
-    add_up(rows.transitions, sample, flat, settings, room.transitions)
+    sum_features(rows.transitions, sample, flat, settings, buffers.transitions)
     for t in range(1, length):
         for p in range(k * k):
             flat[t, p] = 0.0
 
 
 @family
-def add_spread(edges, counts, spread, variance, room, codes):
+def add_spread(edges, counts, spread, variance, buffers, codes):
     """Add the variance of the score of the differences of transitions and biases to a sum."""
-    return spread + spread_of_biases(counts, room.total, variance)
+    return spread + spread_of_biases(counts, buffers.total, variance)
 
 
 @add_spread.of(PerToken)
-def add_token_spread(edges, counts, spread, variance, room, codes):
+def add_token_spread(edges, counts, spread, variance, buffers, codes):
     """Add that of the features of transitions, too."""
-    spread += spread_of_sums(room.transitions, variance.transition_weights)
-    return spread + spread_of_biases(room.total.transition, room.total, variance)
+    spread += spread_of_sums(buffers.transitions, variance.transition_weights)
+    return spread + spread_of_biases(buffers.total.transition, buffers.total, variance)
 
 
 @add_spread.of(SecondOrder)
-def add_pair_spread(edges, counts, spread, variance, room, codes):
+def add_pair_spread(edges, counts, spread, variance, buffers, codes):
     """Add that of triples, too."""
     of_triples, where = variance.triple.reshape(variance.triple.size), edges.pairs.triple
     for q in range(where.shape[0]):
         spread += counts.log[q] * counts.log[q] * of_triples[where[q]]
-    return spread + spread_of_biases(counts.first, room.total, variance)
+    return spread + spread_of_biases(counts.first, buffers.total, variance)
 
 
 @add_spread.of(Growing)
-def add_listed_spread(edges, counts, spread, variance, room, codes):
+def add_listed_spread(edges, counts, spread, variance, buffers, codes):
     """Add that of transitions that change."""
-    return spread + spread_of_listed(counts, room.total, variance, codes)
+    return spread + spread_of_listed(counts, buffers.total, variance, codes)
 
 
 # ------------------------------------------------------------------------------------------- biases
 
 
 @lean_jit
-def add_up_biases(sample, difference, fit_intercept, total):
+def sum_biases(sample, difference, fit_intercept, total):
     """Write the differences of the biases of a sample."""
     length = sample[1] - sample[0]
     for j in range(difference.shape[1]):

@@ -23,10 +23,18 @@ PRECISION = 1e-9
 
 @set_module("skstruct")
 class MIRATagger(SearchTagger):
-    """Margin infused relaxed algorithm (Crammer et al., 2006), over the best or the n best.
+    r"""Margin infused relaxed algorithm (Crammer et al., 2006), over the best or the n best.
 
-    After each sequence it makes the least change of the weights after which the labellings found
-    score less than the gold one by a margin, as far as the cap `C` allows.
+    After each sequence :math:`x` it makes the least change of the weights after which the
+    labellings :math:`y_1, \ldots, y_n` that it found score less than the gold one :math:`y` by a
+    margin, as far as the cap `C` allows. The second line holds for each of them:
+
+    .. math::
+
+       w \leftarrow \operatorname*{argmin}_{w', \, \xi \ge 0} \;
+       \tfrac{1}{2} \lVert w' - w \rVert^2 + C \sum_k \xi_k
+
+       s_{w'}(x, y) - s_{w'}(x, y_k) \ge \operatorname{cost}(y, y_k) - \xi_k
 
     Parameters
     ----------

@@ -20,11 +20,18 @@ class Mistakes(NamedTuple):
 
 @set_module("skstruct")
 class PerceptronTagger(OnlineTagger):
-    """Structured perceptron (Collins, 2002), averaged or naive.
+    r"""Structured perceptron (Collins, 2002), averaged or naive.
 
-    Labels each sequence with the current weights, and where the labels are wrong adds the
-    features of the gold labelling and subtracts those of the one it found. It predicts with the
-    average of the weights after every sequence.
+    Labels each sequence :math:`x` with the current weights. Where the labels are wrong, it adds the
+    features :math:`\Phi` of the gold labelling :math:`y` and subtracts those of the one it found:
+
+    .. math::
+
+       \hat y = \operatorname*{argmax}_{y'} \; s_w(x, y')
+
+       w \leftarrow w + \Phi(x, y) - \Phi(x, \hat y)
+
+    It predicts with the average of the weights after every sequence.
 
     Parameters
     ----------

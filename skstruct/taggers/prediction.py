@@ -16,7 +16,7 @@ from skstruct.chain.ranges import search_range
 from skstruct.chain.scores import longest
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
 from skstruct.chain.spans import Reading, choose_spans
-from skstruct.decoding import best_labels, marginals, probable_spans, require_room
+from skstruct.decoding import best_labels, marginals, probable_spans, require_decoding_memory
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format, encode_labels, shape_predictions
@@ -118,7 +118,7 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     width = max(n_best, getattr(search, "beam_width", 1))
     work = max(n_best, work_of_search(width)) * chain_work(chain.transition.shape[0], chain.order)
     with range_runner(offsets, n_jobs, work) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         run(
             lambda _, first, last: search_range(
                 rows, offsets, first, last, chain, search, codes, scores, counts

@@ -17,13 +17,22 @@ from skstruct.utils.public_paths import set_module
 
 @set_module("skstruct")
 class SAPOTagger(SearchTagger):
-    """Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
+    r"""Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
 
-    Searches for the `n_best` labellings of each sequence, normalises their scores to
-    probabilities, and moves the weights towards the features of the gold labelling and away from
-    the mean of those found. With ``n_best=1`` it is a perceptron with a penalty; with all
-    labellings it is stochastic gradient descent on the objective of `CRFTagger`,
-    ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``.
+    Searches for the `n_best` labellings :math:`y_1, \ldots, y_n` of each sequence :math:`x`, and
+    normalises their scores :math:`s` to probabilities. Then it moves the weights towards the
+    features :math:`\Phi` of the gold labelling :math:`y` and away from the mean of those found, by
+    the step size :math:`\gamma`:
+
+    .. math::
+
+       p_k = \frac{\exp s(x, y_k)}{\sum_{m=1}^{n} \exp s(x, y_m)}
+
+       w \leftarrow w + \gamma \left( \Phi(x, y) - \sum_{k=1}^{n} p_k \, \Phi(x, y_k) \right)
+
+    The penalty :math:`\frac{l_2}{2} \lVert w \rVert^2` shrinks the weights. With ``n_best=1`` this
+    is a perceptron with a penalty. With all labellings it is stochastic gradient descent on the
+    objective of `CRFTagger`.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ class ShortWay(Held):
         loose = self.read(X)
         if loose is None:
             return None
-        proba, log_partition = self._room(loose)
+        proba, log_partition = self._buffers(loose)
         if not weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
             return None
         return _cut(proba, loose.offsets)
@@ -146,14 +146,14 @@ class ShortWay(Held):
         loose = self.read(X)
         if loose is None:
             return None
-        proba, log_partition = self._room(loose)
+        proba, log_partition = self._buffers(loose)
         codes, scores = np.empty(len(proba), np.int32), np.empty(len(log_partition))
         found = search_few(*loose, self.chain, codes, scores, proba, log_partition)
         if not found or _is_strange(loose):
             return None
         return _cut(self._classes[codes].tolist(), loose.offsets), scores, log_partition
 
-    def _room(self, loose):
+    def _buffers(self, loose):
         """Arrays for marginals and log-partitions."""
         n_labels = len(self.chain.intercept)
         return np.empty((len(loose.ends) - 1, n_labels)), np.empty(len(loose.offsets) - 1)

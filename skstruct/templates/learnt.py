@@ -24,7 +24,7 @@ from skstruct.templates.numbering import (
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.values import FunctionResults, Vocabulary, hash_pieces, renumber
-from skstruct.utils.declared import Array, Count, Declaration, Flag, Strings
+from skstruct.utils.declared import Array, Choice, Count, Declaration, Strings
 from skstruct.utils.persistence import Persistent
 
 
@@ -121,7 +121,7 @@ class LearntFeatures(Persistent):
     _stored = {
         "template_": Strings(),
         "n_features_": Count(),
-        "_of_transitions": Flag(),
+        "_of_transitions": Choice(False, True),
         "_values": Strings(distinct=True),
         "_groups": Array(np.int32, ("n_features_",), least=0, below="_n_groups"),
         "_codes": Array(np.int32, ("n_features_", "_width"), least=-1, below="_values"),

@@ -33,9 +33,9 @@ from skstruct.chain.forward_backward import scaled_forward
 from skstruct.chain.protocol import (
     chain_factors,
     n_states,
-    room_sum,
     state_of,
     state_rows,
+    sum_buffer,
     width,
     zero_counts,
 )
@@ -252,8 +252,8 @@ def test_sums_under_a_constraint_stay_in_the_linear_domain():
     assert factors.safe
     assert factors.forbids
     rows = state_rows(factors.edges, rng.normal(size=(length, K)), length)
-    room, alpha, scale = room_sum(factors, K * K), np.zeros_like(rows), np.empty(length)
-    _, exact = scaled_forward(rows, length, factors, True, room, alpha, scale)
+    buffer, alpha, scale = sum_buffer(factors, K * K), np.zeros_like(rows), np.empty(length)
+    _, exact = scaled_forward(rows, length, factors, True, buffer, alpha, scale)
     assert exact
 
 

@@ -21,8 +21,8 @@ import skstruct
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, folders, keys
 from skstruct.compiled.cache import KernelCache
-from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.compiled.jit import jit
+from skstruct.compiled.kernel import interrupts_deferred
 from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

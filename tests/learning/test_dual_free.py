@@ -190,7 +190,7 @@ def test_the_value_at_zero_is_known(sample_weight):
     X, y = related_data([5, 0, 8])
     objective = make_objective(training_set(X, y, sample_weight), 6, 4)
     value, _ = evaluate(objective, np.zeros(objective.size))
-    assert_allclose(objective.most_at_zero, value)
+    assert_allclose(objective.bound_at_zero, value)
 
 
 @pytest.mark.parametrize("bad", [1e3, np.nan, np.inf])

@@ -204,9 +204,9 @@ def test_value_is_that_of_all_labellings(known):
     assert_allclose(value, listed_objective(X, y, weights, 0.5))
     zero, _ = evaluate(objective, np.zeros(objective.size))
     if known == "all":
-        assert_allclose(objective.most_at_zero, zero)
+        assert_allclose(objective.bound_at_zero, zero)
     else:
-        assert objective.most_at_zero >= zero
+        assert objective.bound_at_zero >= zero
 
 
 @pytest.mark.parametrize("how", [{}, {"order": 2}, {"known": "some"}], ids=str)
