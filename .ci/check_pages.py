@@ -9,6 +9,7 @@ Each page is opened in a headless Chromium, light and dark, wide and narrow. It 
 - a link leads to a page or a heading of the site that does not exist;
 - a picture has no alternative text, or is not shown;
 - it is wider than a narrow window, so that it scrolls sideways;
+- code, or what it prints, is wider than its box in a wide window;
 - a text has hardly more contrast with its background than WCAG's least for large text.
 
 Nothing is asked of other hosts. --shots keeps a picture of each page in each of the four ways. A
@@ -29,7 +30,7 @@ from urllib.parse import unquote, urlsplit
 
 from playwright.sync_api import sync_playwright
 
-WIDTHS = {"wide": (1280, 900), "narrow": (390, 844)}
+WIDTHS = {"wide": (1366, 900), "narrow": (390, 844)}
 SCHEMES = ("light", "dark")
 # Pages that redirect or repeat others.
 NOT_PAGES = re.compile(r"^(_static/|_modules/|genindex|search\.html)")
@@ -51,6 +52,9 @@ LOOK = """() => {
   };
 }"""
 WIDER = "() => document.documentElement.scrollWidth - window.innerWidth"
+CLIPPED = """() => [...document.querySelectorAll('pre')]
+  .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)
+  .map(e => e.textContent.trim().slice(0, 40))"""
 # Texts over pictures and gradients have no single background, and are left out.
 CONTRAST = """least => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -162,6 +166,8 @@ class Checker:
                 if way == "wide":
                     for text in page.evaluate(CONTRAST, LEAST_CONTRAST):
                         self._add(f"{scheme}: contrast {text}")
+                    for text in page.evaluate(CLIPPED):
+                        self._add(f"clipped: {text!r}")
                 if self.shots:
                     shot = self.shots / f"{name.replace('/', '.')[:-5]}-{scheme}-{way}.png"
                     page.screenshot(path=shot)

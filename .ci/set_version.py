@@ -16,6 +16,7 @@ PLACES = {
     "pyproject.toml": re.compile(r'^(version = )"[^"]*"$', re.MULTILINE),
     "skstruct/__init__.py": re.compile(r'^(__version__ = )"[^"]*"$', re.MULTILINE),
     "CITATION.cff": re.compile(r"^(version: )\S+$", re.MULTILINE),
+    "conda.recipe/recipe.yaml": re.compile(r'^(  version: )"[^"]*"$', re.MULTILINE),
 }
 # Final releases, pre-releases and corrections of PEP 440, in its normal form.
 TAG = re.compile(r"v((0|[1-9]\d*)(\.(0|[1-9]\d*)){2}((a|b|rc)\d+)?(\.post\d+)?)")

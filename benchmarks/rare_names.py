@@ -28,7 +28,8 @@ from benchmarks.common.corpora import data_folder, load_quick, read_columns
 from benchmarks.common.features import NEIGHBOUR_SHAPES, SPELLING, WORDS
 from benchmarks.common.report import machine, table
 from benchmarks.common.runs import Records
-from skstruct import CRFTagger, SAPOTagger, SequenceBatch, TemplateVectorizer, kernels
+from skstruct import CRFTagger, SAPOTagger, SequenceBatch, TemplateVectorizer
+from skstruct.chain.spans import choose_spans
 from skstruct.metrics.chunks import chunks_of, count_chunks_of_sequences
 
 NAME = "rare_names"
@@ -115,9 +116,7 @@ class Answers:
 
     def spans(self, threshold):
         """Counts of the spans chosen at a threshold, for each sentence."""
-        chosen = kernels.choose_spans(
-            self._places, self._probabilities, self._offsets, float(threshold)
-        )
+        chosen = choose_spans(self._places, self._probabilities, self._offsets, float(threshold))
         counts = self.labelling.copy()
         for column, which in enumerate((chosen & self._is_true, chosen)):
             counts[:, column] = np.bincount(self._places[which, 0], minlength=len(counts))

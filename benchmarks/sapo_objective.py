@@ -21,7 +21,8 @@ from benchmarks.common.problems import training_problem
 from benchmarks.common.report import table
 from benchmarks.search_based.tasks import QUICK_TASKS, TASKS, Split, make_splits, score
 from benchmarks.structure.corpora import CORPORA as CHOSEN
-from skstruct import CRFTagger, SAPOTagger, SequenceVectorizer, kernels
+from skstruct import CRFTagger, SAPOTagger, SequenceVectorizer
+from skstruct.chain.dense import Chain
 from skstruct.learning.objective import CRFObjective
 from skstruct.utils.parallel import range_runner
 
@@ -65,7 +66,7 @@ class Problem:
     def objective(self, tagger):
         """Objective of the CRF at the weights of a tagger."""
         parts = tagger.transition_, tagger.intercept_, tagger.start_, tagger.end_
-        chain = kernels.Chain(np.ascontiguousarray(tagger.coef_.T), *parts)
+        chain = Chain(np.ascontiguousarray(tagger.coef_.T), *parts)
         function, theta = self.function, self.function.pack(chain)
         with range_runner(self.train.X.offsets, 1) as run:
             return function.value_and_gradient(theta, np.empty(function.size), run)

@@ -121,7 +121,6 @@ sphinx_gallery_conf = {
     "doc_module": ("skstruct",),
     "backreferences_dir": "generated/backreferences",
     "inspect_global_variables": False,
-    "default_thumb_file": str(Path(__file__).parent / "_static" / "thumbnail.png"),
     "write_computation_times": False,
     "parallel": 2,
 }

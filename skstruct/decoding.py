@@ -1,12 +1,13 @@
 """Best labels and marginals of a batch, with many labels by way of their listed transitions."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.listed import Leaving, Listed, collect_transitions, list_chain
+from skstruct.chain.protocol import chain_factors, memory_of_call
+from skstruct.chain.ranges import decode_best, decode_marginals
+from skstruct.chain.spans import find_spans
 from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
@@ -62,8 +63,8 @@ def list_transitions(transition, programme, wanted=None):
         return None
     wanted = np.empty((0, 0), bool) if wanted is None else wanted
     most = int(min(limits.most, limits.rise * n_labels) * n_labels**2)
-    *into, leaving = kernels.list_transitions(transition, wanted, most)
-    listed = kernels.Listed(*into, kernels.Leaving(*leaving))
+    *into, leaving = collect_transitions(transition, wanted, most)
+    listed = Listed(*into, Leaving(*leaving))
     return listed if len(listed.indptr) else None
 
 
@@ -72,10 +73,10 @@ def with_list(chain, programme):
     if not chain.may_list:
         return chain
     listed = list_transitions(chain.transition, programme)
-    return chain if listed is None else kernels.list_chain(chain, listed)
+    return chain if listed is None else list_chain(chain, listed)
 
 
-def require_room(chain, offsets, n_ranges):
+def require_decoding_memory(chain, offsets, n_ranges):
     """Raise an error unless there is memory for tables of transitions, and rows of states.
 
     Parameters
@@ -92,7 +93,7 @@ def require_room(chain, offsets, n_ranges):
     MemoryError
         If there is not.
     """
-    n_numbers = kernels.room_of_call(chain, np.diff(offsets).max(initial=0))
+    n_numbers = memory_of_call(chain, np.diff(offsets).max(initial=0))
     if n_numbers * n_ranges > _FEW_NUMBERS:
         require_memory(
             8.0 * n_numbers * n_ranges,
@@ -122,10 +123,10 @@ def best_labels(rows, offsets, chain, n_jobs):
     codes, chain = np.empty(offsets[-1], np.int32), with_list(chain, "best")
 
     def decode(_, first, last):
-        kernels.decode_best(rows, offsets, first, last, chain, codes)
+        decode_best(rows, offsets, first, last, chain, codes)
 
     with range_runner(offsets, n_jobs, chain_work(len(chain.transition), chain.order)) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         run(decode)
     return codes
 
@@ -146,16 +147,16 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     log_partition : ndarray of shape (n_sequences,)
     """
     n_labels, chain = len(chain.transition), with_list(chain, "sums")
-    require_room(chain, offsets, 1)
-    factors = kernels.chain_factors(chain)
+    require_decoding_memory(chain, offsets, 1)
+    factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     proba, log_partition = np.empty((offsets[-1], n_labels)), np.empty(len(offsets) - 1)
 
     def decode(_, first, last):
-        kernels.decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
+        decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
 
     with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         run(decode)
     return proba, log_partition
 
@@ -182,16 +183,14 @@ def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
     log_partition : ndarray of shape (n_sequences,)
     """
     # Not with a list: which label follows which decides about chunks, so all pairs are looked at.
-    n_labels, factors = len(chain.transition), kernels.chain_factors(chain)
+    n_labels, factors = len(chain.transition), chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     log_partition = np.empty(len(offsets) - 1)
 
     def find(_, first, last):
-        return kernels.find_spans(
-            rows, offsets, first, last, chain, factors, reading, least, log_partition
-        )
+        return find_spans(rows, offsets, first, last, chain, factors, reading, least, log_partition)
 
     with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         places, probabilities = zip(*run(find), strict=True)
     return np.concatenate(places), np.concatenate(probabilities), log_partition

@@ -52,7 +52,7 @@ def read_offsets(offsets, n_rows, part=slice(None)):
     return offsets
 
 
-def add_up(lengths):
+def to_offsets(lengths):
     """Offsets of sequences of these lengths; a ValueError unless they are integers from 0."""
     lengths = np.asarray(lengths)
     if lengths.ndim != 1 or not (lengths.size == 0 or np.issubdtype(lengths.dtype, np.integer)):
@@ -468,7 +468,7 @@ def select_rows(X, rows, name="X", place="row {}".format):
         i, n = rows[wrong.argmax()], len(X.indices)
         raise wrong_bounds(place(i), name, X.indptr[i : i + 2], n)
     counts = ends - starts
-    indptr = add_up(counts)
+    indptr = to_offsets(counts)
     source = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
     arrays = X.data[source], X.indices[source], indptr
     return sp.csr_matrix(arrays, shape=(len(rows), X.shape[1]))
@@ -527,7 +527,7 @@ def _stack_plain(matrices, lengths):
 
     scipy would make large column indices fit a smaller type, and look right.
     """
-    starts = add_up([len(X.indices) for X in matrices])[:-1]
+    starts = to_offsets([len(X.indices) for X in matrices])[:-1]
     ends = np.concatenate([X.indptr[1:] for X in matrices]) + np.repeat(starts, lengths)
     data, indices = (
         np.concatenate([getattr(X, name) for X in matrices]) for name in ("data", "indices")

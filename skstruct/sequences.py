@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from skstruct.frames import FrameConversions
 from skstruct.matrices import (
-    add_up,
     as_matrix,
     canonical,
     hstack,
@@ -19,12 +18,13 @@ from skstruct.matrices import (
     stack_sequences,
     stores_zeros,
     to_csr,
+    to_offsets,
     unpack_matrix,
     vstack,
 )
+from skstruct.utils.declared import pack_strings, unpack_strings
 from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
-from skstruct.utils.packing import pack_strings, unpack_strings
 from skstruct.utils.public_paths import set_module
 
 
@@ -147,7 +147,7 @@ default=None
         batch : SequenceBatch
         """
         named = {"feature_names": feature_names, "transition_X": transition_X}
-        return cls(X, add_up(lengths), **named)
+        return cls(X, to_offsets(lengths), **named)
 
     @classmethod
     def from_sequences(cls, sequences, *, feature_names=None):
@@ -204,7 +204,7 @@ default=None
             raise ValueError("Batches with and without transition_X cannot be concatenated.")
         if observed[0]:
             transition_X = vstack([b.transition_X for b in batches])
-        offsets = add_up(np.concatenate([b.lengths for b in batches]))
+        offsets = to_offsets(np.concatenate([b.lengths for b in batches]))
         more = {"transition_X": transition_X, "keep_zeros": any(b.keep_zeros for b in batches)}
         return cls(X, offsets, feature_names=names, **more)
 
@@ -352,7 +352,7 @@ default=None
             raise IndexError("A batch has one axis: use a 1-D index array or mask.")
         all_offsets = read_offsets(self.offsets, self.n_rows)
         lengths = np.diff(all_offsets)[indices]
-        offsets = add_up(lengths)
+        offsets = to_offsets(lengths)
         # Row numbers of the selected sequences, without a Python loop over them.
         rows = np.arange(offsets[-1]) + np.repeat(all_offsets[indices] - offsets[:-1], lengths)
         return self._select(rows, offsets)

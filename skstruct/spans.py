@@ -15,13 +15,13 @@ from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from skstruct import kernels
+from skstruct.chain.spans import choose_spans
 from skstruct.input.copies import copied_lists
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_chunk
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import chunks_of
 from skstruct.metrics.scores import chunk_f1_score
-from skstruct.utils.declared import Choice, Labels, Part, Share
+from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
@@ -190,7 +190,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     _stored = {
         "classes_": Labels(),
         "estimator_": Part("predict"),
-        "best_threshold_": Share(),
+        "best_threshold_": Number(0, 1),
         "scheme_": Choice(*SCHEMES),
     }
     _complete = ("classes_", "estimator_", "best_threshold_", "scheme_")
@@ -315,7 +315,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         fitted = find_tagger(self.estimator_)
         found = fitted.tagger._probable_spans(fitted.transform(X), self.best_threshold_)
         batch, types, places, probabilities = found
-        chosen = kernels.choose_spans(places, probabilities, batch.offsets, self.best_threshold_)
+        chosen = choose_spans(places, probabilities, batch.offsets, self.best_threshold_)
         labels = [[OUTSIDE] * length for length in np.diff(batch.offsets).tolist()]
         for sequence, start, end, kind in places[chosen].tolist():
             write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
@@ -393,7 +393,7 @@ def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
     )
     counts = np.empty((2, len(thresholds)))
     for number, threshold in enumerate(thresholds):
-        chosen = kernels.choose_spans(places, probabilities, batch.offsets, threshold)
+        chosen = choose_spans(places, probabilities, batch.offsets, threshold)
         counts[:, number] = (chosen & is_true).sum(), chosen.sum()
     return *counts, len(true), None if keep else estimator
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.learning.dual import CRFDual
 from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
+from skstruct.learning.sdca import CRFDual
 from skstruct.utils.parallel import range_runner
 
 # The penalty that is l2 / n = 1 / n in the paper.

@@ -11,7 +11,7 @@ from benchmarks.common.features import CHARACTERS, CHUNKING, NEIGHBOUR_SHAPES, S
 from skstruct import SequenceBatch, TemplateVectorizer
 from skstruct.datasets import fetch_ocr_letters
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.online.samples import by_appearance
+from skstruct.learning.online import by_appearance
 from skstruct.metrics import chunk_f1_score, extract_chunks, token_accuracy_score
 
 WINDOW, STEP = 64, 32

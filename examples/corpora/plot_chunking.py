@@ -15,6 +15,8 @@ corpus this example stops with a message, and this page shows no output.
 # ----
 # A token is a word with its part-of-speech tag.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_chunking.svg"
+
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV
 

@@ -15,7 +15,7 @@ The features in this example are dense: each sequence is a matrix of pixels.
 # a count up or down. Each digit is a noisy image of 8 x 8 pixels. No image occurs in both the
 # training and the test numbers.
 
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_digit_sequences.svg"
 
 import matplotlib.pyplot as plt
 import numpy as np

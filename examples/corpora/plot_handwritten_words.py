@@ -12,6 +12,8 @@ each other is compared with a classifier of single letters.
 # --------
 # A token is a letter of 16 x 8 pixels, so a word of n letters is a matrix of shape (n, 128).
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_handwritten_words.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -17,6 +17,8 @@ noise, a wandering baseline, and beats of different length and height.
 # A record has 8 seconds at 50 samples a second. A wave is a bump in the beat, whose place, height
 # and width vary a little. The labels say where its bump is above a tenth of its height.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_signals.svg"
+
 from itertools import groupby
 
 import matplotlib.pyplot as plt

@@ -18,6 +18,8 @@ corpus this example stops with a message, and this page shows no output.
 # words are all that is used of a token. :class:`~skstruct.WordVectorizer` makes features of
 # them: neighbours, prefixes, suffixes and shapes.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_spanish_names.svg"
+
 import matplotlib.pyplot as plt
 from scipy.stats import loguniform
 from sklearn.model_selection import RandomizedSearchCV

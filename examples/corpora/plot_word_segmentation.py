@@ -17,10 +17,13 @@ corpus this example stops with a message, and this page shows no output.
 # ----------
 # A character begins a word (B), ends it (E), is inside (I) or is a word alone (S).
 
-from time import perf_counter
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_word_segmentation.svg"
+
+from time import process_time
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer
 from skstruct.datasets import fetch_conll2000
@@ -61,10 +64,14 @@ template = [
     for length in range(1, 6)
     for first in range(-length, 2)
 ]
+# The first call of a process loads the compiled kernels: one that is not timed.
+few = TemplateVectorizer(template).fit_transform(X_train[:10])
+
 vectorizer = TemplateVectorizer(template, min_freq=2)
-start = perf_counter()
+start = process_time()
 batch, test_batch = vectorizer.fit_transform(X_train), vectorizer.transform(X_test)
-print(f"{len(template)} templates, {batch.n_features:,} features: {perf_counter() - start:.1f} s")
+seconds = process_time() - start
+print(f"{len(template)} templates, {batch.n_features:,} features: {seconds:.1f} s of the processor")
 
 # %%
 # Learning
@@ -77,9 +84,10 @@ taggers = {
     "CRF, by SGD": CRFTagger(solver="sgd", l2=1, max_iter=5, tol=None, random_state=0),
 }
 for name, tagger in taggers.items():
-    start = perf_counter()
+    clone(tagger).fit(few, y_train[:10])
+    start = process_time()
     tagger.fit(batch, y_train)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     f1 = chunk_f1_score(y_test, tagger.predict(test_batch), scheme="IOBES")
     print(f"{name:12} {seconds:5.1f} s   F1 of the words {f1:.3f}")
 

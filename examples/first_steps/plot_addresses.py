@@ -15,7 +15,7 @@ This example covers feature extraction, training, evaluation, tuning, probabilit
 # The package includes the addresses. Each is a list of tokens, and each token has a label in the
 # IOB2 scheme: ``B-`` begins a component, ``I-`` continues it, and ``O`` is outside all components.
 
-# sphinx_gallery_thumbnail_number = 3
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_addresses.svg"
 
 import re
 from string import ascii_lowercase, ascii_uppercase, digits

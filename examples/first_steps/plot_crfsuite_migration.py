@@ -12,6 +12,8 @@ back.
 # ------
 # ``skstruct.crfsuite.CRF`` replaces ``sklearn_crfsuite.CRF``.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_crfsuite_migration.svg"
+
 import tempfile
 from collections import Counter
 from pathlib import Path

@@ -6,6 +6,8 @@ A function computes the features of a token. Two lines then load labelled addres
 cross-validate a tagger, like any other estimator of scikit-learn.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_cross_validation.svg"
+
 import matplotlib.pyplot as plt
 from sklearn.model_selection import cross_val_score
 

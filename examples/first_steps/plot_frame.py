@@ -13,6 +13,8 @@ frame, where pandas can count the errors.
 # The rows are the tokens of postal addresses. The labels are parts such as streets, numbers and
 # cities, without the B- and I- of their chunks.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_frame.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -14,6 +14,8 @@ This example needs spaCy: ``pip install spacy``. Without it, this page shows no 
 # The postal addresses that come with the package become documents. Of your own, ``DocBin`` reads
 # those that spaCy has stored.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_spacy.svg"
+
 try:
     import spacy
 except ImportError as error:

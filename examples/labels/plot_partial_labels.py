@@ -13,6 +13,8 @@ missing labels.
 # The tokens of postal addresses are labelled as streets, numbers, cities and so on in the IOB2
 # scheme. None marks a missing label.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_partial_labels.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -49,7 +51,7 @@ def hide(y, share, rng):
 
 
 y_half = hide(y_train, 0.5, np.random.default_rng(0))
-print(y_half[4])
+print(*y_half[4])
 
 # %%
 # Comparison of methods

@@ -13,6 +13,8 @@ tagger that has learnt with a cost of missed names.
 # A hundred addresses to learn from, and the rest to test. Of their parts, look for the flat or unit
 # alone: every third address has one.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_spans.svg"
+
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -39,7 +41,7 @@ for tokens, spans in zip(X_test, predict_spans(model, X_test, threshold=0.2), st
     if shown < 5 and any(probability < 0.5 for *_, probability in spans):
         shown += 1
         for start, end, _, probability in spans:
-            print(f"{probability:.2f}  {' '.join(tokens[start:end]):20}  in: {' '.join(tokens)}")
+            print(f"{probability:.2f}  {' '.join(tokens[start:end]):10}  in: {' '.join(tokens)}")
 
 # %%
 # A threshold for F1

@@ -13,6 +13,8 @@ components of postal addresses.
 # The addresses come with the package. A share of the training labels becomes wrong; the test labels
 # stay as they are.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_wrong_labels.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split

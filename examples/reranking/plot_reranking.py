@@ -13,6 +13,8 @@ among the ten best labellings of the tagger, and can use any features of them.
 # The package includes the addresses. The token features are simple: the word, its prefix and
 # suffix, and its neighbours.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_reranking.svg"
+
 from collections import Counter
 from itertools import pairwise
 

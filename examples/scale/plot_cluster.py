@@ -13,6 +13,8 @@ partition has.
 # Two workers in this process are enough to see how it works. On a real cluster, the client gets the
 # address of the scheduler, and all that follows stays the same.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_cluster.svg"
+
 import dask
 import matplotlib.pyplot as plt
 import numpy as np

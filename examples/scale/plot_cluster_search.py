@@ -12,6 +12,8 @@ them to the workers of a Dask cluster, and the search itself stays as it is.
 # Two workers in this process show how it works. On a real cluster, the client gets the address of
 # the scheduler.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_cluster_search.svg"
+
 import joblib
 import matplotlib.pyplot as plt
 from distributed import Client

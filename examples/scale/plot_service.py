@@ -14,8 +14,11 @@ error that says why, and change nothing.
 # more data. Both share the feature dicts, and so may other threads that change them: each is copied
 # at one moment.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_service.svg"
+
 import threading
 import time
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 
@@ -37,6 +40,8 @@ def features(tokens):
 X = [features(tokens) for tokens in sentences]
 tagger = CRFTagger(l2=0.1).fit(X[:40], y[:40])
 request, answers, done = X[40], [], threading.Event()
+# The first call of a process loads the compiled kernels.
+tagger.predict_proba([request])
 
 
 def serve():
@@ -71,6 +76,7 @@ plt.show()
 # ---------------------------
 # The message names the sequence, the token and what is wrong. A service can pass it on.
 
+indent = {"initial_indent": "    ", "subsequent_indent": "    "}
 for bad in (
     [[{"word": "Rue"}, {"size": float("nan")}]],
     [[{"word": "Rue"}, "Rivoli"]],
@@ -80,4 +86,4 @@ for bad in (
     try:
         tagger.predict(bad)
     except ValueError as error:
-        print(f"{bad!r:52} {error}")
+        print(f"{bad!r}\n{fill(str(error), 90, **indent)}\n")

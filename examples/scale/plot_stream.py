@@ -12,6 +12,8 @@ forgets it: its score on held-out data grows with what it has seen, and its memo
 # :func:`~skstruct.datasets.iter_conll` reads a file one sequence after the other. Here the packaged
 # addresses, several times over and each time in another order, stand for a large file.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_stream.svg"
+
 import tempfile
 import tracemalloc
 from pathlib import Path

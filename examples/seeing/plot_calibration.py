@@ -13,6 +13,8 @@ how good they are depends on the penalty. Look at them before you set a threshol
 # closely and makes a tagger too sure of itself. A perceptron is not trained for probabilities at
 # all.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_calibration.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split

@@ -11,6 +11,8 @@ a lower bound on the objective, and stops when the gap between the two is small 
 # ----
 # The tokens of postal addresses are labelled as streets, numbers, cities and so on.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_certificate.svg"
+
 import matplotlib.pyplot as plt
 from sklearn.model_selection import GridSearchCV
 

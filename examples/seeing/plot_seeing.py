@@ -9,10 +9,10 @@ labels are confused, what the probabilities are worth, and why a token got its l
 # %%
 # Taggers
 # -------
-# A CRF and a perceptron label the tokens of postal addresses. A validation set is scored at every
-# epoch. ``verbose=1`` prints the time that is left, ``verbose=2`` the numbers.
+# A CRF, learnt in two ways, and a perceptron label the tokens of postal addresses. A validation set
+# is scored at every epoch.
 
-# sphinx_gallery_thumbnail_number = 4
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_seeing.svg"
 
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
@@ -55,7 +55,7 @@ X_train, X_test = (
 )
 validation = {"X_val": X_test, "y_val": y_test}
 crf = CRFTagger(l2=0.1).fit(X_train, y_train, **validation)
-sdca = SDCACRF(l2=0.1, random_state=0, verbose=2).fit(X_train, y_train, **validation)
+sdca = SDCACRF(l2=0.1, random_state=0).fit(X_train, y_train, **validation)
 perceptron = PerceptronTagger(random_state=0).fit(X_train, y_train, **validation)
 
 # %%

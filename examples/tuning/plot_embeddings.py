@@ -14,6 +14,8 @@ trained on few labelled addresses.
 # positive pointwise mutual information, and reduce them to 20 dimensions. In practice, use
 # pretrained vectors from much more text.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_embeddings.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import TruncatedSVD

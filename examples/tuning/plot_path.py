@@ -13,6 +13,8 @@ once, and twenty values take hardly longer than five.
 # ------
 # The task is to label the components of addresses. Folds are stratified by label.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_path.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split

@@ -15,6 +15,10 @@ tokens.
 # The task is to label the components of addresses, such as street and city. The features come from
 # a template; see :doc:`plot_templates` for its format.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_search.svg"
+
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold, train_test_split
@@ -27,7 +31,8 @@ from skstruct.metrics import chunk_f1_score, chunk_f1_scorer
 addresses, labels = load_addresses(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(addresses, labels, random_state=0)
 print(f"{len(X_train)} training addresses, {len(X_test)} test addresses")
-print(" ".join(f"{token}/{label}" for token, label in zip(X_train[0], y_train[0], strict=True)))
+pairs = zip(X_train[0], y_train[0], strict=True)
+print(fill(" ".join(f"{token}/{label}" for token, label in pairs), 95))
 
 template = [
     *(f"U{i}:%x[{i - 1},0|lower]" for i in range(3)),

@@ -13,6 +13,8 @@ here it is tried on postal addresses, whose parts come in a certain order.
 # The package includes the addresses. ``B-NUMBER``, ``B-STREET``, ``I-STREET`` is a triple:
 # the second token of a street still knows what came before the street.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_second_order.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -47,10 +49,11 @@ y = addresses.target
 # Both get the same features and as many epochs, and are judged by cross-validation. A CRF of second
 # order learns much longer: its sums go through all triples of labels.
 
+settings = {"constraint": "IOB2", "max_iter": 10, "tol": None, "random_state": 0}
 groups = np.arange(len(X)) % 5
 scores = {}
 for order in (1, 2):
-    tagger = PerceptronTagger(order=order, constraint="IOB2", max_iter=10, random_state=0)
+    tagger = PerceptronTagger(order=order, **settings)
     predicted = cross_val_predict(tagger, X, y, groups=groups, cv=GroupKFold(5))
     scores[order] = [
         chunk_f1_score([y[i] for i in part], [predicted[i] for i in part])
@@ -69,7 +72,7 @@ _ = ax.legend()
 # ----------------
 # The weight of a triple says how much its first label changes the score of the last pair.
 
-tagger = PerceptronTagger(order=2, constraint="IOB2", max_iter=10, random_state=0).fit(X, y)
+tagger = PerceptronTagger(order=2, **settings).fit(X, y)
 triples = tagger.transition2_
 for place in np.argsort(-abs(triples), axis=None)[:8]:
     labels = tagger.classes_[list(np.unravel_index(place, triples.shape))]

@@ -15,6 +15,8 @@ tokens.
 # of the feature's name. A line with ``B`` instead of ``U`` generates transition features, which
 # have a weight for every label pair.
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_templates.svg"
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold

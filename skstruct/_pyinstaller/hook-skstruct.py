@@ -15,4 +15,4 @@ hiddenimports = [
 ]
 datas = collect_data_files("skstruct", excludes=["**/__pycache__"])
 # Compiled kernels belong to the text of the kernels, which is read when they are looked for.
-module_collection_mode = {"skstruct.chain": "pyz+py", "skstruct.kernels": "pyz+py"}
+module_collection_mode = {"skstruct": "pyz+py"}

@@ -15,9 +15,11 @@ import numpy as np
 from scipy import sparse
 
 import skstruct
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import kind_of
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import Trainer
+from skstruct.learning.ascent import merge_changes
 from skstruct.learning.lbfgs import MANY_TOKENS
 from skstruct.taggers.online import OnlineTagger
 
@@ -174,7 +176,7 @@ def _steps_of_others():
     for name in _online():
         yield _step(use_second_order, name, {})
     yield _step(label_like_crfsuite, "CRFTagger", {})
-    yield _step(merge_changes, "CRFTagger", {})
+    yield _step(merge_copies, "CRFTagger", {})
     yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
 
 
@@ -255,10 +257,10 @@ def predict(name, options, *, method, known=False, **data):
     tagger, k = getattr(skstruct, name)(), len(LABELS)
     draw = np.random.default_rng(0).standard_normal
     tagger.classes_, tagger.n_features_in_ = LABELS, N_FEATURES
-    model = kernels.Chain(draw((N_FEATURES, k)), draw((k, k)), *draw((3, k)))
+    model = Chain(draw((N_FEATURES, k)), draw((k, k)), *draw((3, k)))
     if data.get("transition_features"):
         tagger.n_transition_features_in_ = 3
-        model = kernels.kind_of(1, 2)(*model, draw((3, k * k)))
+        model = kind_of(1, 2)(*model, draw((3, k * k)))
     tagger._set_chain(model)
     if known:
         options = {**options, "known": _first_labels(labels)}
@@ -290,10 +292,10 @@ def vectorize_dicts(name, options):
     return getattr(skstruct, name)(**options).fit(X).transform(X)
 
 
-def merge_changes(name, options):
+def merge_copies(name, options):
     """Add up what two threads have changed, which only large training sets need."""
     vector, *copies = np.ones((3, 2))
-    kernels.merge_changes(vector, *copies, 0.5)
+    merge_changes(vector, *copies, 0.5)
     return vector
 
 

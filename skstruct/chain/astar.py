@@ -23,8 +23,8 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.ties import precedes
 from skstruct.chain.viterbi import best_prefixes
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_rows
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_rows
 
 
 class Workspace(NamedTuple):

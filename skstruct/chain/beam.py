@@ -10,7 +10,7 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.chain.ties import goes_first
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 
 @lean_jit

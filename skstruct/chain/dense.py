@@ -15,11 +15,11 @@ from skstruct.chain.protocol import (
     factors_of,
     finish,
     forbidding,
+    max_buffer,
     n_states,
     n_steps,
     pending,
     prepare,
-    room_max,
     score,
     sources,
     step_back,
@@ -30,9 +30,9 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_outer, largest, max_plus, vector_matrix
-from skstruct.kernels.vector.tables import tabulate
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_outer, largest, max_plus, vector_matrix
+from skstruct.compiled.tables import tabulate
 
 # With at most so many labels, comparing all of them is faster than selecting some.
 FEW_LABELS = 32
@@ -127,9 +127,9 @@ def dense_score(edges, t, i, s):
     return edges.log[i, s]
 
 
-@room_max.of(Dense)
-def dense_room_max(edges, length):
-    """Handicap of each label, and room for a list of labels."""
+@max_buffer.of(Dense)
+def dense_max_buffer(edges, length):
+    """Handicap of each label, and a list of labels."""
     k = edges.log.shape[0]
     handicap = np.empty(k)
     if k > FEW_LABELS and length > 1:
@@ -138,13 +138,13 @@ def dense_room_max(edges, length):
 
 
 @step_max.of(Dense)
-def dense_step_max(edges, room, t, previous, out):
+def dense_step_max(edges, buffer, t, previous, out):
     """Maxima over all labels, or with many labels over those that can be on a best path."""
     if edges.log.shape[0] <= FEW_LABELS:
         max_plus(previous, edges.log, out)
     else:
-        n = keep_contenders(previous, room[0], room[1])
-        best_contenders(previous, edges.log, room[1][:n], out)
+        n = keep_contenders(previous, buffer[0], buffer[1])
+        best_contenders(previous, edges.log, buffer[1][:n], out)
 
 
 @best_source.of(Dense)
@@ -270,13 +270,13 @@ def dense_add_shift(factors, t, row):
 
 
 @step_sum.of(DenseFactors, SeparateFactors)
-def dense_step_sum(factors, room, t, previous, out):
+def dense_step_sum(factors, buffer, t, previous, out):
     """Product with the table."""
     vector_matrix(previous, factors.linear, out)
 
 
 @step_back.of(DenseFactors, SeparateFactors)
-def dense_step_back(factors, room, t, q, out):
+def dense_step_back(factors, buffer, t, q, out):
     """Product with its transpose."""
     vector_matrix(q, factors.linear_t, out)
 
@@ -300,13 +300,13 @@ def separate_add_edge(edges, counts, t, i, s, weight):
 
 
 @collect.of(DenseFactors)
-def dense_collect(factors, room, t, weight, alpha, q, counts):
+def dense_collect(factors, buffer, t, weight, alpha, q, counts):
     """Add an outer product, without the factor."""
     add_outer(weight, alpha, q, counts)
 
 
 @collect.of(SeparateFactors)
-def separate_collect(factors, room, t, weight, alpha, q, counts):
+def separate_collect(factors, buffer, t, weight, alpha, q, counts):
     """Write the marginals of the transitions into one token."""
     for i in range(alpha.shape[0]):
         for j in range(q.shape[0]):

@@ -18,8 +18,8 @@ from numba.core.imputils import lower_constant
 from numba.extending import models, register_model
 
 from skstruct.compiled.cache import outside
+from skstruct.compiled.jit import lean_jit
 from skstruct.compiled.keys import is_outside
-from skstruct.kernels._jit import lean_jit
 
 # Left to LLVM, a small member is inlined or not with every edit of its body. Called from Python, it
 # runs in Python: a wrapper takes longer to compile than most members.

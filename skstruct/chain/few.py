@@ -14,8 +14,8 @@ from skstruct.chain.protocol import edges_of, factors_of, forbidding
 from skstruct.chain.ranges import decode_marginals
 from skstruct.chain.scores import Rows, longest, sequence_scores
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.columns import sort_rows
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import sort_rows
 
 # A batch complains of larger values and of larger log-partitions, and corrects marginals whose sum
 # is off by twice as much.

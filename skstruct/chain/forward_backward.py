@@ -28,18 +28,18 @@ from skstruct.chain.protocol import (
     pending,
     prepare,
     reached,
-    room_sum,
     row_into,
     sources,
     state_rows,
     step_back,
     step_sum,
+    sum_buffer,
     sum_of,
     width,
 )
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import largest
-from skstruct.kernels.vector.tables import exp_all
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import largest
+from skstruct.compiled.tables import exp_all
 
 # Smaller forward probabilities are not trusted where some labellings are impossible. Backward
 # vectors of larger ones are far from overflow.
@@ -73,10 +73,10 @@ def forward_backward(scores, length, factors, marginals, scale, weight, counts):
     safe, forbids = prepare(factors, length)
     log_z, exact = 0.0, False
     if safe:
-        room = room_sum(factors, rows.shape[1])
-        log_z, exact = scaled_forward(rows, length, factors, forbids, room, alpha, scale)
+        buffer = sum_buffer(factors, rows.shape[1])
+        log_z, exact = scaled_forward(rows, length, factors, forbids, buffer, alpha, scale)
         if exact:
-            backward(rows, length, factors, room, alpha, scale, weight, counts)
+            backward(rows, length, factors, buffer, alpha, scale, weight, counts)
     if not exact:
         log_z = log_forward_backward(rows, length, factors, alpha, weight, counts)
     fold(edges, alpha, length, marginals)
@@ -84,7 +84,7 @@ def forward_backward(scores, length, factors, marginals, scale, weight, counts):
 
 
 @jit
-def scaled_forward(rows, length, factors, forbids, room, alpha, scale):
+def scaled_forward(rows, length, factors, forbids, buffer, alpha, scale):
     """Run the forward recursion in the linear domain; scores of states become factors.
 
     Returns
@@ -102,7 +102,7 @@ def scaled_forward(rows, length, factors, forbids, room, alpha, scale):
     exp_all(rows.reshape(rows.size)[: length * rows.shape[1]])
     if forbids:
         clear_impossible(kept, rows)
-    log_z += forward(rows, length, factors, room, alpha, scale)
+    log_z += forward(rows, length, factors, buffer, alpha, scale)
     if forbids and loses_paths(kept, rows, factors, alpha, scale):
         restore(kept, rows)
         return log_z, False
@@ -163,7 +163,7 @@ def subtract_largest(rows, length, factors):
 
 
 @lean_jit
-def forward(rows, length, factors, room, alpha, scale):
+def forward(rows, length, factors, buffer, alpha, scale):
     """Fill in the normalised forward vectors and their scales; return the sum of the log norms."""
     log_scale = 0.0
     for t in range(length):
@@ -172,7 +172,7 @@ def forward(rows, length, factors, room, alpha, scale):
             for s in range(n):
                 a[s] = rows[0, s]
         else:
-            step_sum(factors, room, t, alpha[t - 1], a)
+            step_sum(factors, buffer, t, alpha[t - 1], a)
             for s in range(n):
                 a[s] *= rows[t, s]
         total = sum_of(factors, a, n)
@@ -185,10 +185,10 @@ def forward(rows, length, factors, room, alpha, scale):
 
 
 @lean_jit
-def backward(rows, length, factors, room, alpha, scale, weight, counts):
+def backward(rows, length, factors, buffer, alpha, scale, weight, counts):
     """Turn the forward vectors into marginals in place, and collect those of transitions."""
     edges = factors.edges
-    beta, q = room[0], room[1]
+    beta, q = buffer[0], buffer[1]
     for s in range(width(edges, length - 1)):
         beta[s] = 1.0
     for t in range(length - 1, 0, -1):
@@ -197,8 +197,8 @@ def backward(rows, length, factors, room, alpha, scale, weight, counts):
             q[s] = row[s] * beta[s] * scale[t]
             a[s] *= beta[s]
         if weight != 0.0:
-            collect(factors, room, t, weight, alpha[t - 1], q, counts)
-        step_back(factors, room, t, q, beta)
+            collect(factors, buffer, t, weight, alpha[t - 1], q, counts)
+        step_back(factors, buffer, t, q, beta)
     for s in range(width(edges, 0)):
         alpha[0, s] *= beta[s]
 
@@ -224,8 +224,8 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
     Counts are divided by what `finish` will multiply them by.
     """
     edges = factors.edges
-    room = np.zeros((4, rows.shape[1]))
-    z, below, beta = room[0], room[1], room[2]
+    buffer = np.zeros((4, rows.shape[1]))
+    z, below, beta = buffer[0], buffer[1], buffer[2]
     for t in range(length):
         for s in range(width(edges, t)):
             alpha[t, s] = rows[t, s]
@@ -241,14 +241,14 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
             below[s] = beta[s] + rows[t, s]
             alpha[t, s] = np.exp(alpha[t, s] + beta[s] - log_z)
         if t > 0:
-            back_in_logs(t, factors, alpha[t - 1], log_z, weight, room, counts)
+            back_in_logs(t, factors, alpha[t - 1], log_z, weight, buffer, counts)
     return log_z
 
 
 @lean_jit
-def back_in_logs(t, factors, previous, log_z, weight, room, counts):
+def back_in_logs(t, factors, previous, log_z, weight, buffer, counts):
     """Count the transitions into a token; sum, in logarithms, over all that follows each source."""
-    z, below, beta, high = room[0], room[1], room[2], room[3]
+    z, below, beta, high = buffer[0], buffer[1], buffer[2], buffer[3]
     edges = factors.edges
     for i in range(width(edges, t - 1)):
         beta[i], high[i] = 0.0, -np.inf

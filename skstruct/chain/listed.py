@@ -29,13 +29,12 @@ from skstruct.chain.protocol import (
     factors_of,
     finish,
     forbidding,
+    max_buffer,
     n_states,
     n_steps,
     pending,
     prepare,
     reached,
-    room_max,
-    room_sum,
     row_into,
     score,
     sources,
@@ -43,14 +42,15 @@ from skstruct.chain.protocol import (
     step_max,
     step_number,
     step_sum,
+    sum_buffer,
     sum_of,
     width,
     zero_counts,
 )
 from skstruct.chain.ties import first_largest, next_largest
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import sum_in_lanes
-from skstruct.kernels.vector.tables import MAX_SPREAD, exp_nonpositive
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import sum_in_lanes
+from skstruct.compiled.tables import MAX_SPREAD, exp_nonpositive
 
 # So many of the best labels are tried before all are compared.
 MOST_TRIED = 4
@@ -81,7 +81,7 @@ class Growing(NamedTuple):
 
     default: np.ndarray
     indptr: np.ndarray
-    origin: np.ndarray  # (n_labels**2,), with room for all
+    origin: np.ndarray  # (n_labels**2,), with space for all
     score: np.ndarray
 
 
@@ -128,7 +128,7 @@ class ListedFactors(NamedTuple):
 
 
 @jit
-def list_transitions(transition, wanted, most):
+def collect_transitions(transition, wanted, most):
     """List the transitions whose score is not the default.
 
     Parameters
@@ -294,17 +294,17 @@ def listed_row_into(edges, t, s, out):
         out[edges.origin[m]] = edges.score[m]
 
 
-@room_max.of(Listed, Growing)
-def listed_room_max(edges, length):
+@max_buffer.of(Listed, Growing)
+def listed_max_buffer(edges, length):
     """Marks of labels, and a list of the best ones."""
     n_labels = edges.default.shape[0]
     return np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
 
 
 @step_max.of(Listed, Growing)
-def listed_step_max(edges, room, t, previous, out):
+def listed_step_max(edges, buffer, t, previous, out):
     """Maxima over what is listed, and the best of the rest."""
-    extend_listed(edges, room[0], room[1], previous, out)
+    extend_listed(edges, buffer[0], buffer[1], previous, out)
 
 
 @lean_jit
@@ -448,22 +448,22 @@ def listed_add_shift(factors, t, row):
         row[j] += factors.shift[j]
 
 
-@room_sum.of(ListedFactors)
-def listed_room_sum(factors, n):
+@sum_buffer.of(ListedFactors)
+def listed_sum_buffer(factors, n):
     """Two rows more: ones, and shares of a sum."""
     return np.ones((4, n))
 
 
 @step_sum.of(ListedFactors)
-def listed_step_sum(factors, room, t, previous, out):
+def listed_step_sum(factors, buffer, t, previous, out):
     """Sums over what is listed, and the rest of a total of one."""
-    into_labels(previous, factors, room[2], out)
+    into_labels(previous, factors, buffer[2], out)
 
 
 @step_back.of(ListedFactors)
-def listed_step_back(factors, room, t, q, out):
+def listed_step_back(factors, buffer, t, q, out):
     """Sums over what is listed, and the rest of the total."""
-    from_labels(q, factors, room[3], out)
+    from_labels(q, factors, buffer[3], out)
 
 
 @reached.of(ListedFactors)
@@ -577,13 +577,13 @@ def listed_add_edge(edges, counts, t, i, s, weight):
 
 
 @collect.of(ListedFactors)
-def listed_collect(factors, room, t, weight, alpha, q, counts):
+def listed_collect(factors, buffer, t, weight, alpha, q, counts):
     """Add products of what is listed, without the factor."""
     leaving = factors.edges.leaving
     for i in range(alpha.shape[0]):
         a = weight * alpha[i]
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
-            counts[k] += a * q[leaving.into[k]]
+            counts[k] += a * q[np.uint32(leaving.into[k])]
 
 
 @pending.of(ListedFactors)

@@ -15,9 +15,9 @@ from skstruct.chain.protocol import (
     factors_for,
     factors_of,
     forbidding,
+    max_buffer,
     n_states,
     prepare,
-    room_max,
     score,
     score_edges,
     sources,
@@ -29,8 +29,8 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import linear_scores
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels.vector.rows import max_plus, vector_matrix
-from skstruct.kernels.vector.tables import tabulate
+from skstruct.compiled.rows import max_plus, vector_matrix
+from skstruct.compiled.tables import tabulate
 
 
 class TransitionChain(NamedTuple):
@@ -110,14 +110,14 @@ def token_score(edges, t, i, s):
     return edges.log[t, i, s]
 
 
-@room_max.of(PerToken)
-def token_room_max(edges, length):
+@max_buffer.of(PerToken)
+def token_max_buffer(edges, length):
     """Nothing."""
     return ()
 
 
 @step_max.of(PerToken)
-def token_step_max(edges, room, t, previous, out):
+def token_step_max(edges, buffer, t, previous, out):
     """Maxima over all labels: to select some would cost as much as it saves."""
     max_plus(previous, edges.log[t], out)
 
@@ -130,7 +130,7 @@ def token_best_source(edges, t, prefix, s, row):
 
 @factors_of.of(PerToken)
 def token_factors(edges, length):
-    """Room for factors."""
+    """Buffers for factors."""
     shift = np.zeros(edges.log.shape[:2])
     linear, linear_t = np.zeros(edges.log.shape), np.zeros(edges.log.shape)
     return TokenFactors(edges, shift, linear, linear_t, False)
@@ -138,16 +138,16 @@ def token_factors(edges, length):
 
 @chain_factors.register(TransitionChain)
 def token_chain_factors(chain):
-    """Room that a call has to make for itself; whether it forbids anything is known before."""
+    """Buffers that a call has to make for itself; whether it forbids anything is known before."""
     none = np.empty((0, *chain.transition.shape))
     return TokenFactors(PerToken(none), none[:, 0], none, none, False)
 
 
 @factors_for.of(TransitionChain)
 def token_factors_for(chain, factors, length):
-    """Room for the factors of a sequence."""
-    room = factors_of(edges_of(chain, length), length)
-    return TokenFactors(room.edges, room.shift, room.linear, room.linear_t, factors.forbids)
+    """Buffers for the factors of a sequence."""
+    buffer = factors_of(edges_of(chain, length), length)
+    return TokenFactors(buffer.edges, buffer.shift, buffer.linear, buffer.linear_t, factors.forbids)
 
 
 @forbidding.of(TokenFactors)
@@ -183,13 +183,13 @@ def token_add_shift(factors, t, row):
 
 
 @step_sum.of(TokenFactors)
-def token_step_sum(factors, room, t, previous, out):
+def token_step_sum(factors, buffer, t, previous, out):
     """Product with the table of the token."""
     vector_matrix(previous, factors.linear[t], out)
 
 
 @step_back.of(TokenFactors)
-def token_step_back(factors, room, t, q, out):
+def token_step_back(factors, buffer, t, q, out):
     """Product with its transpose."""
     vector_matrix(q, factors.linear_t[t], out)
 
@@ -207,7 +207,7 @@ def token_add_edge(edges, counts, t, i, s, weight):
 
 
 @collect.of(TokenFactors)
-def token_collect(factors, room, t, weight, alpha, q, counts):
+def token_collect(factors, buffer, t, weight, alpha, q, counts):
     """Add an outer product, times the factor: no two sequences share it."""
     for i in range(alpha.shape[0]):
         a = weight * alpha[i]

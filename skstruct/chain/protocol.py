@@ -22,13 +22,13 @@ each token.
 
 The others make a chain fast. Members of one group belong together:
 
-- maxima: `row_into`, `step_max` with its workspace `room_max`, `best_source`, and for the n best
+- maxima: `row_into`, `step_max` with its workspace `max_buffer`, `best_source`, and for the n best
   `n_steps`, `step_number` and `most_sources`;
 - sums in the linear domain: `factors_of`, `prepare`, `forbidding`, `factor`, `add_shift`,
-  `step_sum`, `step_back` with their workspace `room_sum`, `reached`, `sum_of`;
+  `step_sum`, `step_back` with their workspace `sum_buffer`, `reached`, `sum_of`;
 - counts: `zero_counts`, `add_edge`, and in the linear domain `collect`, `pending`, `finish`.
 
-Order of calls, for one sequence: `state_rows`, then `room_max`, `step_max` for each token from the
+Order of calls, for one sequence: `state_rows`, `max_buffer`, `step_max` for each token from the
 second to the last, `best_source` from the last to the second. For sums `prepare`, `add_shift` and
 `step_sum` in that direction, `collect` and `step_back` in the other, `fold`. `finish` comes once,
 after any number of sequences that are counted together.
@@ -45,7 +45,7 @@ import numpy as np
 
 from skstruct.chain.family import family, needed
 from skstruct.chain.ties import first_largest
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 creating = partial(family, compiler=jit)
 
@@ -147,20 +147,20 @@ def row_into(edges, t, s, out):
 
 
 @creating
-def room_max(edges, length):
+def max_buffer(edges, length):
     """Workspace of `step_max` for a sequence."""
     return np.empty(n_states(edges, length))
 
 
 @family
-def step_max(edges, room, t, previous, out):
+def step_max(edges, buffer, t, previous, out):
     """``out[s] = max_i previous[i] + score(i, s)`` over the sources ``i``."""
     for s in range(width(edges, t)):
         first, last = sources(edges, t, s)
-        row_into(edges, t, s, room)
+        row_into(edges, t, s, buffer)
         high = -np.inf
         for i in range(first, last):
-            x = previous[i] + room[i - first]
+            x = previous[i] + buffer[i - first]
             high = x if x > high else high
         out[s] = high
 
@@ -240,18 +240,18 @@ def add_shift(factors, t, row):
 
 
 @creating
-def room_sum(factors, n):
+def sum_buffer(factors, n):
     """Workspace for rows of ``n`` states; the first two rows belong to the programme."""
     return np.empty((2, n))
 
 
 @family
-def step_sum(factors, room, t, previous, out):
+def step_sum(factors, buffer, t, previous, out):
     """``out[s] = sum_i previous[i] factor(i, s)``; the items of ``previous`` sum to one."""
 
 
 @family
-def step_back(factors, room, t, q, out):
+def step_back(factors, buffer, t, q, out):
     """``out[i] = sum_s factor(i, s) q[s]``."""
 
 
@@ -291,7 +291,7 @@ def add_edge(edges, counts, t, i, s, weight):
 
 
 @family
-def collect(factors, room, t, weight, alpha, q, counts):
+def collect(factors, buffer, t, weight, alpha, q, counts):
     """``counts[i, s] += weight alpha[i] q[s]``, times the factor unless `finish` will do that."""
 
 
@@ -333,7 +333,7 @@ def chain_factors(chain):
 
 
 @singledispatch
-def room_of_call(chain, length):
+def memory_of_call(chain, length):
     """Numbers that a thread needs at most for sequences of up to a length, if they are many."""
     return 0
 

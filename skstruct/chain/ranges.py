@@ -12,7 +12,7 @@ from skstruct.chain.protocol import edges_of, factors_for, score_edges, zero_cou
 from skstruct.chain.scores import longest, sequence_scores
 from skstruct.chain.search import search_nbest
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 
 @jit

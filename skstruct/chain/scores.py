@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.protocol import score, state_of
-from skstruct.kernels._jit import lean_jit
-from skstruct.kernels.vector.lanes import AHEAD, LANES, LINE, prefetch
-from skstruct.kernels.vector.rows import sum_rows
+from skstruct.compiled.jit import lean_jit
+from skstruct.compiled.lanes import AHEAD, LANES, LINE, prefetch
+from skstruct.compiled.rows import sum_rows
 
 
 class Rows(NamedTuple):

@@ -9,8 +9,8 @@ from skstruct.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.chain.family import needed
 from skstruct.chain.protocol import state_rows, width
 from skstruct.chain.viterbi import best_prefixes
-from skstruct.kernels._jit import jit
-from skstruct.kernels.vector.rows import largest
+from skstruct.compiled.jit import jit
+from skstruct.compiled.rows import largest
 
 SEARCHES = ("astar", "beam")
 

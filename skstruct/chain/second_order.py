@@ -24,14 +24,13 @@ from skstruct.chain.protocol import (
     forbidding,
     have_states,
     label_of,
+    max_buffer,
+    memory_of_call,
     most_sources,
     n_states,
     n_steps,
     pending,
     prepare,
-    room_max,
-    room_of_call,
-    room_sum,
     row_into,
     score,
     sources,
@@ -40,13 +39,14 @@ from skstruct.chain.protocol import (
     step_max,
     step_number,
     step_sum,
+    sum_buffer,
     width,
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.kernels._jit import jit, lean_jit
-from skstruct.kernels.vector.rows import add_outer, max_plus, vector_matrix
-from skstruct.kernels.vector.tables import tabulate
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_outer, max_plus, vector_matrix
+from skstruct.compiled.tables import tabulate
 
 
 class SecondOrderChain(NamedTuple):
@@ -305,14 +305,14 @@ def pair_row_into(edges, t, s, out):
         out[r] = scores[r, c]
 
 
-@room_max.of(SecondOrder)
-def pair_room_max(edges, length):
+@max_buffer.of(SecondOrder)
+def pair_max_buffer(edges, length):
     """A row of labels."""
     return np.empty(edges.first.shape[0])
 
 
 @step_max.of(SecondOrder)
-def pair_step_max(edges, room, t, previous, out):
+def pair_step_max(edges, buffer, t, previous, out):
     """A dense step for each label in the middle."""
     pairs = edges.pairs
     if t == 1:
@@ -322,7 +322,7 @@ def pair_step_max(edges, room, t, previous, out):
         return
     for i in range(edges.first.shape[0]):
         first, scores = pairs.beginning[i], matrix_of(pairs, edges.log, i)
-        y = room[: scores.shape[1]]
+        y = buffer[: scores.shape[1]]
         max_plus(previous[pairs.ending[i] : pairs.ending[i + 1]], scores, y)
         for c in range(y.shape[0]):
             out[pairs.order[first + c]] = y[c]
@@ -411,8 +411,8 @@ def pair_chain_factors(chain):
     return PairFactors(edges, *tabulate_triples(*edges))
 
 
-@room_of_call.register(SecondOrderChain)
-def pair_room_of_call(chain, length):
+@memory_of_call.register(SecondOrderChain)
+def pair_memory_of_call(chain, length):
     """Pairs for each token; for each triple places, scores, factors and counts."""
     n_pairs = np.count_nonzero(chain.transition > -np.inf)
     return 7 * count_triples(chain.transition) + 3 * length * n_pairs
@@ -447,14 +447,14 @@ def pair_add_shift(factors, t, row):
         row[s] += factors.shift[s] if t > 1 else first[pairs.before[s], pairs.label[s]]
 
 
-@room_sum.of(PairFactors)
-def pair_room_sum(factors, n):
+@sum_buffer.of(PairFactors)
+def pair_sum_buffer(factors, n):
     """One row more, of labels."""
     return np.empty((3, n))
 
 
 @step_sum.of(PairFactors)
-def pair_step_sum(factors, room, t, previous, out):
+def pair_step_sum(factors, buffer, t, previous, out):
     """A dense step for each label in the middle."""
     pairs = factors.edges.pairs
     if t == 1:
@@ -463,19 +463,19 @@ def pair_step_sum(factors, room, t, previous, out):
         return
     for i in range(factors.edges.first.shape[0]):
         first, table = pairs.beginning[i], matrix_of(pairs, factors.linear, i)
-        y = room[2, : table.shape[1]]
+        y = buffer[2, : table.shape[1]]
         vector_matrix(previous[pairs.ending[i] : pairs.ending[i + 1]], table, y)
         for c in range(y.shape[0]):
             out[pairs.order[first + c]] = y[c]
 
 
 @step_back.of(PairFactors)
-def pair_step_back(factors, room, t, q, out):
+def pair_step_back(factors, buffer, t, q, out):
     """Do the same backwards."""
     pairs = factors.edges.pairs
     for i in range(factors.edges.first.shape[0]):
         first, table = pairs.beginning[i], transposed_of(pairs, factors.linear_t, i)
-        y, total = room[2, : table.shape[0]], 0.0
+        y, total = buffer[2, : table.shape[0]], 0.0
         for c in range(y.shape[0]):
             y[c] = q[pairs.order[first + c]]
             total += y[c]
@@ -516,7 +516,7 @@ def pair_add_edge(edges, counts, t, i, s, weight):
 
 
 @collect.of(PairFactors)
-def pair_collect(factors, room, t, weight, alpha, q, counts):
+def pair_collect(factors, buffer, t, weight, alpha, q, counts):
     """Add an outer product for each label in the middle, without the factor."""
     pairs = factors.edges.pairs
     if t == 1:
@@ -526,7 +526,7 @@ def pair_collect(factors, room, t, weight, alpha, q, counts):
         return
     for i in range(factors.edges.first.shape[0]):
         first, out = pairs.beginning[i], matrix_of(pairs, counts.log, i)
-        y = room[2, : out.shape[1]]
+        y = buffer[2, : out.shape[1]]
         for c in range(y.shape[0]):
             y[c] = q[pairs.order[first + c]]
         add_outer(weight, alpha[pairs.ending[i] : pairs.ending[i + 1]], y, out)

@@ -24,17 +24,17 @@ from skstruct.chain.protocol import (
     factors_for,
     label_of,
     prepare,
-    room_sum,
     row_into,
     score,
     score_edges,
     sources,
     state_rows,
     step_back,
+    sum_buffer,
     width,
 )
 from skstruct.chain.scores import longest, sequence_scores
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 
 class Reading(NamedTuple):
@@ -118,16 +118,16 @@ def both_ways(scores, factors, marginals):
     beta, scale = np.ones((length, states.shape[1])), np.empty(length)
     safe, forbids = prepare(factors, length)
     if safe:
-        room = room_sum(factors, states.shape[1])
-        log_z, exact = scaled_forward(states, length, factors, forbids, room, alpha, scale)
+        buffer = sum_buffer(factors, states.shape[1])
+        log_z, exact = scaled_forward(states, length, factors, forbids, buffer, alpha, scale)
         if exact:
-            q = room[1]
+            q = buffer[1]
             for t in range(length - 1, -1, -1):
                 for s in range(width(edges, t)):
                     states[t, s] *= scale[t]
                     q[s] = states[t, s] * beta[t, s]
                 if t > 0:
-                    step_back(factors, room, t, q, beta[t - 1])
+                    step_back(factors, buffer, t, q, beta[t - 1])
             return log_z, True, states, alpha, beta
     log_z = log_both_ways(states, length, factors, alpha, beta)
     return log_z, False, states, alpha, beta
@@ -261,7 +261,7 @@ def close(factors, reading, at_end, i, begin, t, open_, mass, least, places, pro
 
 @jit
 def grown(places, probabilities):
-    """The same arrays with room for as much again."""
+    """The same arrays with space for as much again."""
     n = places.shape[0]
     more, more_probabilities = np.empty((2 * n + 1024, 4), np.int64), np.empty(2 * n + 1024)
     for m in range(n):

@@ -4,7 +4,7 @@ Of two labellings with the same score, the one with the smaller label at the las
 differ comes first. So among the labels that may precede, the first with the largest score is taken.
 """
 
-from skstruct.kernels._jit import lean_jit
+from skstruct.compiled.jit import lean_jit
 
 
 @lean_jit

@@ -5,26 +5,26 @@ import numpy as np
 from skstruct.chain.protocol import (
     best_source,
     label_of,
-    room_max,
+    max_buffer,
     state_rows,
     step_max,
     width,
 )
 from skstruct.chain.ties import first_largest
-from skstruct.kernels._jit import jit, lean_jit
+from skstruct.compiled.jit import jit, lean_jit
 
 
 @jit
 def best_prefixes(rows, length, edges):
     """Turn ``rows[t, s]`` into the score of the best prefix that ends with ``s``, in place."""
-    extend_prefixes(rows, length, edges, room_max(edges, length), np.empty(rows.shape[1]))
+    extend_prefixes(rows, length, edges, max_buffer(edges, length), np.empty(rows.shape[1]))
 
 
 @lean_jit
-def extend_prefixes(rows, length, edges, room, best):
+def extend_prefixes(rows, length, edges, buffer, best):
     """Do the same with preallocated workspace."""
     for t in range(1, length):
-        step_max(edges, room, t, rows[t - 1], best)
+        step_max(edges, buffer, t, rows[t - 1], best)
         for s in range(width(edges, t)):
             rows[t, s] += best[s]
 
@@ -49,7 +49,7 @@ def viterbi(scores, length, edges, labels):
         return 0.0
     rows = state_rows(edges, scores, length)
     row = np.empty(rows.shape[1])
-    extend_prefixes(rows, length, edges, room_max(edges, length), row)
+    extend_prefixes(rows, length, edges, max_buffer(edges, length), row)
     return walk_back(rows, length, edges, labels, row)
 
 

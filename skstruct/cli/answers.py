@@ -146,40 +146,36 @@ def _check_details(model, details):
 
 
 def _label(model, sequences, details):
-    filled = [i for i, sequence in enumerate(sequences) if len(sequence.X)]
-    answers = [Answer([[]]) for _ in sequences]
-    if not filled:
-        return answers
-    X = inputs_of(model, [sequences[i] for i in filled])
-    marginals = None
+    X, tagger = inputs_of(model, sequences), model.estimator
     if model.vectorizer is not None:
         X = model.vectorizer.transform(X)
     if details.spans:
-        scheme = scheme_of_classes(model.estimator.classes_.tolist())
-        found = model.estimator.predict_spans(X, threshold=details.threshold)
-        for i, spans in zip(filled, found, strict=True):
-            labels = labels_of_spans(spans, len(sequences[i].X), scheme)
-            answers[i] = Answer([labels], spans=spans)
-        return answers
-    if details.any_marginals:
-        names = [str(name) for name in model.estimator.classes_]
-        proba = model.estimator.predict_proba(X)
-        marginals = [[dict(zip(names, row, strict=True)) for row in p.tolist()] for p in proba]
-    if details.n_best is None:
-        found = [Answer([list(labels)]) for labels in model.estimator.predict(X)]
+        scheme = scheme_of_classes(tagger.classes_.tolist())
+        found = [
+            Answer([labels_of_spans(spans, len(sequence.X), scheme)], spans=spans)
+            for sequence, spans in zip(
+                sequences, tagger.predict_spans(X, threshold=details.threshold), strict=True
+            )
+        ]
+    elif details.n_best is None:
+        found = [Answer([list(labels)]) for labels in tagger.predict(X)]
     else:
         found = [
-            Answer(
-                [list(one.labels) for one in labellings],
-                [one.score for one in labellings],
-                [one.probability for one in labellings],
-            )
-            for labellings in model.estimator.predict_nbest(X, n_best=details.n_best)
+            Answer(*map(list, zip(*labellings, strict=True)))
+            for labellings in tagger.predict_nbest(X, n_best=details.n_best)
         ]
-    for k, (i, one) in enumerate(zip(filled, found, strict=True)):
-        at = None if marginals is None else marginals[k]
-        answers[i] = one._replace(marginals=at, all_marginals=details.all_marginals)
-    return answers
+    if details.any_marginals:
+        names = [str(name) for name in tagger.classes_]
+        found = [
+            one._replace(
+                marginals=[dict(zip(names, row, strict=True)) for row in proba.tolist()],
+                all_marginals=details.all_marginals,
+            )
+            for one, proba in zip(found, tagger.predict_proba(X), strict=True)
+        ]
+    # What has no tokens, such as comments at the end of a file, is written as it is.
+    pairs = zip(sequences, found, strict=True)
+    return [one if len(sequence.X) else Answer([[]]) for sequence, one in pairs]
 
 
 def _choose(model, sequences, details):

@@ -1,7 +1,5 @@
 """Labels on the command line: their column and scheme are said; they are repaired and converted."""
 
-from __future__ import annotations
-
 from itertools import chain, islice, pairwise
 
 import click

@@ -1,20 +1,57 @@
-"""The command and its subcommands; errors become messages and exit codes."""
+"""The command: its subcommands, two of them on the installation; errors become exit codes."""
 
 import contextlib
 import os
+import sys
+import time
 import traceback
 
 import click
 
-from skstruct.cli.convert import convert
+from skstruct.ahead.warm import warm as compile_ahead
 from skstruct.cli.estimators import with_options
 from skstruct.cli.evaluate import evaluate
-from skstruct.cli.installation import versions, warm
+from skstruct.cli.models import convert
 from skstruct.cli.options import did_you_mean
-from skstruct.cli.output import drop_unwritten, plain_warnings
+from skstruct.cli.output import drop_unwritten, plain_warnings, standard_output, write_line
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
+from skstruct.compiled.versions import show_versions
+
+
+@click.command(short_help="Compile kernels ahead of time.")
+@click.argument("estimators", nargs=-1)
+@click.option(
+    "-j", "--jobs", type=int, default=-1, help="Number of processes; by default one a processor."
+)
+@click.option("--native", is_flag=True, help="Compile for exactly this processor.")
+def warm(estimators, jobs, native):
+    """Compile kernels now, so that no later command has to wait for them.
+
+    ESTIMATORS are names such as CRFTagger; without any, everything is compiled.
+
+    \b
+    Examples:
+      skstruct warm
+      skstruct warm CRFTagger TemplateVectorizer
+    """
+    begin = time.perf_counter()
+    try:
+        counts = compile_ahead(estimators or None, n_jobs=jobs, native=native)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="ESTIMATORS") from None
+    n_found = sum(counts.values()) - counts.get("compiler", 0)
+    seconds = time.perf_counter() - begin
+    write_line(f"{counts.get('compiler', 0)} kernels compiled, {n_found} found, {seconds:.0f} s")
+
+
+@click.command(short_help="Show versions, and where compiled kernels come from.")
+def versions():
+    """Show versions of packages, and where compiled kernels come from."""
+    with standard_output():
+        show_versions()
+
 
 COMMANDS = (train, tag, evaluate, show, convert, warm, versions)
 FAILED, UNUSABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
@@ -90,6 +127,11 @@ def main(arguments=None):
     code : int
         Exit code.
     """
+    if arguments is None:
+        # The process is the command's own. Where they are installed, skops would import them, which
+        # takes a sixth of the time of `skstruct tag`.
+        for name in ("dask", "pytest"):
+            sys.modules.setdefault(name, None)
     try:
         _occupy_standard_streams()
         with plain_warnings():

@@ -1,6 +1,8 @@
-"""Compiled kernels: where they are found, and where they are kept.
+"""How kernels are compiled, where they are found, and where they are kept.
 
-`kernel` is the decorated function. It finds machine code by `cache`: first in the `archive` that
-came with the package, then in the user's `folders`. Everything that the code depends on is part of
-its key (`keys`), so that a cache hit always fits. `interrupts` defers Ctrl-C while code is loaded.
+`jit` has the decorators, and `kernel` is the decorated function. It finds machine code by `cache`:
+first in the `archive` that came with the package, then in the user's `folders`. Everything that the
+code depends on is part of its key (`keys`), so that a cache hit always fits.
+
+`lanes`, `rows` and `tables` are vectorised arithmetic that kernels of all rooms call.
 """

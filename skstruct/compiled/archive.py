@@ -97,7 +97,7 @@ class Archive:
 
 
 def _member(name):
-    """Name of the member of a kernel: its package, or its module directly in one."""
+    """Name of the member of a kernel: its module."""
     return ".".join(name.rpartition("-")[0].split(".")[:3])
 
 

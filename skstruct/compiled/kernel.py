@@ -1,10 +1,18 @@
 """Compiled functions: numba's dispatchers, with the package's own cache.
 
 Constants are compiled as any integer: a first fit from source takes a quarter less.
+
+LLVM calls Python for the code that it loads, and with the code that it has made. An exception does
+not get through. Nor must one come between the moment in which LLVM frees or takes over an object
+and the note of it in Python: the object would be freed twice, and the process crash. So a Ctrl-C is
+deferred until the kernel is ready.
 """
 
 import logging
 import os
+import signal
+import threading
+from contextlib import contextmanager
 
 import numba.core.boxing
 import numba.core.runtime.context  # noqa: F401
@@ -14,7 +22,6 @@ from numba.core.registry import CPUDispatcher, cpu_target
 
 from skstruct.compiled.cache import KernelCache, has_private_names
 from skstruct.compiled.folders import CANNOT_KEEP
-from skstruct.compiled.interrupts import interrupts_deferred
 from skstruct.utils.messages import log_once
 
 # numba imports parts of itself when it first compiles or loads: two that are imported above, and
@@ -88,3 +95,37 @@ class Kernel(CPUDispatcher):
 
 def _without_constant(kind):
     return kind.literal_type if isinstance(kind, types.IntegerLiteral) else kind
+
+
+@contextmanager
+def interrupts_deferred():
+    """Context that defers interrupts to its end."""
+    before = signal.getsignal(signal.SIGINT)
+    # Python calls handlers in the main thread only.
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    # A kernel that another one calls is compiled within the context of that one.
+    deferred = before if isinstance(before, _Deferred) else _Deferred(before)
+    signal.signal(signal.SIGINT, deferred)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        deferred.answer()
+
+
+class _Deferred:
+    """Handler of interrupts that keeps the last one for another handler."""
+
+    def __init__(self, handler):
+        self._handler, self._interrupt = handler, None
+
+    def __call__(self, *interrupt):
+        self._interrupt = interrupt
+
+    def answer(self):
+        """Call the other handler if there was an interrupt."""
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            self._handler(*interrupt)

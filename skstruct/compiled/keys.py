@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sysconfig
 from importlib import resources
 from pathlib import Path
@@ -29,45 +30,77 @@ SETTINGS = (
     "SLP_VECTORIZE",
     "USING_SVML",
 )
+# Decorators of kernels, and of families of them. To look for "@" first is ten times faster.
+_KERNEL = re.compile(rb"@(?<![^\n ]@)(\w*jit|family|needed|creating|intrinsic|\w+\.of)\b")
+# Where a statement at the top of a module begins.
+_STATEMENT = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
 
 
-def _modules_in(folder):
+def _modules_in(folder, name):
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _modules_in(entry)
+        if entry.is_dir() and not entry.name.startswith("_"):
+            yield from _modules_in(entry, f"{name}.{entry.name}")
         elif entry.name.endswith(".py"):
-            yield entry
+            yield f"{name}.{entry.name.removesuffix('.py')}", entry
 
 
-def _source_files():
-    """Files of all modules of kernels, in order."""
-    package = resources.files("skstruct")
-    return [*_modules_in(package / "chain"), *_modules_in(package / "kernels")]
+def _text_of_kernels(name, text):
+    """Text of a module without what no kernel can see; empty if it has no kernel.
+
+    That is functions that are not compiled, and classes that are no records: estimators can be
+    edited without compiling anything again.
+    """
+    if name == "skstruct.compiled.jit" or name.startswith("skstruct.chain."):
+        return text
+    kept, decorators = [], b""
+    for part in _STATEMENT.split(text if _KERNEL.search(text) else b""):
+        if part.startswith(b"@"):
+            decorators += part
+            continue
+        head = part.partition(b":")[0]
+        hidden = head.startswith((b"class ", b"def ")) and not head.endswith(b"(NamedTuple)")
+        if not hidden or _KERNEL.search(decorators):
+            kept += decorators, part
+        decorators = b""
+    return b"".join(kept)
+
+
+def _read_sources():
+    """Files of all modules with kernels, and their texts, by name; none if one cannot be read."""
+    found = {}
+    try:
+        for name, path in _modules_in(resources.files("skstruct"), "skstruct"):
+            text = path.read_bytes().replace(b"\r\n", b"\n")
+            text = _text_of_kernels(name, text)
+            if text:
+                found[name] = path, text
+    except (OSError, ValueError, ModuleNotFoundError):
+        return {}
+    return found
 
 
 def _stamps():
     """Time and size of every source file; none where sources are not in files."""
-    status = [path.stat() for path in _source_files() if isinstance(path, Path)]
+    status = [path.stat() for path in _FILES.values() if isinstance(path, Path)]
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
 
-def _read_sources():
-    """Hash of the text of all kernels and the stamps of their files; None where they are unknown.
+def _hash(sources):
+    """Hash of the text of all kernels; None where it is unknown.
 
     numba itself looks at the file of a function and not at those of the functions that it calls.
     """
-    try:
-        stamps, found = _stamps(), hashlib.sha256()
-        for path in _source_files():
-            text = path.read_bytes().replace(b"\r\n", b"\n")
-            found.update(f"{path.name} {len(text)} ".encode() + text)
-    except (OSError, ValueError, ModuleNotFoundError):
-        return None, None
-    return found.hexdigest(), stamps
+    found = hashlib.sha256()
+    for name, (_, text) in sources.items():
+        found.update(f"{name} {len(text)} ".encode() + text)
+    return found.hexdigest() if sources else None
 
 
 # Read on import, before any kernel; later edits are detected by the stamps.
-_SOURCES, _STAMPS = _read_sources()
+_sources = _read_sources()
+_FILES = {name: path for name, (path, _) in _sources.items()}
+_SOURCES, _STAMPS = _hash(_sources), _stamps()
+del _sources
 
 
 def sources_unchanged():
@@ -78,13 +111,13 @@ def sources_unchanged():
         return False
 
 
-# Files that are none of these, but have kernels: an extension, or a tagger that brings its rule.
+# Files of kernels that are none of these: those of extensions.
 _outside = set()
 
 
 def is_outside(function):
     """Return True if a function is in no file whose text every key depends on."""
-    return not function.__module__.startswith(("skstruct.chain.", "skstruct.kernels."))
+    return function.__module__ not in _FILES
 
 
 def note_source(function):

@@ -7,11 +7,10 @@
 from skstruct.crfsuite.estimator import CRF
 from skstruct.crfsuite.install import install
 from skstruct.crfsuite.items import ItemSequence
-from skstruct.crfsuite.log import LabelScore, TrainingLog, TrainLogParser
 from skstruct.crfsuite.model import read_model, write_model
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.crfsuite.tagger import ModelInfo, Tagger
-from skstruct.crfsuite.trainer import BaseTrainer, Trainer
+from skstruct.crfsuite.trainer import BaseTrainer, LabelScore, Trainer, TrainingLog, TrainLogParser
 
 __all__ = [
     "CRF",

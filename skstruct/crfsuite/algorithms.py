@@ -1,7 +1,5 @@
 """Estimators and parameters that correspond to the algorithms of CRFsuite."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

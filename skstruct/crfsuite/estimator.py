@@ -1,7 +1,5 @@
 """Drop-in replacement for ``sklearn_crfsuite.CRF``."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, Self
 
@@ -325,8 +323,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         marginals : list of dict of str to float
         """
-        sequence = self._fitted().tagger_._set(xseq)
-        return self._as_dicts(sequence.probabilities()[0])
+        return self._as_dicts(self._fitted().tagger_._set(xseq).marginals())
 
     @reads_one_fit
     def score(self, X, y) -> float:
@@ -354,7 +351,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             tagger = Tagger()
             tagger.open(self.model_filename)
             # At once: another thread may ask for them, too.
-            vars(self).update(_estimator=tagger._opened().estimator, _labels=tagger.labels())
+            vars(self).update(_estimator=tagger._estimator, _labels=tagger.labels())
         return self._estimator
 
     @property
@@ -425,7 +422,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return tagger_to_bytes(self.estimator_, labels=self._labels)
 
     def _as_dicts(self, proba):
-        columns = list(map(self.tagger_._opened().code, self._labels))
+        columns = list(map(self.tagger_._code, self._labels))
         return [dict(zip(self._labels, row, strict=True)) for row in proba[:, columns].tolist()]
 
     def _forget(self):

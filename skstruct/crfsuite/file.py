@@ -71,10 +71,12 @@ def decode_model(data):
     weights = _read_weights(data, places[0])
     labels = _decode_names(data, places[1], n_labels, "label")
     attributes = _decode_names(data, places[2], n_attributes, "attribute")
-    of_label = _read_references(data, places[3], b"LFRF", n_labels, len(weights))
-    of_attribute = _read_references(data, places[4], b"AFRF", n_attributes, len(weights))
-    pairs, pair_weights = _select(weights, of_label, _TRANSITION, n_labels)
-    states, state_weights = _select(weights, of_attribute, _STATE, n_labels)
+    # The weights say themselves what these chunks list: which are those of a label or attribute.
+    for place, name in zip(places[3:], (b"LFRF", b"AFRF"), strict=True):
+        _read_chunk_head(data, place, name)
+    pairs, pair_weights = _select(weights, _TRANSITION, n_labels, n_labels)
+    states, state_weights = _select(weights, _STATE, n_attributes, n_labels)
+    _check(len(pairs) + len(states) == len(weights), "the kind of a weight is unknown")
     return CRFsuiteModel(
         _as_text(labels, "label", "strict"),
         # CRFsuite's attributes are bytes. Invalid UTF-8 survives decoding and encoding.
@@ -105,44 +107,12 @@ def _read_chunk_head(data, place, name):
     return size, n
 
 
-def _read_references(data, place, name, n, n_weights):
-    """Numbers of the weights of each label or attribute, as the bounds of the lists and numbers."""
-    size, n_listed = _read_chunk_head(data, place, name)
-    # CRFsuite's writer adds two unused entries to the labels.
-    fits = n <= n_listed <= (size - _CHUNK.size) // 4
-    _check(fits, f"the chunk {name!r} is too small for {n} lists")
-    starts = np.frombuffer(data, _UINT32, n, place + _CHUNK.size).astype(np.int64)
-    _check(
-        n == 0 or starts.max() <= len(data) - 4,
-        f"a list of the chunk {name!r} lies outside the file",
-    )
-    lengths = _read_integers(data, starts)
-    fits = n == 0 or (starts + 4 + 4 * lengths).max() <= len(data)
-    _check(fits, f"a list of the chunk {name!r} is truncated")
-    edges = np.concatenate([[0], np.cumsum(lengths)])
-    _check(edges[-1] <= n_weights, f"the chunk {name!r} lists more than {n_weights} weights")
-    within = np.arange(edges[-1]) - np.repeat(edges[:-1], lengths)
-    numbers = _read_integers(data, np.repeat(starts + 4, lengths) + 4 * within)
-    _check(
-        edges[-1] == 0 or numbers.max() < n_weights,
-        f"the chunk {name!r} lists a weight out of range",
-    )
-    return edges, numbers
-
-
-def _select(weights, references, kind, n_labels):
+def _select(weights, kind, n_sources, n_labels):
     """Pairs that the weights of one kind belong to, and their values."""
-    edges, numbers = references
-    chosen = weights[numbers]
-    owners = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-    consistent = (
-        np.all(chosen["kind"] == kind)
-        and np.array_equal(chosen["source"], owners)
-        and np.all(chosen["target"] < n_labels)
-        and (len(numbers) == 0 or np.bincount(numbers).max() == 1)
-    )
-    _check(consistent, "the lists of weights do not match the weights")
-    joined = np.stack([owners, chosen["target"].astype(np.int64)], axis=1)
+    chosen = weights[weights["kind"] == kind]
+    exist = np.all(chosen["source"] < n_sources) and np.all(chosen["target"] < n_labels)
+    _check(exist, "a weight is that of an attribute or label that does not exist")
+    joined = np.stack([chosen["source"], chosen["target"]], axis=1).astype(np.int64)
     return joined, chosen["value"].astype(np.float64)
 
 

@@ -11,9 +11,8 @@ from sklearn.metrics import make_scorer
 
 from skstruct.crfsuite.estimator import CRF
 from skstruct.crfsuite.items import ItemSequence
-from skstruct.crfsuite.log import LabelScore, TrainLogParser
 from skstruct.crfsuite.tagger import ModelInfo, Tagger
-from skstruct.crfsuite.trainer import BaseTrainer, Trainer
+from skstruct.crfsuite.trainer import BaseTrainer, LabelScore, Trainer, TrainLogParser
 from skstruct.utils.public_paths import set_module
 
 # The release of CRFsuite whose interface and format these are.

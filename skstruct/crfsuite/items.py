@@ -1,7 +1,6 @@
 """Input and output of the drop-in classes: tokens, labels, and lists of labels."""
 
-from collections.abc import Collection, Iterable, Mapping
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping, MappingView
 
 import numpy as np
 
@@ -165,8 +164,15 @@ def _snapshot(value):
         return value.copy()
     if isinstance(value, Mapping):
         return {name: _snapshot(of_name) for name, of_name in list(value.items())}
-    # Other values are left to the reader of tokens.
-    return copy(value) if isinstance(value, Collection) else value
+    return copied_token(value)
+
+
+def copied_token(token):
+    """Copy of a token that can be read several times; its values are those of the caller."""
+    if isinstance(token, (dict, list, set)):
+        return token.copy()
+    # Anything else is left to the reader of tokens.
+    return list(token) if isinstance(token, (Iterator, MappingView)) else token
 
 
 def as_sequences(X):
@@ -177,5 +183,5 @@ def as_sequences(X):
 
 
 def count_sequences(X):
-    """Number of sequences, which for a sparse matrix is its number of rows."""
+    """Number of sequences, or of the tokens of one; of a sparse matrix its number of rows."""
     return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.labels import check_number, label_array
@@ -179,7 +179,7 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
     places = (columns[model.states[:, 0]], codes[model.states[:, 1]])
     np.add.at(weights, places, model.state_weights)
     transition[codes[model.pairs[:, 0]], codes[model.pairs[:, 1]]] = model.pair_weights
-    return kernels.Chain(weights, transition, *np.zeros((3, n_labels)))
+    return Chain(weights, transition, *np.zeros((3, n_labels)))
 
 
 def _sorted(names):

@@ -6,10 +6,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
 from skstruct.input.labels import label_array
+from skstruct.learning.epoch import SEEN
 from skstruct.learning.parameters import transition_frequency
-from skstruct.taggers.arow import AROWTagger, workspace
+from skstruct.taggers.arow import (
+    HAMMING,
+    ONE,
+    ROOT,
+    SHARE,
+    Adaptive,
+    AROWTagger,
+    ConfidentState,
+    workspace,
+)
 from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
@@ -89,7 +98,7 @@ class OnlineCRF(OnlineTagger):
         "epsilon": [Interval(Real, None, None, closed="neither")],
     }
 
-    _stored = {"_state": Maybe(LearnerState(confident=True))}
+    _stored = {"_state": Maybe(LearnerState(ConfidentState))}
     # The variances.
     _n_more = 1
 
@@ -145,14 +154,12 @@ class OnlineCRF(OnlineTagger):
     def _settings(self):
         buffers = workspace(self._model())
         if self.rule == "arow":
-            return kernels.Adaptive(kernels.HAMMING, float(self.gamma), np.inf, True, *buffers)
+            return Adaptive(HAMMING, float(self.gamma), np.inf, True, *buffers)
         if self.rule == "ap":
-            return kernels.Adaptive(kernels.SHARE, 0.0, np.inf, False, *buffers)
+            return Adaptive(SHARE, 0.0, np.inf, False, *buffers)
         slack = 0.5 / self.c if self.pa_type == 2 else 0.0
         cap = float(self.c) if self.pa_type == 1 else np.inf
-        return kernels.Adaptive(
-            kernels.ROOT if self.error_sensitive else kernels.ONE, slack, cap, False, *buffers
-        )
+        return Adaptive(ROOT if self.error_sensitive else ONE, slack, cap, False, *buffers)
 
     def _start(self, state, training_set):
         """Give the weights of the model a variance, and the others none."""
@@ -160,12 +167,12 @@ class OnlineCRF(OnlineTagger):
         chain = state.chain
         states, transitions = self._weights_of_the_model(training_set, chain)
         # CRFsuite's average has one term more, the zero weights before the first sequence.
-        state.progress[kernels.SEEN] = 1.0
+        state.progress[SEEN] = 1.0
         self._n_weights = np.count_nonzero(states) + np.count_nonzero(transitions)
         parts = {"weights": states * variance, "transition": transitions * variance}
         kept = chain._replace(**parts)
         others = [name for name in chain._fields if name not in parts]
-        return kernels.ConfidentState(
+        return ConfidentState(
             *state,
             kept._replace(**{n: np.full_like(getattr(chain, n), variance) for n in others}),
         )

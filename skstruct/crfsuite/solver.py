@@ -1,7 +1,5 @@
 """The solver "crfsuite": CRFsuite itself, through the package python-crfsuite."""
 
-from __future__ import annotations
-
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
 from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
 from skstruct.learning.solver import Solution
@@ -120,7 +118,7 @@ def _read_chain(data, n_features, n_labels):
     )
     # Copies, because views would keep the large array alive.
     biases = chain.weights[n_features:].copy()
-    return kernels.Chain(chain.weights[:n_features], chain.transition, *biases)
+    return Chain(chain.weights[:n_features], chain.transition, *biases)
 
 
 def _history(iterations):

@@ -3,19 +3,19 @@
 import math
 import sys
 from contextlib import closing
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.protocol import chain_factors
+from skstruct.chain.scores import path_score, sequence_scores
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
-from skstruct.crfsuite.items import as_text, as_tokens
+from skstruct.crfsuite.items import as_text, as_tokens, copied_token, count_sequences
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
-from skstruct.input.scale import check_log_partition, correct_marginals
+from skstruct.decoding import marginals
+from skstruct.input.scale import check_log_partition
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
-from skstruct.taggers.short import Held
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
@@ -44,95 +44,41 @@ class ModelInfo(NamedTuple):
     state_features: dict
 
 
-class _Model:
-    """Weights and labels of an estimator, immutable because threads may share them."""
-
-    def __init__(self, estimator, labels):
-        self.estimator = estimator
-        self.labels = labels
-        self.classes = estimator.classes_.tolist()
-        self.codes = {label: code for code, label in enumerate(self.classes)}
-        self.chain = read_only(estimator._chain())
-        self._held = Held(estimator)
-
-    def is_current(self):
-        """Return True if the estimator has learnt nothing, and was given no weights, meanwhile."""
-        return self._held.is_of(self.estimator)
-
-    def code(self, label):
-        """Code of a label."""
-        label = as_text(label)
-        if label not in self.codes:
-            raise ValueError(f"{short_repr(label)} is not a label of this model; see labels().")
-        return self.codes[label]
-
-    def read(self, xseq):
-        """Read a sequence of tokens."""
-        xseq = as_tokens(xseq)
-        if not hasattr(self.estimator, "vectorizer_"):
-            return _Sequence(self, self.estimator._read_X([xseq])[1])
-        # For a single sequence, building a batch would take most of the time.
-        xseq = list(xseq)
-        packed = self.estimator.vectorizer_.pack([xseq])
-        return _Sequence(self, self.estimator._read_X([xseq])[1] if packed is None else packed)
-
-
 class _Sequence:
-    """A batch of one sequence, and the model that it was read for."""
+    """Tokens of a sequence, and the estimator that labels them."""
 
-    def __init__(self, model, batch):
-        self.model = model
-        self._batch, self._length = batch, int(batch.offsets[-1])
-        # The short way, in one call, is for the weights that nearly all models have.
-        self._loose = getattr(batch, "loose", None) if model.chain.may_list else None
-        self._found = None
-
-    @cached_property
-    def rows(self):
-        """Rows in the layout of the kernels."""
-        return batch_rows(self._batch)
+    def __init__(self, estimator, xseq):
+        self._estimator, self._marginals = estimator, None
+        xseq = as_tokens(xseq)
+        # A copy of what the caller may change, unless the sequence is a matrix.
+        self._X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
 
     def __len__(self):
-        return self._length
+        return count_sequences(self._X[0])
 
     def tag(self):
         """Best labels."""
-        codes, loose, chain = np.empty(len(self), np.int32), self._loose, self.model.chain
-        if loose is None or not kernels.label_few(*loose, chain, codes):
-            ends = read_only(np.array([0, len(self)]))
-            kernels.decode_best(self.rows, ends, 0, 1, chain, codes)
-        return [self.model.classes[code] for code in codes.tolist()]
+        return list(self._estimator.predict(self._X)[0])
 
-    def probabilities(self):
-        """Marginals and log-partition, computed once."""
-        if self._found is None:
-            model, log_partition, loose = self.model, np.empty(1), self._loose
-            marginals = np.empty((len(self), len(model.classes)))
-            short = loose is not None
-            if not (short and kernels.weigh_few(*loose, model.chain, marginals, log_partition)):
-                ends = read_only(np.array([0, len(self)]))
-                factors = kernels.chain_factors(model.chain)
-                kernels.decode_marginals(
-                    self.rows, ends, 0, 1, model.chain, factors, marginals, log_partition
-                )
-                correct_marginals(marginals, ends, log_partition)
-            self._found = marginals, float(log_partition[0])
-        return self._found
+    def marginals(self):
+        """Marginals of all labels, computed once."""
+        if self._marginals is None:
+            self._marginals = self._estimator.predict_proba(self._X)[0]
+        return self._marginals
 
-    def probability(self, yseq):
-        """Probability of labels."""
-        marginals, log_partition = self.probabilities()
-        codes = np.array([self.model.code(label) for label in yseq], np.int32)
-        if len(codes) != len(marginals):
-            raise ValueError(
-                f"Got {len(codes)} labels for {len(marginals)} tokens; pass one for each token."
-            )
-        scores = np.empty(marginals.shape)
-        kernels.sequence_scores(self.rows, 0, len(codes), self.model.chain, scores)
-        edges = kernels.chain_factors(self.model.chain).edges
-        score = kernels.path_score(scores, len(codes), edges, codes)
-        check_log_partition(np.array([log_partition]))
-        return math.exp(score - log_partition)
+    def probability(self, codes):
+        """Probability of labels, given by their codes."""
+        # That of the best labels, for which it is most often asked, has a short way.
+        best = self._estimator.predict_nbest(self._X, n_best=1)[0][0]
+        if best.labels == self._estimator.classes_[codes].tolist():
+            return best.probability
+        chain, batch = read_only(self._estimator._chain()), self._estimator._read_X(self._X)[1]
+        rows, scores = batch_rows(batch), np.empty((len(codes), len(chain.intercept)))
+        _, log_partition = marginals(rows, read_only(batch.offsets), chain, 1, forbids=False)
+        check_log_partition(log_partition)
+        sequence_scores(rows, 0, len(codes), chain, scores)
+        score = path_score(scores, len(codes), chain_factors(chain).edges, codes)
+        return math.exp(score - log_partition[0])
 
 
 @set_module("skstruct.crfsuite")
@@ -163,10 +109,11 @@ class Tagger:
     """
 
     def __init__(self):
-        self._model = self._last = None
+        self.close()
 
     def _set_model(self, estimator, labels):
-        self._model, self._last = _Model(estimator, labels), None
+        self._estimator, self._labels, self._last = estimator, labels, None
+        self._codes = {label: code for code, label in enumerate(estimator.classes_.tolist())}
 
     def open(self, name):
         """Read a model file.
@@ -209,7 +156,7 @@ class Tagger:
 
     def close(self):
         """Drop the model."""
-        self._model = self._last = None
+        self._estimator = self._labels = self._codes = self._last = None
 
     def labels(self):
         """Return the labels in the order of the model file.
@@ -218,7 +165,8 @@ class Tagger:
         -------
         labels : list of str
         """
-        return list(self._opened().labels)
+        self._check_opened()
+        return list(self._labels)
 
     def set(self, xseq):
         """Set the sequence for the calls that follow.
@@ -229,12 +177,12 @@ class Tagger:
             Feature dicts, also with arrays; lists of attribute strings; or an ``ItemSequence`` of
             python-crfsuite.
         """
-        self._set(xseq)
+        self._set(xseq).marginals()
 
     def _set(self, xseq):
-        """Set the sequence, and return it as a `_Sequence`."""
+        self._check_opened()
         # Each of several threads goes on with the sequence that it has set.
-        self._last = sequence = self._opened().read(xseq)
+        self._last = sequence = _Sequence(self._estimator, xseq)
         return sequence
 
     def tag(self, xseq=None):
@@ -251,7 +199,7 @@ class Tagger:
         """
         if xseq is not None:
             return self._set(xseq).tag()
-        self._opened()
+        self._check_opened()
         sequence = self._last
         return [] if sequence is None else sequence.tag()
 
@@ -269,11 +217,10 @@ class Tagger:
         -------
         probability : float
         """
-        sequence = self._last_set()
-        marginals, _ = sequence.probabilities()
-        if not 0 <= pos < len(marginals):
-            raise ValueError(f"Position {pos} is out of range of {len(marginals)} tokens.")
-        return float(marginals[pos, sequence.model.code(y)])
+        found = self._last_set().marginals()
+        if not 0 <= pos < len(found):
+            raise ValueError(f"Position {pos} is out of range of {len(found)} tokens.")
+        return float(found[pos, self._code(y)])
 
     def probability(self, yseq):
         """Compute the probability of a label sequence for the sequence that was set last.
@@ -287,7 +234,13 @@ class Tagger:
         -------
         probability : float
         """
-        return self._last_set().probability(yseq)
+        sequence = self._last_set()
+        codes = np.array([self._code(label) for label in yseq], np.int32)
+        if len(codes) != len(sequence):
+            raise ValueError(
+                f"Got {len(codes)} labels for {len(sequence)} tokens; pass one for each token."
+            )
+        return sequence.probability(codes)
 
     def info(self):
         """Return the names and weights of the model.
@@ -297,12 +250,9 @@ class Tagger:
         info : ModelInfo
             Weights are in full precision, unlike python-crfsuite's, which have six decimals.
         """
-        try:
-            opened = self._opened()
-        except ValueError as error:
-            # As python-crfsuite, which raises ValueError everywhere else.
-            raise RuntimeError(str(error)) from None
-        model = model_from_tagger(opened.estimator, labels=opened.labels)
+        # As python-crfsuite, which raises ValueError everywhere else.
+        self._check_opened(RuntimeError)
+        model = model_from_tagger(self._estimator, labels=self._labels)
         labels, attributes = model.labels, model.attributes
         return ModelInfo(
             describe_header(encode_model(model)),
@@ -326,17 +276,19 @@ class Tagger:
             return
         write_whole(filename, "".join(lines).encode("utf-8", errors="surrogateescape"))
 
-    def _opened(self):
-        model = self._model
-        if model is None:
-            raise ValueError("The tagger is not opened")
-        if not model.is_current():
-            model = self._model = _Model(model.estimator, model.labels)
-        return model
+    def _check_opened(self, error=ValueError):
+        if self._estimator is None:
+            raise error("The tagger is not opened")
+
+    def _code(self, label):
+        label = as_text(label)
+        if label not in self._codes:
+            raise ValueError(f"{short_repr(label)} is not a label of this model; see labels().")
+        return self._codes[label]
 
     def _last_set(self):
         """The sequence that was set last; without one, an empty one."""
-        self._opened()
+        self._check_opened()
         sequence = self._last
         return self._set([]) if sequence is None else sequence
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.compiled.rows import dot
 from skstruct.dask.shard import own_arrays
 from skstruct.decoding import best_labels
+from skstruct.learning.epoch import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult
 from skstruct.learning.online import averaged, note_epoch
 from skstruct.learning.solver import Model
 from skstruct.matrices import read_only
@@ -137,7 +139,7 @@ class _Mixture:
 
     def add(self, own, learnt):
         """Add the result of a shard, whose features have the numbers `own`."""
-        scale, total = learnt.progress[[kernels.SCALE, kernels.TOTAL]]
+        scale, total = learnt.progress[[SCALE, TOTAL]]
         rows = own[learnt.rows]
         self._n_changed[rows] += np.any(learnt.chain.weights, axis=1)
         for name, part, behind in zip(learnt.chain._fields, learnt.chain, learnt.lag, strict=True):
@@ -151,7 +153,7 @@ class _Mixture:
     def finish(self):
         """Replace the weights by the mixture, and add to the average."""
         progress = np.array([of_shard for of_shard, *_ in self._seen])
-        n, scales, totals = len(progress), progress[:, kernels.SCALE], progress[:, kernels.TOTAL]
+        n, scales, totals = len(progress), progress[:, SCALE], progress[:, TOTAL]
         chain, lag = self._state.chain, self._state.lag
         for name in chain._fields[1:]:
             getattr(chain, name)[...] = getattr(self._chain, name) / n
@@ -168,15 +170,15 @@ class _Mixture:
             factor *= n
             lag.weights[...] += np.multiply(self._lag.weights, factor, out=self._lag.weights)
         now, weights = self._state.progress, chain.weights.ravel()
-        now[kernels.NORM] = kernels.dot(weights, weights)
-        now[kernels.SCALE], now[kernels.TOTAL] = 1.0, 0.0
-        now[kernels.RATE] = np.mean(progress[:, kernels.RATE])
-        now[kernels.SEEN] += sum(progress[:, kernels.SEEN])
+        now[NORM] = dot(weights, weights)
+        now[SCALE], now[TOTAL] = 1.0, 0.0
+        now[RATE] = np.mean(progress[:, RATE])
+        now[SEEN] += sum(progress[:, SEEN])
 
     def total(self):
         """Sum of the results of all shards."""
         results = [result for _, result, *_ in self._seen]
-        return kernels.EpochResult(*map(sum, zip(*results, strict=True)))
+        return EpochResult(*map(sum, zip(*results, strict=True)))
 
     def notes(self):
         """Means of the notes over the samples."""
@@ -222,8 +224,8 @@ class _Learnt(NamedTuple):
     """
 
     rows: np.ndarray  # features that changed, by the numbers of the shard
-    chain: kernels.Chain
-    lag: kernels.Chain
+    chain: Chain
+    lag: Chain
     progress: np.ndarray
     result: tuple  # fields of `EpochResult`
     notes: dict  # sums over the samples, for the history
@@ -246,16 +248,16 @@ def learn_alone(training_set, chain, shard, epoch):
     state = learner.new_state(training_set, type(chain)(*map(np.array, chain)))
     state.progress[:] = epoch.progress
     # Those of the shard alone are added by the driver.
-    state.progress[[kernels.SEEN, kernels.TOTAL]] = 0.0
+    state.progress[[SEEN, TOTAL]] = 0.0
     # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([epoch.seed, shard, epoch.number]))
     samples, owner = learner.draw_samples(training_set.offsets, random_state)
     # Samples are pieces of sequences; other shards are taken to have as many for each sequence.
     n_sequences = len(training_set.sample_weight)
     n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
-    settings = learner.rule.settings(training_set)
+    settings = learner.rule._settings_for(training_set)
     result = learner.visit(training_set, samples, owner, state, settings, n_samples)
-    notes = learner.rule.notes([settings], 1)
+    notes = learner.rule._notes([settings], 1)
     return _Learnt(*_changes(state, chain.weights), result, notes, len(samples))
 
 

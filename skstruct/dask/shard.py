@@ -10,19 +10,20 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from skstruct import kernels
+from skstruct.chain.scores import Rows
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.labels import check_completable, check_partial, without_unlabelled
 from skstruct.input.scale import advise_scaling
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.input.weights import weigh_sequences
-from skstruct.learning.parameters import observe, sum_observed, transition_frequency
+from skstruct.learning.layout import observe, sum_observed
+from skstruct.learning.parameters import transition_frequency
 from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import LearningTemplateVectorizer
-from skstruct.utils.packing import pack_strings
+from skstruct.utils.declared import pack_strings
 
 
 class Summary(NamedTuple):
@@ -75,7 +76,7 @@ class Shard(NamedTuple):
     summary : Summary
     """
 
-    rows: kernels.Rows
+    rows: Rows
     offsets: np.ndarray
     labels: np.ndarray
     summary: Summary
@@ -255,7 +256,7 @@ def _keep_features(rows, kept):
     of_kept = kept[rows.indices]
     indptr = np.concatenate([[0], np.cumsum(of_kept)])[rows.indptr]
     data = rows.data[of_kept] if rows.data.size else rows.data
-    return read_only(kernels.Rows(indptr, _places(kept)[rows.indices[of_kept]], data))
+    return read_only(Rows(indptr, _places(kept)[rows.indices[of_kept]], data))
 
 
 def count(training_set, n_features, settings):

@@ -9,24 +9,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
 from skstruct.dask.shard import own_arrays
 from skstruct.input.costs import NO_COST
-from skstruct.learning.ascent import DualFreeAscent, new_memory, shrink
-from skstruct.learning.objective import Likelihood, Objective
-from skstruct.learning.parameters import point_to_rows, restrict
+from skstruct.learning.ascent import DualFreeAscent, Memory, new_memory, soft_threshold
+from skstruct.learning.layout import point_to_rows, restrict
+from skstruct.learning.likelihood import Likelihood
+from skstruct.learning.objective import Objective
 from skstruct.matrices import pieces, read_only, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
 # Shards whose sums the driver takes at a time, and the bytes up to which it does. One by one takes
 # longer on a few workers, but less memory.
 _TOGETHER, _SMALL = 2, 1 << 21
-# Positions for each parameter of the model, from which on rows are kept in their place.
-_MANY = 2
 
 
 class ShardedLikelihood:
-    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.objective.Likelihood`.
+    """``sum_i s_i nll_i(w)`` over all shards, as `skstruct.learning.likelihood.Likelihood`.
 
     Parameters
     ----------
@@ -49,8 +47,8 @@ class ShardedLikelihood:
 
     Attributes
     ----------
-    positions : list
-        For each shard, the positions of its parameters in the whole vector: an index of arrays.
+    positions : list of Positions
+        For each shard those of its parameters in the whole vector.
     parts : list
         Futures of the likelihoods of the shards.
     n_state : int
@@ -74,8 +72,6 @@ class ShardedLikelihood:
         self.parts = self.map(place, shards, settings, keep=True)
         table = RowTable(layout, vector.size)
         self.positions = [table.positions(of_shard) for of_shard in numbers]
-        if sum(map(len, self.positions)) <= _MANY * vector.size:
-            self.positions = list(map(np.asarray, self.positions))
         totals = self.map(measure, [(part,) for part in self.parts])
         totals = map(sum, zip(*totals, strict=True))
         self.n_tokens, self.weighted_tokens, self.at_zero, *of_features = totals
@@ -91,10 +87,10 @@ class ShardedLikelihood:
 
     def _sum(self, method, theta, out):
         out[:] = 0.0
-        sent = (_Entries(theta, positions, self.dtype) for positions in self.positions)
+        sent = (positions.take(theta, self.dtype) for positions in self.positions)
         terms, shards = [], zip(self.parts, sent, repeat(method))
         for positions, (values, part) in self.each(evaluate, shards, direct=True):
-            _add_at(out, positions, part)
+            positions.add(part, out)
             terms += values
             # The next one may be waited for.
             del part
@@ -124,7 +120,7 @@ class ShardedObjective(Objective):
     def _memory(self):
         likelihood = self.likelihood
         # A few at a time, too.
-        positions = map(np.asarray, likelihood.positions)
+        positions = (of_shard.as_array() for of_shard in likelihood.positions)
         shards = zip(likelihood.parts, positions, strict=True)
         states = likelihood.map(remember, shards, keep=True)
         known = likelihood.map(has_memory, [(state,) for state in states])
@@ -160,11 +156,11 @@ class _ShardedAscent:
             if not change.successful:
                 vector[:] = before
                 return False
-            _add_at(vector, positions, change.vector)
+            positions.add(change.vector, vector)
             loss, distance = loss + change.loss, distance + change.distance
             del change
         if self._l1:
-            theta[:] = shrink(vector, self._l1 / self._l2)
+            theta[:] = soft_threshold(vector, self._l1 / self._l2)
         self.loss, self.distance = loss, distance
         return True
 
@@ -195,13 +191,13 @@ class RowTable:
     def positions(self, features):
         """Positions of the parameters of a shard with these features, ascending."""
         rows = np.sort(self._row[features])
-        return _Positions(self.bounds, rows[np.searchsorted(rows, 0) :], self.size)
+        return Positions(self.bounds, rows[np.searchsorted(rows, 0) :], self.size)
 
 
-class _Positions:
+class Positions:
     """Positions of the weights of some rows, and of the parameters that all shards share.
 
-    They are computed on demand, as there are many more of them than rows.
+    They are computed on demand, in small arrays: there are many more of them than rows.
     """
 
     def __init__(self, bounds, rows, size):
@@ -211,63 +207,34 @@ class _Positions:
     def __len__(self):
         return self._n_state + self._size - self._bounds[-1]
 
-    def __array__(self, dtype=None, copy=None):
-        """Return all positions, as numpy asks for them where it is given these as an index."""
-        return np.concatenate(list(self.parts()))
+    def as_array(self):
+        """Return all positions, ascending."""
+        return np.concatenate([positions for _, positions in self._parts()])
 
-    def parts(self):
-        """Yield the positions in small arrays."""
-        bounds = self._bounds
+    def take(self, vector, dtype):
+        """Copy the entries of a vector."""
+        entries = np.empty(len(self), dtype)
+        for part, positions in self._parts():
+            entries[part] = vector[positions]
+        return entries
+
+    def add(self, values, vector):
+        """Add values to the entries of a vector."""
+        for part, positions in self._parts():
+            vector[positions] += values[part]
+
+    def _parts(self):
+        """Yield slices of the positions, and the positions in each."""
+        start, bounds = 0, self._bounds
         for rows in pieces(self._rows):
             starts = bounds[rows]
             widths = bounds[rows + 1] - starts
             ends = np.cumsum(widths, dtype=np.int32)
             positions = np.arange(ends[-1], dtype=np.int32)
             positions += np.repeat(starts - ends + widths, widths)
-            yield positions
-        yield np.arange(bounds[-1], self._size, dtype=np.int32)
-
-
-class _Entries:
-    """Entries of a vector that are copied only when they are pickled, as an array.
-
-    So the copies of a few shards are in memory at a time.
-
-    Parameters
-    ----------
-    vector : ndarray
-    positions : object
-        An index of arrays.
-    dtype : dtype
-        Type in which they travel.
-    """
-
-    def __init__(self, vector, positions, dtype):
-        self._vector, self._positions, self._dtype = vector, positions, dtype
-
-    def __array__(self, dtype=None, copy=None):
-        """Copy the entries."""
-        entries = np.empty(len(self._positions), self._dtype)
-        for part, positions in _parts(self._positions):
-            entries[part] = self._vector[positions]
-        return entries
-
-    def __reduce_ex__(self, protocol):
-        return np.asarray(self).__reduce_ex__(protocol)
-
-
-def _add_at(vector, positions, values):
-    """Add values to distinct entries of a vector."""
-    for part, positions_of_part in _parts(positions):
-        vector[positions_of_part] += values[part]
-
-
-def _parts(positions):
-    """Yield slices of the positions, and the positions in each."""
-    start = 0
-    for some in pieces(positions) if isinstance(positions, np.ndarray) else positions.parts():
-        yield slice(start, start + len(some)), some
-        start += len(some)
+            yield slice(start, start + len(positions)), positions
+            start += len(positions)
+        yield slice(start, len(self)), np.arange(bounds[-1], self._size, dtype=np.int32)
 
 
 # What workers do
@@ -311,8 +278,6 @@ def measure(likelihood, _):
 
 def evaluate(likelihood, theta, method, _):
     """Call a method of the likelihood of a shard; return its result, and the array it fills."""
-    # Where nothing travels, the entries have not been copied yet.
-    theta = np.asarray(theta)
     out = np.zeros(len(theta))
     if likelihood.n_tokens == 0:
         return [], out.astype(theta.dtype, copy=False)
@@ -326,7 +291,7 @@ def evaluate(likelihood, theta, method, _):
 class _State(NamedTuple):
     """State of a shard after an epoch of ascent."""
 
-    memory: kernels.Memory  # None if it would be too large
+    memory: Memory  # None if it would be too large
     positions: np.ndarray  # of its weights in those of all shards
     change: _Change  # its proposal
 
@@ -347,10 +312,10 @@ def ascend(likelihood, state, shard, epoch):
     if likelihood.n_tokens == 0:
         return state._replace(change=_Change(np.zeros_like(vector), 0.0, 0.0, True))
     # Copies: a task that is run again finds the arguments that it had.
-    memory = kernels.Memory(*(np.array(part) for part in state.memory))
+    memory = Memory(*(np.array(part) for part in state.memory))
     vector = vector.astype(np.float64)
     before = vector.copy()
-    theta = shrink(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
+    theta = soft_threshold(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
     free = np.concatenate([np.ones(likelihood.shape.cuts[0]), epoch.free])
     # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([shard, epoch.number]))

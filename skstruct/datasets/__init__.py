@@ -1,22 +1,23 @@
 """Data sets, and readers and writers of annotated text.
 
 `loaders` has the data that come with the package, `fetchers` the public corpora, which are
-downloaded once. `conll` reads column files, `conllu` treebanks, `docs` documents of spaCy and
-`annotations` the exports of annotation tools. `spans` converts labels to spans and back.
+downloaded once. `conll` reads column files, `conllu` treebanks and `annotations` the exports of
+annotation tools. `spans` converts labels to spans, documents of spaCy and numbers, and back.
 """
 
-from skstruct.datasets.annotations.tools import read_annotations, write_annotations
+from skstruct.datasets.annotations import read_annotations, write_annotations
 from skstruct.datasets.conll import iter_conll, read_conll, write_conll
 from skstruct.datasets.conllu import read_conllu, write_conllu
-from skstruct.datasets.docs import docs_to_sequences, labels_to_docs
 from skstruct.datasets.features import read_features
 from skstruct.datasets.fetchers import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
 from skstruct.datasets.loaders import load_addresses, load_digit_sequences
 from skstruct.datasets.spans import (
     ConvertedLabels,
     convert_labels,
+    docs_to_sequences,
     find_tokens,
     labels_from_ids,
+    labels_to_docs,
     labels_to_ids,
     labels_to_spans,
     spans_to_labels,

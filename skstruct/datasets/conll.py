@@ -10,12 +10,12 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, islice, takewhile
-from numbers import Integral
 from operator import itemgetter, methodcaller
 
 from skstruct.metrics.labels import sequences_of
 from skstruct.utils.files import not_in_encoding, write_whole
 from skstruct.utils.messages import short_repr
+from skstruct.utils.options import check_count
 from skstruct.utils.public_paths import set_module
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -310,10 +310,7 @@ def iter_conll(
     ...     print(X, y)
     [['He', 'sleeps'], ['Yes']] [['B-NP', 'B-VP'], ['O']]
     """
-    if batch_size is not None and not (isinstance(batch_size, Integral) and batch_size >= 1):
-        raise ValueError(
-            f"batch_size must be None or a positive integer, got {short_repr(batch_size)}."
-        )
+    check_count("batch_size", batch_size, none=True)
     sequences = parsed_lines(
         path_or_file,
         columns=columns,

@@ -1,12 +1,11 @@
 """CoNLL-U files: treebanks with ten named columns, comments, ranges and empty nodes."""
 
-import io
 import re
 
 from skstruct.datasets.conll import (
     BYTE_ORDER_MARK,
+    TokenLines,
     open_line_blocks,
-    parsed_lines,
     splitter,
     write_lines,
 )
@@ -80,23 +79,14 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     with open_line_blocks(path_or_file, None) as (name, blocks):
         lines = [line for block in blocks for line in block]
     known = _columns_of(lines)
-    text = io.StringIO("\n".join(lines))
-    text.name = name  # for messages
-    parsed = parsed_lines(
-        text,
-        encoding=None,
-        columns=(
-            _number(columns, known)
-            if isinstance(columns, str)
-            else [_number(column, known) for column in columns]
-        ),
-        label=None if label is None else _number(label, known),
-        separator="\t",
-        skip=is_no_word,
-        width=len(known),
-        unknown=UNKNOWN,
-    )
-    tokens, labels = map(list, zip(*parsed, strict=True))
+    if isinstance(columns, str):
+        columns = _number(columns, known)
+    else:
+        columns = [_number(column, known) for column in columns]
+    label = None if label is None else _number(label, known)
+    layout = {"separator": "\t", "width": len(known), "unknown": UNKNOWN}
+    parsed = TokenLines(name, label, columns=columns, **layout)
+    tokens, labels = map(list, zip(*parsed.sequences([lines], is_no_word), strict=True))
     return tokens, None if label is None else labels
 
 

@@ -1,7 +1,5 @@
 """Feature files of CRFsuite and Wapiti: a label and attributes in each line, read as they are."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from math import isfinite

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct import kernels
+from skstruct.chain.scores import Rows
+from skstruct.compiled.rows import sort_rows
 from skstruct.frames import refuse_frame
 from skstruct.input.copies import copied
 from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones
@@ -479,7 +480,7 @@ class PackedBatch:
         self.loose = loose
         self.feature_names = feature_names
         ends, columns, values, _ = loose
-        self._n_entries, self.repeats = kernels.sort_rows(ends, columns, values)
+        self._n_entries, self.repeats = sort_rows(ends, columns, values)
 
     def __len__(self):
         return len(self.loose.offsets) - 1
@@ -494,7 +495,7 @@ class PackedBatch:
         """`Rows` in the order of a matrix."""
         ends, columns, values, _ = self.loose
         columns, values = columns[: self._n_entries], values[: self._n_entries]
-        return read_only(kernels.Rows(ends, columns, values[:0] if are_ones(values) else values))
+        return read_only(Rows(ends, columns, values[:0] if are_ones(values) else values))
 
 
 class Stream:
@@ -653,7 +654,7 @@ def canonical(data, columns, indptr, n_columns, dtype):
     """CSR matrix without entries that have no column, duplicates summed; works in place."""
     indptr = indptr.astype(np.int64, copy=False)
     are_values = data.dtype != np.int8
-    n, repeats = kernels.sort_rows(indptr, columns, data if are_values else np.empty(0))
+    n, repeats = sort_rows(indptr, columns, data if are_values else np.empty(0))
     matrix = sp.csr_matrix((data[:n], columns[:n], indptr), shape=(len(indptr) - 1, n_columns))
     matrix.has_sorted_indices = True
     if repeats:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.ranges import decode_best
+from skstruct.chain.scores import Rows
 from skstruct.input.constraints import check_labelling, first_impossible, forbid
 from skstruct.matrices import read_only
 from skstruct.utils.declared import MAX_LABELS
@@ -166,9 +168,9 @@ def check_completable(known, offsets, classes, possible):
     if np.all(known >= 0):
         return
     k = len(classes)
-    nothing = kernels.Rows(np.zeros(len(known) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    chain = forbid(kernels.Chain(np.zeros((0, k)), np.zeros((k, k)), *np.zeros((3, k))), possible)
+    nothing = Rows(np.zeros(len(known) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+    chain = forbid(Chain(np.zeros((0, k)), np.zeros((k, k)), *np.zeros((3, k))), possible)
     rows, chain = clamp(nothing, chain, known)
     codes = np.empty(len(known), np.int32)
-    kernels.decode_best(rows, offsets, 0, len(offsets) - 1, chain, codes)
+    decode_best(rows, offsets, 0, len(offsets) - 1, chain, codes)
     check_decoded(codes, known, offsets, possible)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.scores import Rows, TransitionRows
 from skstruct.input.formats import encode_labels
 from skstruct.input.scale import check_sample_weight, check_values
 from skstruct.input.weights import read_sample_weight, require_weight
@@ -19,7 +19,7 @@ _MOST_COLUMNS = int(np.iinfo(np.int32).max)
 class TrainingSet(NamedTuple):
     """A validated training set."""
 
-    rows: kernels.Rows  # or TransitionRows
+    rows: Rows  # or TransitionRows
     offsets: np.ndarray  # (n_sequences + 1,)
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
@@ -68,7 +68,7 @@ def as_rows(X):
         )
     data = np.empty(0) if are_ones(X.data) else X.data.astype(np.float64, copy=False)
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
-    return read_only(kernels.Rows(indptr, indices, data))
+    return read_only(Rows(indptr, indices, data))
 
 
 def batch_rows(batch):
@@ -84,7 +84,7 @@ def batch_rows(batch):
         return rows
     transitions = as_rows(batch.transition_X)
     check_values(transitions, batch.offsets, "transition feature")
-    return kernels.TransitionRows(*rows, transitions)
+    return TransitionRows(*rows, transitions)
 
 
 def take_rows(rows, kept):
@@ -97,7 +97,7 @@ def _take(rows, kept):
     indptr = np.concatenate([[0], np.cumsum(counts)])
     source = np.arange(indptr[-1]) + np.repeat(rows.indptr[kept] - indptr[:-1], counts)
     data = rows.data[source] if rows.data.size else rows.data
-    return kernels.Rows(indptr, rows.indices[source], data)
+    return Rows(indptr, rows.indices[source], data)
 
 
 def zero_transition_weights(n_features, n_labels):

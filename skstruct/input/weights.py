@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from skstruct.matrices import add_up
+from skstruct.matrices import to_offsets
 from skstruct.utils.messages import short_repr
 
 
@@ -168,7 +168,7 @@ def empty_unweighted(batch, labels, weight):
     """
     weighted = weight > 0
     rows = np.flatnonzero(np.repeat(weighted, batch.lengths))
-    return batch._select(rows, add_up(batch.lengths * weighted)), labels[rows]
+    return batch._select(rows, to_offsets(batch.lengths * weighted)), labels[rows]
 
 
 def classes_that_occur(classes, labels):

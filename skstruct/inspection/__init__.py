@@ -10,8 +10,12 @@ Displays need matplotlib, and tables pandas: ``pip install "skstruct[plot]"``.
 `models` finds the tagger in an estimator, and `figures` makes axes and heat maps.
 """
 
-from skstruct.inspection.calibration import CalibrationDisplay
 from skstruct.inspection.confusion import ChunkConfusionDisplay, LabelConfusionDisplay
+from skstruct.inspection.curves import (
+    PenaltyPathDisplay,
+    SpanThresholdDisplay,
+    TrainingCurveDisplay,
+)
 from skstruct.inspection.explanations import (
     LabelChange,
     explain_labelling,
@@ -19,11 +23,8 @@ from skstruct.inspection.explanations import (
     label_alternatives,
     smallest_label_change,
 )
-from skstruct.inspection.path import PenaltyPathDisplay
-from skstruct.inspection.probabilities import SequenceProbabilityDisplay
+from skstruct.inspection.probabilities import CalibrationDisplay, SequenceProbabilityDisplay
 from skstruct.inspection.tagged import TaggedText
-from skstruct.inspection.thresholds import SpanThresholdDisplay
-from skstruct.inspection.training import TrainingCurveDisplay
 from skstruct.inspection.weights import (
     FeatureWeightsDisplay,
     TransitionDisplay,

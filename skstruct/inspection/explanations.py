@@ -3,8 +3,6 @@
 They compare scores of labellings of one sequence, sums of the scores of its labels and transitions.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,9 +130,8 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     """
     pd = require("pandas", "explain_token")
     fitted, batch = _take_sequence(estimator, X, index, token)
-    scores = _score_sequence(fitted, batch)
     best = fitted.codes(list(fitted.tagger.predict(batch)[0]))
-    through = scores.best_through()[token]
+    through = _best_scores(fitted, batch)[token]
     if label is None:
         others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
         one, other = best[token], int(others.argmax())
@@ -145,8 +142,9 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     for code in (one, other):
         if one == other or np.isneginf(through[code]):
             raise ValueError(_no_other(fitted.tagger.classes_, token, one, code, best[token]))
-    first = best if one == best[token] else scores.best_labelling(token, one)
-    paths = [first, scores.best_labelling(token, other)]
+    paths = list(map(fitted.codes, _best_labellings(fitted, batch, token, [one, other])))
+    if one == best[token]:
+        paths[0] = best
     totals = [defaultdict(float), defaultdict(float)]
     for path, total in zip(paths, totals, strict=True):
         for t, _, kind, name, *_, contribution in _terms(fitted, batch, path):
@@ -255,8 +253,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
     """
     pd = require("pandas", "label_alternatives")
     fitted, batch = _take_sequence(estimator, X, index, token)
-    scores = _score_sequence(fitted, batch)
-    through = scores.best_through()[token]
+    through = _best_scores(fitted, batch)[token]
     proba, classes = fitted.tagger.predict_proba(batch)[0][token], fitted.tagger.classes_.tolist()
     order = [code for code in np.argsort(-through, kind="stable") if through[code] > -np.inf]
     return pd.DataFrame(
@@ -265,9 +262,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
             "score": through[order],
             "difference": through.max() - through[order],
             "probability": proba[order],
-            "labelling": [
-                [classes[c] for c in scores.best_labelling(token, code)] for code in order
-            ],
+            "labelling": _best_labellings(fitted, batch, token, order),
         }
     )
 
@@ -289,7 +284,7 @@ class LabelChange(NamedTuple):
 
     label: Any
     new_label: Any
-    removed: pd.DataFrame
+    removed: "pd.DataFrame"
 
 
 @set_module("skstruct.inspection")
@@ -342,7 +337,7 @@ def smallest_label_change(estimator, X, *, index=0, token=0):
     label = fitted.tagger.predict(batch)[0][token]
     row = sp.csr_matrix(batch.X[token : token + 1])
     weights = fitted.coef()[:, row.indices] * row.data
-    through = _score_sequence(fitted, batch).best_through()[token]
+    through = _best_scores(fitted, batch)[token]
     for differences, chosen in _candidates(through, weights, classes.index(label)):
         without = _without(batch, token, row.indices[chosen])
         new_label = fitted.tagger.predict(without)[0][token]
@@ -388,45 +383,57 @@ def _without(batch, token, columns):
 # Scores of one sequence
 
 
-class _ChainScores(NamedTuple):
-    """Scores of one sequence.
+def _best_scores(fitted, batch):
+    """Score of the best labelling with each label at each token of a batch of one sequence.
 
-    Attributes
+    Parameters
     ----------
-    emissions : ndarray of shape (length, n_labels)
-        Of the labels at each token, with start and end.
-    transitions : ndarray of shape (length - 1, n_labels, n_labels)
-        Of the transition into each token but the first, from row to column.
+    fitted : FittedTagger
+    batch : SequenceBatch
+
+    Returns
+    -------
+    scores : ndarray of shape (length, n_labels)
+        Minus infinity where a label is impossible.
+
+    Raises
+    ------
+    ValueError
+        If the tagger is of second order.
     """
+    if fitted.tagger._kind.order > 1:
+        raise ValueError(
+            "Scores of alternatives are shown for taggers of first order, not for order=2: see "
+            "predict_nbest, or explain_labelling."
+        )
+    tagger, k = fitted.tagger, len(fitted.tagger.classes_)
+    emissions = np.asarray(batch.X @ fitted.coef().T + tagger.intercept_, dtype=np.float64)
+    emissions[0] += tagger.start_
+    emissions[-1] += tagger.end_
+    transitions = np.tile(np.asarray(tagger.transition_), (batch.n_rows - 1, 1, 1))
+    if batch.transition_X is not None:
+        weights = tagger.transition_coef_.reshape(k * k, -1)
+        rows = sp.csr_matrix(batch.transition_X)[1:]
+        transitions = transitions + np.asarray(rows @ weights.T).reshape(-1, k, k)
+    before, after = emissions.copy(), emissions.copy()
+    for t, transition in enumerate(transitions, start=1):
+        before[t] += (before[t - 1][:, None] + transition).max(axis=0)
+    for t in range(len(transitions) - 1, -1, -1):
+        after[t] += (transitions[t] + after[t + 1]).max(axis=1)
+    # Emissions are in both. Impossible labels stay at minus infinity.
+    with np.errstate(invalid="ignore"):
+        through = before + after - emissions
+    return np.where(np.isneginf(before) | np.isneginf(after), -np.inf, through)
 
-    emissions: np.ndarray
-    transitions: np.ndarray
 
-    def best_through(self):
-        """Score of the best labelling with each label at each token, (length, n_labels)."""
-        before, after = self.emissions.copy(), self.emissions.copy()
-        for t, transition in enumerate(self.transitions, start=1):
-            before[t] += (before[t - 1][:, None] + transition).max(axis=0)
-        for t in range(len(self.transitions) - 1, -1, -1):
-            after[t] += (self.transitions[t] + after[t + 1]).max(axis=1)
-        # Emissions are in both. Impossible labels stay at minus infinity.
-        with np.errstate(invalid="ignore"):
-            through = before + after - self.emissions
-        return np.where(np.isneginf(before) | np.isneginf(after), -np.inf, through)
-
-    def best_labelling(self, t, code):
-        """Codes of the best labelling whose label at token `t` is `code`."""
-        emissions = self.emissions.copy()
-        emissions[t, np.arange(emissions.shape[1]) != code] = -np.inf
-        back, best = [], emissions[0]
-        for s, transition in enumerate(self.transitions, start=1):
-            scores = best[:, None] + transition
-            back.append(scores.argmax(axis=0))
-            best = scores.max(axis=0) + emissions[s]
-        codes = [int(best.argmax())]
-        for pointers in reversed(back):
-            codes.append(int(pointers[codes[-1]]))
-        return np.array(codes[::-1])
+def _best_labellings(fitted, batch, token, codes):
+    """For each of some labels of a token, the best labelling with it, a list of labels."""
+    classes = fitted.tagger.classes_.tolist()
+    known = [[None] * batch.n_rows for _ in codes]
+    for labels, code in zip(known, codes, strict=True):
+        labels[token] = classes[code]
+    copies = batch[np.zeros(len(codes), np.int64)]
+    return [list(labels) for labels in fitted.tagger.predict(copies, known=known)]
 
 
 def _take_sequence(estimator, X, index, token=0):
@@ -465,37 +472,3 @@ def _take_sequence(estimator, X, index, token=0):
     if not 0 <= token < batch.n_rows:
         raise ValueError(f"token={token}, but the sequence has the tokens 0 to {batch.n_rows - 1}.")
     return fitted, batch
-
-
-def _score_sequence(fitted, batch):
-    """Compute the scores of a batch with one sequence.
-
-    Parameters
-    ----------
-    fitted : FittedTagger
-    batch : SequenceBatch
-
-    Returns
-    -------
-    scores : _ChainScores
-
-    Raises
-    ------
-    ValueError
-        If the tagger is of second order.
-    """
-    if fitted.tagger._kind.order > 1:
-        raise ValueError(
-            "Scores of alternatives are shown for taggers of first order, not for order=2: see "
-            "predict_nbest, or explain_labelling."
-        )
-    tagger, k = fitted.tagger, len(fitted.tagger.classes_)
-    emissions = np.asarray(batch.X @ fitted.coef().T + tagger.intercept_, dtype=np.float64)
-    emissions[0] += tagger.start_
-    emissions[-1] += tagger.end_
-    transitions = np.tile(np.asarray(tagger.transition_), (batch.n_rows - 1, 1, 1))
-    if batch.transition_X is not None:
-        weights = tagger.transition_coef_.reshape(k * k, -1)
-        rows = sp.csr_matrix(batch.transition_X)[1:]
-        transitions = transitions + np.asarray(rows @ weights.T).reshape(-1, k, k)
-    return _ChainScores(emissions, transitions)

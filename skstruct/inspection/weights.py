@@ -1,11 +1,10 @@
 """Weights of features and of label pairs, as pictures and as tables."""
 
-from numbers import Integral
-
 import numpy as np
 
 from skstruct.inspection.figures import MOST_NUMBERS, heat_map, new_axes, panels, plain_spines
 from skstruct.inspection.models import find_tagger, require
+from skstruct.utils.options import check_count
 from skstruct.utils.public_paths import set_module
 
 
@@ -166,8 +165,7 @@ def feature_weights(estimator, *, labels=None, n_features=None):
 
 def _strongest(estimator, labels, n_features):
     """Label, names and weights of its strongest features."""
-    if n_features is not None and (not isinstance(n_features, Integral) or n_features < 1):
-        raise ValueError(f"n_features must be a positive integer or None, got {n_features!r}.")
+    check_count("n_features", n_features, none=True)
     fitted = find_tagger(estimator)
     coef, names, found = fitted.coef(), fitted.feature_names(), []
     for code in fitted.codes(labels):

@@ -1,13 +1,63 @@
-"""Dual-free coordinate ascent over the sequences of a likelihood: the start of batch methods.
+"""Coordinate ascent in the dual of a CRF without dual values: the start of L-BFGS.
 
-See `skstruct.kernels.likelihood.dual_free`.
+The method is SDCA without duality (Shalev-Shwartz, 2016), with an estimated step size.
+
+The weights are conjugate to the stored marginals of all sequences, ``w = sum_i s_i (F(gold) - E_i
+F) / l2``, as in `skstruct.learning.sdca`. A visit moves the marginals of one sequence towards
+those of the current weights. The step size is estimated rather than searched for: were the dual
+objective a parabola on the way, with the slope ``a`` at 0 and ``-b`` at 1, its maximum would be at
+``a / (a + b)``. The share ``b`` of the weights is computed as if no two tokens had a feature in
+common. The share ``a`` of the entropy is summed over tokens, which overestimates it where tokens
+depend on each other. Therefore the steps of a sequence become shorter when its marginals are
+further from those of the weights than at its last visit.
+
+With an L1 penalty the conjugate vector is shrunk: each weight is its entry moved towards zero by
+``l1 / l2``, and zero where it is smaller (proximal SDCA; Shalev-Shwartz and Zhang, 2014). State
+weights are shrunk while they are gathered, so there is no second vector of them. Transitions that
+all tokens share are shrunk and tabulated anew after some tokens only: on short sequences that would
+take longer than all else, and a step is an estimate anyway.
+
+Marginals are stored in single precision, as differences from the gold labels. The vector is
+updated by the rounded differences, so it stays conjugate to the last bit.
 """
 
-from __future__ import annotations
+from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain, Dense
+from skstruct.chain.family import family, needed
+from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.listed import Listed, ListedChain, ListedFactors, read_scores
+from skstruct.chain.per_token import PerToken, TransitionChain
+from skstruct.chain.protocol import (
+    add_edge,
+    creating,
+    edges_of,
+    factors_of,
+    finish,
+    state_of,
+    zero_counts,
+)
+from skstruct.chain.scores import add_cost, longest, path_score
+from skstruct.chain.second_order import (
+    SecondOrder,
+    SecondOrderChain,
+    add_to_pairs,
+    score_triples,
+)
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import LINE, prefetch
+from skstruct.compiled.rows import squared_distance, sum_in_lanes
+from skstruct.learning.layout import (
+    add_state_gradient,
+    shrink,
+    shrink_states,
+    shrunk_state_scores,
+    squared_feature_norm,
+    state_scores,
+)
+from skstruct.learning.likelihood import add_bias_scores, write_edges
 from skstruct.utils.parallel import chain_work, portions
 
 # Largest number of bytes that the start may store.
@@ -24,6 +74,29 @@ _BLOCKS, _SHORTER = 16, 1.4
 # Least number of occurrences of features for each weight, and least work of an epoch (see
 # `chain_work`), that are worth a second thread: adding up takes time for each weight and block.
 _OCCURRENCES, _LEAST_WORK = 4, 3e8
+# Factors of the share of the estimated step after a step that was too long, and after others.
+CAUTION = 0.8
+CONFIDENCE = 1.05
+LEAST_SHARE = 0.05
+# Most numbers to prefetch of an array: 8 kB, a part of the innermost cache.
+MOST_PREFETCHED = 2048
+# Lower bound of sums of probabilities in denominators.
+SMALLEST = 1e-12
+# Tokens after which shared transitions are tabulated anew.
+FRESH = 20
+
+
+class Memory(NamedTuple):
+    """State of the sequences at their last visit, all zero before the first."""
+
+    node: np.ndarray  # (n_rows, n_labels) float32, marginals less one for the gold label
+    # The same of transitions, float32, in the rows of `count_rows`: (n_sequences, n_labels**2) or
+    # (n_sequences, n_listed), summed over each sequence, or (n_rows, n_labels**2) where transitions
+    # have features; or (n_sequences, n_labels**2 + n_triples).
+    transition: np.ndarray
+    divergence: np.ndarray  # (n_sequences,), of the stored marginals from those of the weights
+    loss: np.ndarray  # (n_sequences,), negative log-likelihood
+    caution: np.ndarray  # (n_sequences,), one minus the share of the estimated step
 
 
 class DualFreeAscent:
@@ -104,7 +177,7 @@ class DualFreeAscent:
         if not successful:
             return False
         if theta is not vector:
-            theta[:] = shrink(vector, self._l1 / self._l2)
+            theta[:] = soft_threshold(vector, self._l1 / self._l2)
         self.loss = likelihood.sample_weight @ self._memory.loss
         self.distance = self._priority().sum()
         return True
@@ -119,7 +192,7 @@ class DualFreeAscent:
             where = likelihood.features, likelihood.offsets, order[part]
             where += likelihood.labels, likelihood.cost
             changed = strength, chain, shrunk, threshold, self._free, self._memory
-            if not kernels.dual_free_epoch(*where, *changed):
+            if not dual_free_epoch(*where, *changed):
                 return False
         return True
 
@@ -132,7 +205,7 @@ class DualFreeAscent:
             visits = zip(self._copies, halves, strict=True)
             if not all(self._run.each(lambda visit: self._visit(*visit, strength), visits)):
                 return False
-            kernels.merge_changes(vector, *self._copies, 1 / _SHORTER)
+            merge_changes(vector, *self._copies, 1 / _SHORTER)
         return True
 
     def _priority(self):
@@ -152,7 +225,7 @@ def new_memory(likelihood):
     n_transitions = k * k + likelihood.shape.n_more if listed is None else len(listed.score)
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
         return None
-    return kernels.Memory(
+    return Memory(
         np.zeros((n_rows, k), np.float32),
         np.zeros((n_slabs, n_transitions), np.float32),
         *np.zeros((2, n_sequences)),
@@ -195,6 +268,423 @@ def halve(order, lengths):
     return order[~second], order[second]
 
 
-def shrink(vector, threshold):
+def soft_threshold(vector, threshold):
     """Move the numbers of a vector towards zero; those closer to it than `threshold` become it."""
     return np.copysign(np.maximum(np.abs(vector) - threshold, 0.0), vector)
+
+
+@jit
+def dual_free_epoch(
+    features, offsets, order, labels, cost, strength, chain, shrunk, threshold, free, memory
+):
+    """Visit all sequences in the given order.
+
+    Parameters
+    ----------
+    features : StateFeatures
+        The tokens.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0)
+        As `add_cost` takes it.
+    strength : ndarray of shape (n_sequences,)
+        Weights of the sequences, divided by ``l2``.
+    chain : Chain, TransitionChain or SecondOrderChain
+        The conjugate vector, changed; ``chain.weights`` is the part of the state weights.
+    shrunk : Chain, TransitionChain, ListedChain or SecondOrderChain
+        The weights, which are the entries of `chain` shrunk, changed. Its state weights are not
+        used. Without a threshold, features of transitions may have the same array as in `chain`.
+    threshold : float
+        ``l1 / l2``.
+    free : Chain, TransitionChain or SecondOrderChain
+        One for biases, transitions and triples that may change, zero for others. All entries of
+        ``weights`` change, including those that are no weights of the model.
+    memory : Memory
+        Changed.
+
+    Returns
+    -------
+    safe : bool
+        False if the weights of listed transitions got so large that sums would be slow; the pass
+        has ended then.
+    """
+    length, n_labels = longest(offsets, 0, offsets.shape[0] - 1), chain.transition.shape[0]
+    scores = np.empty((length, n_labels))
+    marginals = np.empty((length, n_labels))
+    scale = np.empty(length)
+    factors = factors_of(edges_of(shrunk, length), length)
+    counts = zero_counts(factors.edges, length)
+    kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
+    terms, age = np.empty((2, length * n_labels)), FRESH
+    for visit in range(order.shape[0]):
+        i = order[visit]
+        a, b = offsets[i], offsets[i + 1]
+        if visit + 1 < order.shape[0]:
+            prefetch_visit(features, offsets, order[visit + 1], factors.edges, memory)
+        if a == b:
+            continue
+        gold = labels[a:b]
+        shrunk_scores(features, chain, shrunk, threshold, a, b, scores)
+        add_cost(cost, gold, scores)
+        if age >= FRESH:
+            shrink_transitions(shrunk, chain, threshold)
+            factors, age = current_factors(shrunk, factors), 0
+            if gives_up(factors):
+                return False
+        age += b - a
+        write_edges(shrunk, features, a, b, factors.edges)
+        gold_score = path_score(scores, b - a, factors.edges, gold)
+        log_z = forward_backward(scores, b - a, factors, marginals, scale, 1.0, counts)
+        memory.loss[i] = log_z - gold_score
+        finish(factors, counts)
+        subtract_gold_counts(gold, factors.edges, marginals, counts)
+        found = count_rows(factors.edges, counts, b - a)
+        row, end = remembered(factors.edges, i, a, b)
+        kept = memory.transition[row:end]
+        nodes = marginals.reshape(-1)[: (b - a) * n_labels]
+        past = kept_nodes[a * n_labels : b * n_labels]
+        curvature, square = change_of_nodes(features, a, gold, nodes, past, terms)
+        square += change_of_edges(features, a, factors.edges, found, kept)
+        share = step_share(i, curvature, strength[i] * square, memory)
+        move_towards(nodes, past, share, -strength[i])
+        change, width = found.reshape(-1), memory.transition.shape[1]
+        move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
+        add_change(features, a, b, marginals, found, factors.edges, free, chain)
+        shrink_biases(chain, threshold, shrunk)
+        shrink_visited(shrunk, chain, features, a, b, threshold)
+        clear(change)
+    return True
+
+
+@jit
+def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
+    """Write the scores of the rows ``first:last``, one sequence."""
+    if threshold > 0.0:
+        n_labels = out.shape[1]
+        shrunk_state_scores(features, chain.weights, threshold, n_labels, first, last, out)
+    else:
+        state_scores(features, chain.weights, out.shape[1], first, last, out)
+    add_bias_scores(shrunk, last - first, out)
+
+
+@lean_jit
+def add_change(features, first, last, node, found, edges, free, chain):
+    """Add the changes of one sequence to the conjugate vector."""
+    add_state_gradient(features, node, node.shape[1], first, last, chain.weights)
+    add_to_features(chain, features, found, first, last)
+    add_free(node[: last - first], chain, free)
+    add_free_transitions(edges, found, free, chain)
+
+
+@lean_jit
+def subtract_gold_counts(gold, edges, marginals, counts):
+    """Subtract the gold labels and transitions from marginals and counts that are finished."""
+    for t in range(gold.shape[0]):
+        marginals[t, gold[t]] -= 1.0
+        if t > 0:
+            before, state = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+            add_edge(edges, counts, t, before, state, -1.0)
+
+
+@lean_jit
+def prefetch_visit(features, offsets, i, edges, memory):
+    """Prefetch what the visit of a sequence will read: it may be anywhere in memory."""
+    a, b = offsets[i], offsets[i + 1]
+    prefetch_part(features.places, features.indptr[a], features.indptr[b])
+    prefetch_part(memory.node, a * memory.node.shape[1], b * memory.node.shape[1])
+    first, last = remembered(edges, i, a, b)
+    n_transitions = memory.transition.shape[1]
+    prefetch_part(memory.transition, first * n_transitions, last * n_transitions)
+
+
+@lean_jit
+def prefetch_part(array, first, last):
+    """Prefetch a slice of a flat array of 4-byte numbers, or its beginning if it is long."""
+    for p in range(first, min(last, first + MOST_PREFETCHED), 2 * LINE):
+        prefetch(array, p)
+
+
+@lean_jit
+def shrink_biases(chain, threshold, out):
+    """Shrink the biases."""
+    for j in range(chain.intercept.shape[0]):
+        out.intercept[j] = shrink(chain.intercept[j], threshold)
+        out.start[j] = shrink(chain.start[j], threshold)
+        out.end[j] = shrink(chain.end[j], threshold)
+
+
+@lean_jit
+def clear(x):
+    """Set a vector to zero."""
+    for p in range(x.shape[0]):
+        x[p] = 0.0
+
+
+@lean_jit
+def change_of_nodes(features, first, gold, found, kept, terms):
+    """Divergence and squared distance of node marginals, given as differences from gold.
+
+    The divergence is a quadratic approximation of the sum of both relative entropies. The distance
+    is that of the expected features. Terms are stored before they are summed, so that the compiler
+    works on several at a time.
+
+    Parameters
+    ----------
+    found, kept : ndarray of shape (length * n_labels,)
+        Marginals of the tokens from ``first`` on.
+    terms : ndarray of shape (2, >= length * n_labels)
+        Workspace.
+    """
+    size, n_labels = found.shape[0], found.shape[0] // gold.shape[0]
+    bent, moved = terms[0, :size], terms[1, :size]
+    for p in range(size):
+        old = np.float64(kept[p])
+        both = abs(found[p]) + abs(old)
+        both = both if both > SMALLEST else SMALLEST
+        x = found[p] - old
+        moved[p] = x * x
+        bent[p] = 2.0 * x * x / both
+    for t in range(gold.shape[0]):
+        p = t * n_labels + gold[t]
+        both = 2.0 - (abs(found[p]) + abs(np.float64(kept[p])))
+        bent[p] = 2.0 * moved[p] / max(both, SMALLEST)
+        norm = 1.0 + squared_feature_norm(features, first + t)
+        for q in range(t * n_labels, (t + 1) * n_labels):
+            moved[q] *= norm
+    return sum_in_lanes(bent), sum_in_lanes(moved)
+
+
+@lean_jit
+def change_of_edges(features, first, edges, found, kept):
+    """Squared distance of the expected features of transitions."""
+    square = 0.0
+    for t in range(found.shape[0]):
+        norm = transition_norm(edges, features, first + 1 + t)
+        square += norm * squared_distance(found[t], kept[t])
+    return square
+
+
+@lean_jit
+def step_share(i, curvature, fall, memory):
+    """Step size from the stored marginals of sequence ``i`` to the new ones."""
+    if curvature > memory.divergence[i] > 0.0:
+        memory.caution[i] = min(1.0 - CAUTION * (1.0 - memory.caution[i]), 1.0 - LEAST_SHARE)
+    else:
+        memory.caution[i] = max(1.0 - CONFIDENCE * (1.0 - memory.caution[i]), 0.0)
+    memory.divergence[i] = curvature
+    if not curvature > 0.0:
+        return 0.0
+    return (1.0 - memory.caution[i]) * curvature / (curvature + fall)
+
+
+@lean_jit
+def move_towards(found, kept, share, factor):
+    """Move ``kept`` towards ``found``, which becomes the change times a factor."""
+    for p in range(found.shape[0]):
+        old = np.float64(kept[p])
+        kept[p] = np.float32(old + share * (found[p] - old))
+        found[p] = factor * (kept[p] - old)
+
+
+@lean_jit
+def add_free(node, chain, free):
+    """Add changes to the free biases."""
+    n_labels = node.shape[1]
+    for t in range(node.shape[0]):
+        for j in range(n_labels):
+            chain.intercept[j] += free.intercept[j] * node[t, j]
+    for j in range(n_labels):
+        chain.start[j] += free.start[j] * node[0, j]
+        chain.end[j] += free.end[j] * node[node.shape[0] - 1, j]
+
+
+@lean_jit
+def merge_changes(vector, first, second, share):
+    """Add a share of the changes that two copies of a vector have had; all become the sum."""
+    for p in range(vector.shape[0]):
+        old = vector[p]
+        if old > -np.inf:
+            old += share * ((first[p] - old) + (second[p] - old))
+        vector[p] = first[p] = second[p] = old
+
+
+# ------------------------------------------------------------ transitions, for each kind of weights
+
+
+@family
+def gives_up(factors):
+    """Return True if sums are not safe, and too slow then for a start that need not be taken."""
+    return False
+
+
+@gives_up.of(ListedFactors)
+def listed_gives_up(factors):
+    """With many labels, sums in the log domain take very long."""
+    return not factors.safe
+
+
+@creating
+def current_factors(chain, factors):
+    """Factors of weights that have changed; those of a token's own scores are made later."""
+    return factors
+
+
+@current_factors.of(Chain)
+def current_dense_factors(chain, factors):
+    """Tabulate the matrix."""
+    return factors_of(Dense(chain.transition), 0)
+
+
+@current_factors.of(ListedChain)
+def current_listed_factors(chain, factors):
+    """Read and tabulate what is listed."""
+    read_scores(chain.transition, chain.listed, 1.0)
+    return factors_of(chain.listed, 0)
+
+
+@current_factors.of(SecondOrderChain)
+def current_pair_factors(chain, factors):
+    """Write the scores of pairs and triples, and tabulate them."""
+    edges = factors.edges
+    score_triples(edges.pairs, chain.transition, chain.triple, 1.0, edges.first, edges.log)
+    return factors_of(edges, 0)
+
+
+@creating
+def count_rows(edges, counts, length):
+    """View of the counts of a sequence as rows that are remembered: one for all its tokens."""
+    return counts.reshape((1, counts.size))
+
+
+@count_rows.of(PerToken)
+def token_count_rows(edges, counts, length):
+    """Do the same with a row for each token but the first."""
+    return counts.reshape((counts.shape[0], -1))[1:length]
+
+
+@count_rows.of(SecondOrder)
+def pair_count_rows(edges, counts, length):
+    """Do the same with those of triples, which are added to those of pairs, after these."""
+    add_to_pairs(edges.pairs, counts)
+    return counts.both.reshape((1, counts.both.size))
+
+
+@family
+def remembered(edges, i, first, last):
+    """First and end of the rows of the memory that sequence ``i`` has."""
+    return i, i + 1
+
+
+@remembered.of(PerToken)
+def token_remembered(edges, i, first, last):
+    """One for each token but the first."""
+    return first + 1, last
+
+
+@family
+def transition_norm(edges, features, t):
+    """Squared norm of a transition, and of its features where it has some."""
+    return 1.0
+
+
+@transition_norm.of(PerToken)
+def token_transition_norm(edges, features, t):
+    """That of the transition into token ``t``."""
+    return 1.0 + squared_feature_norm(features.transitions, t)
+
+
+@family
+def add_free_transitions(edges, change, free, chain):
+    """Add changes to the free items of the matrix of transitions; ``change`` has rows."""
+    add_free_matrix(change, free.transition, chain.transition)
+
+
+@lean_jit
+def add_free_matrix(change, free, out):
+    """Add changes to the free items of a matrix, whose items come first in each row."""
+    for t in range(change.shape[0]):
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                out[i, j] += free[i, j] * change[t, i * out.shape[1] + j]
+
+
+@add_free_transitions.of(Listed)
+def add_free_listed(edges, change, free, chain):
+    """Do the same with what is listed."""
+    leaving, out = edges.leaving, chain.transition
+    for i in range(out.shape[0]):
+        for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
+            j = leaving.into[k]
+            if free.transition[i, j] > 0.0:
+                out[i, j] += change[0, k]
+
+
+@add_free_transitions.of(SecondOrder)
+def add_free_pairs(edges, change, free, chain):
+    """Do the same with the matrix of triples, too."""
+    add_free_matrix(change, free.transition, chain.transition)
+    n, where = edges.first.size, edges.pairs.triple
+    triple, one = chain.triple.reshape(chain.triple.size), free.triple.reshape(free.triple.size)
+    for q in range(where.shape[0]):
+        triple[where[q]] += one[where[q]] * change[0, n + q]
+
+
+@family
+def add_to_features(chain, features, change, first, last):
+    """Add changes to the weights of features of transitions, if there are any."""
+
+
+@add_to_features.of(TransitionChain)
+def add_to_token_features(chain, features, change, first, last):
+    """Add them row by row."""
+    size = chain.transition.size
+    weights = chain.transition_weights
+    add_state_gradient(features.transitions, change, size, first + 1, last, weights)
+
+
+@lean_jit
+def shrink_matrix(transition, threshold, out):
+    """Shrink a matrix of transitions."""
+    for i in range(transition.shape[0]):
+        for j in range(transition.shape[1]):
+            out[i, j] = shrink(transition[i, j], threshold)
+
+
+@needed
+def shrink_transitions(shrunk, chain, threshold):
+    """Shrink the weights of transitions that all tokens share."""
+
+
+@shrink_transitions.of(Chain, TransitionChain)
+def shrink_dense(shrunk, chain, threshold):
+    """Shrink the matrix."""
+    shrink_matrix(chain.transition, threshold, shrunk.transition)
+
+
+@family
+def shrink_visited(shrunk, chain, features, first, last, threshold):
+    """Shrink the weights of features of transitions that a visit of some rows has changed."""
+
+
+@shrink_visited.of(TransitionChain)
+def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
+    """Shrink them, and the matrix, as nothing is tabulated."""
+    if threshold > 0.0:
+        vectors = chain.transition_weights, threshold, shrunk.transition_weights
+        shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
+    shrink_matrix(chain.transition, threshold, shrunk.transition)
+
+
+@shrink_transitions.of(SecondOrderChain)
+def shrink_pairs(shrunk, chain, threshold):
+    """Shrink all, and the weights of triples."""
+    shrink_matrix(chain.transition, threshold, shrunk.transition)
+    shrink_matrix(chain.triple, threshold, shrunk.triple)
+
+
+@shrink_transitions.of(ListedChain)
+def shrink_listed(shrunk, chain, threshold):
+    """Shrink what is listed."""
+    leaving = shrunk.listed.leaving
+    for i in range(shrunk.transition.shape[0]):
+        for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
+            j = leaving.into[k]
+            shrunk.transition[i, j] = shrink(chain.transition[i, j], threshold)

@@ -1,288 +1,335 @@
-"""Dual of a CRF's training problem, as an object that is improved step by step."""
+"""Dual of a CRF's training problem: where its variables start, and its exact gap.
 
-from __future__ import annotations
+The dual variables are marginals (Le Priol et al., 2018). They start as a mixture of the gold labels
+and the marginals ``nu`` of some weights, ``mu = eta nu + (1 - eta) gold``, with one ``eta`` for all
+sequences (equation 21, with ``nu`` for the uniform distribution). It must be small where ``nu`` is
+far from the optimum, as the conjugate weights would be large.
+
+Stored transition marginals, usually in single precision, are not exactly those of any distribution:
+the marginals of a token computed from its two neighbours differ slightly. For the gap (equation 11)
+they are therefore read as the conditional probabilities of a Markov chain, whose exact entropy,
+marginals and expected features are computed in double precision. The gap is then one between a true
+dual and a true primal value. Impossible labellings, marked by weights of minus infinity, have
+probability zero in that chain, although no stored marginal is exactly zero.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
-from skstruct import kernels
-from skstruct.input.constraints import forbid
-from skstruct.input.costs import NO_COST
-from skstruct.utils.messages import overflowed
-from skstruct.utils.parallel import chain_work, portions
-
-# Gap of a sequence before its first visit.
-_UNKNOWN_GAP = 100.0
-# Least share of wrong labels in the start.
-_LEAST_SHARE = 1e-12
-# Largest priority of a sequence before its gap is known.
-_MOST_SMOOTH = 1e100
-# Work of an update, whose line search tries several steps, relative to inference.
-_WORK_OF_UPDATE = 5.0
-
-
-class Certificate(NamedTuple):
-    """Bounds on the objective of the current weights."""
-
-    objective: float  # of the weights
-    dual: float  # no weights have an objective below this
-    gap: float  # the difference
+from skstruct.chain.dense import separate
+from skstruct.chain.forward_backward import forward_backward, log_forward_backward, scaled_forward
+from skstruct.chain.protocol import sum_buffer
+from skstruct.chain.scores import (
+    add_cost,
+    longest,
+    mean_cost,
+    path_score,
+    sequence_scores,
+    value_of,
+)
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.lanes import AHEAD, prefetch
+from skstruct.compiled.rows import sum_in_lanes
+from skstruct.learning.divergence import (
+    FLOOR,
+    entropy,
+    fused_jit,
+    log_positive,
+    node_sign,
+)
 
 
-class CRFDual:
-    """``sum_i s_i H(mu_i) - l2 / 2 |w(mu)|^2``, to be maximised over distributions ``mu_i``.
+class Dual(NamedTuple):
+    """The dual variables, and the entropy and duality gap of each sequence.
 
-    ``H`` is the entropy, and ``w(mu) = sum_i s_i (F(gold) - E_mu F) / l2`` are the conjugate
-    weights. The dual value of any ``mu`` is at most the primal objective of any weights, and at
-    the optimum they are the same.
-
-    Parameters
-    ----------
-    training_set : TrainingSet
-        Sequences with at least one token and a positive weight.
-    n_features, n_labels : int
-        Size of the model.
-    l2 : float
-        Strength of the penalty, positive.
-    fit_intercept : bool
-        True if the model has biases.
-    dtype : dtype, default=np.float32
-        Precision of the stored marginals of transitions. Single precision allows gaps down to some
-        1e-11 of the objective.
-    possible : Constraint, default=None
-        Allowed transitions, first and last labels. The distributions are over allowed labellings.
-    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
-        Added to the scores of labels, by the gold label of the token. The dual objective gains the
-        costs expected under each distribution: below, they are part of its entropy.
-
-    Attributes
-    ----------
-    n_sequences : int
-        Number of sequences.
-    work : float
-        Work of an epoch; about 2e8 a second.
-    n_updates, n_oracle_calls : int
-        Number of updates, and of calls that computed marginals or log-partitions of a sequence.
+    Where there is a cost, the entropy is what the dual objective has in its place: entropy plus
+    expected cost. The transition into token ``t`` of sequence ``i`` is at ``t - 1 - i``.
     """
 
-    def __init__(
-        self,
-        training_set,
-        n_features,
-        n_labels,
-        *,
-        l2,
-        fit_intercept,
-        dtype=np.float32,
-        possible=None,
-        cost=NO_COST,
-    ):
-        self._possible = possible
-        offsets, labels, weight = training_set[1:4]
-        found = kernels.renumber_features(training_set.rows, offsets, n_features)
-        self._rank, rows, self._distinct = found
-        options = float(l2), fit_intercept, cost
-        self._problem = kernels.Problem(rows, offsets, labels, weight, *options)
-        self.n_sequences = n_sequences = len(weight)
-        n_rows = len(labels)
-        self._shape = n_features, n_labels
-        self._dual = kernels.Dual(
-            np.empty((n_rows, n_labels)),
-            np.empty((n_rows - n_sequences, n_labels**2), dtype),
-            np.zeros(n_sequences),
-            np.full(n_sequences, _UNKNOWN_GAP),
-        )
-        self.work = 100.0 * n_sequences + n_rows * n_labels**2
-        self.n_updates = self.n_oracle_calls = 0
+    node: np.ndarray  # (n_rows, n_labels)
+    transition: np.ndarray  # (n_rows - n_sequences, n_labels**2), in single or double precision
+    entropy: np.ndarray  # (n_sequences,)
+    gap: np.ndarray  # (n_sequences,), at the last visit
 
-    def start(self, run, chain=None):
-        """Set the dual variables between the gold labels and the marginals of a chain.
 
-        Parameters
-        ----------
-        run : callable
-            From `skstruct.utils.parallel.range_runner`.
-        chain : Chain, default=None
-            Weights of the marginals. By default, zero, with uniform marginals.
-        """
-        n_labels = self._shape[1]
-        if chain is None and self._possible is not None:
-            chain = self._zero_chain()
-        if chain is None:
-            self._dual.node[:] = 1 / n_labels
-            self._dual.transition[:] = 1 / n_labels**2
-            slope = self._uniform_slope
-        else:
-            chain = forbid(chain, self._possible)
-            chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
-            transitions = kernels.chain_factors(chain)
-            run(
-                lambda _, a, b: kernels.set_marginals(
-                    self._problem, a, b, chain, transitions, self._dual
-                )
-            )
-            self.n_oracle_calls += self.n_sequences
+LOWEST = -1.7976931348623157e308
 
-            def slope(eta):
-                return sum(
-                    run(lambda _, a, b: kernels.start_slope(self._problem, a, b, self._dual, eta))
-                )
 
-        self._set_conjugate_chain(run)
-        eta = self._best_share(slope)
-        run(lambda _, a, b: kernels.mix_with_gold(self._problem, a, b, self._dual, eta))
-        # The conjugate weights are linear in the distributions and zero at the gold labels.
-        self._scale_chain(eta)
+@jit
+def set_marginals(problem, first, last, chain, transitions, dual):
+    """Set the dual variables of the sequences ``first:last`` to the marginals of a chain."""
+    n_labels = chain.transition.shape[0]
+    length = longest(problem.offsets, first, last)
+    scores = np.empty((length, n_labels))
+    scale = np.empty(length)
+    factors, slabs = separate(transitions), np.empty((length - 1, n_labels, n_labels))
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        sequence_scores(problem.rows, a, b, chain, scores)
+        add_cost(problem.cost, problem.labels[a:b], scores)
+        used = slabs[: b - a - 1]
+        for slab in used:
+            for y in range(n_labels):
+                for j in range(n_labels):
+                    slab[y, j] = 0.0
+        forward_backward(scores, b - a, factors, dual.node[a:b], scale, 1.0, used)
+        for t in range(1, b - a):
+            for y in range(n_labels):
+                for j in range(n_labels):
+                    dual.transition[a - i + t - 1, y * n_labels + j] = max(used[t - 1, y, j], FLOOR)
 
-    def _best_share(self, entropy_slope):
-        """Maximise the dual value over the share of the marginals."""
-        curvature = self._problem.l2 * self._square_norm()
-        if not np.isfinite(curvature):
-            raise overflowed(0)
 
-        def slope(log_eta):
-            eta = np.exp(log_eta)
-            return entropy_slope(eta) - eta * curvature
+@fused_jit
+def entropy_slope(nu, gold, eta, terms):
+    """Derivative by `eta` of the entropy of ``eta nu + (1 - eta) gold`` on one clique."""
+    size = nu.shape[0]
+    for k in range(size):
+        n = np.float64(nu[k])
+        terms[k] = -n * log_positive(max(eta * n, FLOOR))
+    slope = sum_in_lanes(terms[:size])
+    n = np.float64(nu[gold])
+    slope += n * log_positive(max(eta * n, FLOOR))
+    return slope - (n - 1.0) * log_positive(max(eta * n + 1.0 - eta, FLOOR))
 
-        low, high = np.log(_LEAST_SHARE), 0.0
-        if slope(high) >= 0:
-            return 1.0
-        if slope(low) <= 0:
-            return _LEAST_SHARE
-        return float(np.exp(brentq(slope, low, high, xtol=1e-9)))
 
-    def _uniform_slope(self, eta):
-        """Derivative of the weighted entropies with respect to the share of uniform marginals."""
-        lengths = np.diff(self._problem.offsets)
-        weight = self._problem.sample_weight
-        n_transitions = weight @ (lengths - 1)
-        n_nodes = weight @ (lengths == 1) - weight @ np.maximum(lengths - 2, 0)
+@jit
+def start_slope(problem, first, last, dual, eta):
+    """Derivative by `eta` of the weighted entropies of the sequences ``first:last``."""
+    n_labels = dual.node.shape[1]
+    terms = np.empty(n_labels * n_labels)
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        slope = mean_cost(problem.cost, problem.labels[a:b], dual.node[a:b])
+        for t in range(a, b):
+            gold = problem.labels[t]
+            slope += node_sign(t - a, b - a) * entropy_slope(dual.node[t], gold, eta, terms)
+            if t > a:
+                gold += n_labels * problem.labels[t - 1]
+                slope += entropy_slope(dual.transition[t - i - 1], gold, eta, terms)
+        total += problem.sample_weight[i] * slope
+    return total
+
+
+@jit
+def mix_with_gold(problem, first, last, dual, eta):
+    """Replace ``nu`` by ``eta nu + (1 - eta) gold`` in the sequences ``first:last``.
+
+    Their entropies are computed as well.
+    """
+    n_labels = dual.node.shape[1]
+    terms = np.empty(n_labels * n_labels)
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
         total = 0.0
-        for count, size in ((n_transitions, self._shape[1] ** 2), (n_nodes, self._shape[1])):
-            other = eta / size
-            total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
-        if len(self._problem.cost):
-            mean = self._problem.cost.mean(axis=1)
-            total += np.repeat(weight, lengths) @ mean[self._problem.labels]
-        return total
+        for t in range(a, b):
+            gold = problem.labels[t]
+            total += node_sign(t - a, b - a) * mix_clique(dual.node[t], gold, eta, terms)
+            if t > a:
+                gold += n_labels * problem.labels[t - 1]
+                total += mix_clique(dual.transition[t - i - 1], gold, eta, terms)
+        dual.entropy[i] = total + mean_cost(problem.cost, problem.labels[a:b], dual.node[a:b])
 
-    def sampling(self, scheme, nonuniformity):
-        """Sampling scheme of the sequences (see `SDCACRF`)."""
-        weight = self._problem.sample_weight
-        smoothness = np.ones_like(weight)
-        if "importance" in scheme:
-            radii = kernels.squared_radii(self._problem, self._distinct)
-            smoothness = self._problem.l2 + weight * radii
-            # Only ratios count, and products must not overflow.
-            smoothness /= max(smoothness.max() / _MOST_SMOOTH, 1.0)
-        adaptive = "gap" in scheme or scheme == "max"
-        factor = weight * smoothness if "gap" in scheme else weight
-        largest = scheme == "max"
-        priority = factor * self._dual.gap if adaptive else smoothness
-        return kernels.Sampling(
-            kernels.build_tree(priority, largest),
-            factor if adaptive else np.empty(0),
-            largest,
-            0.0 if scheme == "uniform" else float(nonuniformity),
-        )
 
-    def visit_all(self, order, sampling, line_search_tol):
-        """Update every sequence, in the order given."""
-        for part in self._portions(np.diff(self._problem.offsets)[order]):
-            self._update(order[part], np.empty(0), sampling, line_search_tol)
+@jit
+def mix_clique(mu, gold, eta, terms):
+    """Do the same for one clique; return its entropy."""
+    for k in range(mu.shape[0]):
+        mu[k] = max(eta * mu[k], FLOOR)
+    mu[gold] += 1.0 - eta
+    return entropy(mu, terms)
 
-    def visit_some(self, draws, sampling, line_search_tol):
-        """Update a sequence for each of the uniform random numbers."""
-        # Nobody knows which sequences the draws will choose.
-        lengths = np.full(len(draws), len(self._problem.labels) / self.n_sequences)
-        for part in self._portions(lengths):
-            self._update(np.empty(0, np.int64), draws[part], sampling, line_search_tol)
 
-    def _portions(self, lengths):
-        return portions(lengths, _WORK_OF_UPDATE * chain_work(self._shape[1]))
+@jit
+def possible_transitions(chain):
+    """One for each possible transition, in flat form: into any token, and into the last one."""
+    n_labels = chain.transition.shape[0]
+    possible = np.ones((2, n_labels * n_labels))
+    for y in range(n_labels):
+        for j in range(n_labels):
+            if chain.transition[y, j] == -np.inf:
+                possible[:, y * n_labels + j] = 0.0
+            elif chain.end[j] == -np.inf:
+                possible[1, y * n_labels + j] = 0.0
+    return possible
 
-    def _update(self, order, draws, sampling, tol):
-        kernels.sdca_updates(
-            self._problem, self._distinct, order, draws, self._dual, self._chain, sampling, tol
-        )
-        self.n_updates += len(order) + len(draws)
-        self.n_oracle_calls += len(order) + len(draws)
 
-    def refresh(self, sampling):
-        """Update the sampling with the gaps that `certify` computed."""
-        if len(sampling.factor) == 0:
-            return sampling
-        priority = sampling.factor * self._dual.gap
-        return sampling._replace(tree=kernels.build_tree(priority, sampling.largest))
+@lean_jit
+def read_chain(stored, possible, node, joint):
+    """Compute the joint marginals of two tokens, and those of the second, from the first."""
+    n_labels = node.shape[1]
+    for j in range(n_labels):
+        node[1, j] = 0.0
+    for y in range(n_labels):
+        total = 0.0
+        for j in range(n_labels):
+            total += possible[y * n_labels + j] * stored[y * n_labels + j]
+        # A label that cannot be followed has a negligible probability, which becomes zero.
+        share = node[0, y] / total if total > 0.0 else 0.0
+        for j in range(n_labels):
+            p = share * (possible[y * n_labels + j] * stored[y * n_labels + j])
+            joint[y * n_labels + j] = p
+            node[1, j] += p
 
-    def estimate(self):
-        """Estimate the certificate without a pass over the data.
 
-        The dual value is exact up to the precision of the stored marginals. The gap is the sum of
-        the gaps of the sequences at their last visits, which is usually too large.
-        """
-        weight = self._problem.sample_weight
-        dual = weight @ self._dual.entropy - self._problem.l2 / 2 * self._square_norm()
-        gap = weight @ self._dual.gap
-        return Certificate(float(dual + gap), float(dual), float(gap))
+@lean_jit
+def read_first(stored, possible, start, node):
+    """Write the marginals of the first token, up to a factor."""
+    n_labels = node.shape[0]
+    for y in range(n_labels):
+        node[y] = 0.0
+        for j in range(n_labels if start[y] > -np.inf else 0):
+            node[y] += possible[y * n_labels + j] * stored[y * n_labels + j]
 
-    def certify(self, run):
-        """Recompute the weights from the dual variables, and both objectives from scratch."""
-        entropy = self._set_conjugate_chain(run)
-        transitions = kernels.chain_factors(self._chain)
-        nll = run(
-            lambda _, first, last: kernels.true_gaps(
-                self._problem, first, last, self._dual, self._chain, transitions
+
+@lean_jit
+def normalise(node):
+    """Normalise the marginals of a token."""
+    total = 0.0
+    for p in node:
+        total += p
+    for y in range(node.shape[0]):
+        node[y] /= total
+
+
+@jit
+def conjugate_sum(problem, first, last, dual, out):
+    """Compute entropies of the sequences ``first:last``; add ``sum_i s_i (F(gold) - E F)``.
+
+    The node marginals become those of the Markov chains. Weights of minus infinity in ``out`` mark
+    what is impossible, and stay.
+
+    Returns
+    -------
+    entropy : float
+        Weighted sum.
+    """
+    n_labels = dual.node.shape[1]
+    possible = possible_transitions(out)
+    joint, terms = np.empty(n_labels * n_labels), np.empty(n_labels * n_labels)
+    difference = np.empty((longest(problem.offsets, first, last), n_labels))
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        weight = problem.sample_weight[i]
+        node = dual.node[a:b]
+        dual.entropy[i] = 0.0
+        if b - a > 1:
+            read_first(dual.transition[a - i], possible[np.int64(b - a == 2)], out.start, node[0])
+        else:
+            for j in range(n_labels):
+                if out.start[j] == -np.inf or out.end[j] == -np.inf:
+                    node[0, j] = 0.0
+        normalise(node[0])
+        for t in range(b - a):
+            if t > 0:
+                last = np.int64(t == b - a - 1)
+                read_chain(
+                    dual.transition[a - i + t - 1], possible[last], node[t - 1 : t + 1], joint
+                )
+                dual.entropy[i] += entropy(joint, terms)
+                add_flat(joint, -weight, out.transition)
+                out.transition[problem.labels[a + t - 1], problem.labels[a + t]] += weight
+            dual.entropy[i] += node_sign(t, b - a) * entropy(node[t], terms)
+            for j in range(n_labels):
+                difference[t, j] = -weight * node[t, j]
+            difference[t, problem.labels[a + t]] += weight
+        add_features(problem, a, b, difference, out)
+        dual.entropy[i] += mean_cost(problem.cost, problem.labels[a:b], node)
+        total += weight * dual.entropy[i]
+    return total
+
+
+@lean_jit
+def add_flat(joint, factor, out):
+    """``out += factor * joint``, where ``joint`` is flat."""
+    n = out.shape[0]
+    for y in range(n):
+        for j in range(n):
+            out[y, j] += factor * joint[y * n + j]
+
+
+@lean_jit
+def add_features(problem, a, b, difference, out):
+    """Add the contribution of the tokens ``a:b`` to state weights and biases."""
+    rows = problem.rows
+    n_labels = difference.shape[1]
+    end = rows.indices.shape[0]
+    for t in range(b - a):
+        d = difference[t]
+        for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
+            if k + AHEAD < end:
+                prefetch(out.weights, rows.indices[k + AHEAD] * n_labels)
+            x = value_of(rows.data, k)
+            row = out.weights[rows.indices[k]]
+            for j in range(n_labels):
+                row[j] += x * d[j]
+        if problem.fit_intercept:
+            for j in range(n_labels):
+                out.intercept[j] += d[j]
+    if problem.fit_intercept:
+        for j in range(n_labels):
+            out.start[j] += difference[0, j]
+            out.end[j] += difference[b - a - 1, j]
+
+
+@jit
+def true_gaps(problem, first, last, dual, chain, transitions):
+    """Compute duality gaps of the sequences ``first:last``; return their negative log-likelihood.
+
+    The node marginals must come from `conjugate_sum`.
+    """
+    n_labels = chain.transition.shape[0]
+    length = longest(problem.offsets, first, last)
+    scores = np.empty((length, n_labels))
+    alpha = np.empty((length, n_labels))
+    scale = np.empty(length)
+    joint = np.empty(n_labels * n_labels)
+    spare = np.empty((2, n_labels))
+    factors = separate(transitions)
+    buffer, none = sum_buffer(factors, n_labels), np.empty((0, n_labels, n_labels))
+    possible = possible_transitions(chain)
+    # Impossible transitions have probability zero, and zero times infinity would be NaN.
+    finite = np.empty((n_labels, n_labels))
+    for y in range(n_labels):
+        for j in range(n_labels):
+            finite[y, j] = max(chain.transition[y, j], LOWEST)
+    total = 0.0
+    for i in range(first, last):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        sequence_scores(problem.rows, a, b, chain, scores)
+        gold_score = path_score(scores, b - a, factors.edges, problem.labels[a:b])
+        mean_score = 0.0
+        for t in range(b - a):
+            for j in range(n_labels):
+                mean_score += dual.node[a + t, j] * max(scores[t, j], LOWEST)
+            if t > 0:
+                for j in range(n_labels):
+                    spare[0, j] = dual.node[a + t - 1, j]
+                last = np.int64(t == b - a - 1)
+                read_chain(dual.transition[a - i + t - 1], possible[last], spare, joint)
+                mean_score += inner(joint, finite)
+        # The expected cost is part of the entropy.
+        add_cost(problem.cost, problem.labels[a:b], scores)
+        log_z, exact = 0.0, False
+        if factors.safe:
+            log_z, exact = scaled_forward(
+                scores, b - a, factors, factors.forbids, buffer, alpha, scale
             )
-        )
-        self.n_oracle_calls += self.n_sequences
-        penalty = self._problem.l2 / 2 * self._square_norm()
-        objective = sum(nll) + penalty
-        # At the optimum rounding must not put the dual above the objective.
-        dual = min(entropy - penalty, objective)
-        return Certificate(float(objective), float(dual), float(objective - dual))
-
-    def chain(self):
-        """Weights in the order of the features."""
-        return self._chain._replace(weights=self._chain.weights[self._rank])
-
-    def weight_norm(self):
-        """Norm of all weights."""
-        return np.sqrt(self._square_norm())
-
-    def _set_conjugate_chain(self, run):
-        """Set the weights to those conjugate to the dual variables; return the sum of entropies."""
-        parts = [self._zero_chain() for _ in range(run.n_ranges)]
-        entropies = run(
-            lambda number, first, last: kernels.conjugate_sum(
-                self._problem, first, last, self._dual, parts[number]
-            )
-        )
-        self._chain = parts[0]
-        for part in parts[1:]:
-            for total, addend in zip(self._chain, part, strict=True):
-                total += addend
-        self._scale_chain(1 / self._problem.l2)
-        return sum(entropies)
-
-    def _zero_chain(self):
-        n_features, k = self._shape
-        chain = kernels.Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-        return chain if self._possible is None else forbid(chain, self._possible)
-
-    def _scale_chain(self, factor):
-        # Next to no penalty makes what overflows, which is found later.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part in self._chain:
-                part *= factor
-
-    def _square_norm(self):
-        chain = self._chain if self._possible is None else forbid(self._chain, None)
-        return sum(kernels.dot(part.ravel(), part.ravel()) for part in chain)
+        if not exact:
+            log_z = log_forward_backward(scores, b - a, factors, alpha, 0.0, none)
+        dual.gap[i] = max(log_z - mean_score - dual.entropy[i], 0.0)
+        total += problem.sample_weight[i] * (log_z - gold_score)
+    return total
 
 
-def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):
-    """Bytes of the dual variables: nodes in double precision, transitions in `dtype`."""
-    return 8 * n_rows * n_labels + np.dtype(dtype).itemsize * (n_rows - n_sequences) * n_labels**2
+@lean_jit
+def inner(joint, transition):
+    """Mean of the transition scores under flat transition marginals."""
+    n = transition.shape[0]
+    total = 0.0
+    for y in range(n):
+        for j in range(n):
+            total += joint[y * n + j] * transition[y, j]
+    return total

@@ -1,14 +1,13 @@
 """The solver "lbfgs": limited-memory BFGS (Nocedal, 1980) on the whole objective."""
 
-from __future__ import annotations
-
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct import kernels
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
 from skstruct.learning.solver import Solution, not_converged
@@ -85,7 +84,7 @@ class Curvature:
         self.scale = 1.0
         if self.order:
             newest = self.pairs[self.order[0], 1]
-            product = kernels.dot(newest * self.metric, newest)
+            product = dot(newest * self.metric, newest)
             self.scale = 1.0 / (self.rho[self.order[0]] * product)
 
     def add_penalty(self, more):
@@ -97,8 +96,8 @@ class Curvature:
         for slot in self.order:
             s, y = self.pairs[slot]
             y += np.float32(more) * s
-            product = kernels.dot(s, y)
-            if product > 1e-10 * kernels.dot(y, y):
+            product = dot(s, y)
+            if product > 1e-10 * dot(y, y):
                 self.rho[slot] = 1.0 / product
                 kept.append(slot)
         self.order = kept
@@ -147,10 +146,10 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
             known.settle()
         order = known.order
         newest_first = np.array(order, np.int64)
-        kernels.descent_direction(
+        descent_direction(
             pairs, rho, newest_first, known.scale, metric, current.gradient, direction
         )
-        slope = kernels.dot(current.gradient, direction)
+        slope = dot(current.gradient, direction)
         if not order and slope < 0:
             # The curvature is unknown: a step of length one.
             direction /= np.sqrt(-slope)
@@ -170,7 +169,7 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
         direction[:] = trial
         following = Iterate(direction, value, spare)
         change = (following.x, current.x, following.gradient, current.gradient)
-        sy, yy = kernels.remember(*change, metric, *pairs[slot])
+        sy, yy = remember(*change, metric, *pairs[slot])
         if sy > 1e-10 * yy:
             rho[slot], known.scale = 1.0 / sy, sy / yy
             known.order = [slot, *known.order]
@@ -194,12 +193,12 @@ def _line_search(value_and_gradient, start, direction, slope, x, gradient):
     # Near the minimum rounding hides the decrease.
     slack = 1e-13 * abs(start.value)
     for _ in range(_MAX_TRIALS):
-        kernels.add_scaled(start.x, step, direction, x)
+        add_scaled(start.x, step, direction, x)
         value = value_and_gradient(x, gradient)
         if not value <= start.value + _DECREASE * step * slope + slack:
             high = step
             step = _interpolate(low, step, value, start.value, slope)
-        elif kernels.dot(gradient, direction) < _CURVATURE * slope:
+        elif dot(gradient, direction) < _CURVATURE * slope:
             low = step
             step = 2 * low if high == np.inf else (low + high) / 2
         else:
@@ -221,8 +220,6 @@ MANY_TOKENS, MANY_TOKENS_L1 = 10_000, 1_000
 GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
 BLIND_STEPS = 15
-
-
 # A weight, its gradient and its share of the directions of L-BFGS.
 _BYTES_OF_A_WEIGHT = 116
 
@@ -332,8 +329,8 @@ def minimize(objective, settings, start, watcher, run=None):
             epoch=iteration,
             objective=point.value,
             bound=bound,
-            gradient_norm=np.sqrt(kernels.dot(point.gradient, point.gradient)),
-            weight_norm=np.sqrt(kernels.dot(point.x, point.x)),
+            gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
+            weight_norm=np.sqrt(dot(point.x, point.x)),
         )
         # With an L1 penalty the bound closes late, and only the gain says that the end is near.
         least_gain = settings.tol * (_L1_GAIN if settings.l1 else GAIN)
@@ -416,7 +413,7 @@ def _iterates(objective, l1, start, run, settle):
         first = next(iterates)
         # The stochastic start may be worse than zero where it has not settled: with few features,
         # or features of very different scale.
-        if first.value <= objective.most_at_zero:
+        if first.value <= objective.bound_at_zero:
             break
     if point is None:
         yield first
@@ -431,3 +428,64 @@ def has_stalled(history, least_gain, period=10):
     if len(objective) <= period:
         return False
     return objective[-1 - period] - objective[-1] <= least_gain * abs(objective[-1])
+
+
+@lean_jit
+def add_scaled_dot(d, step, v, u):
+    """``d += step * v``; return the inner product of the new ``d`` with ``u``."""
+    s0 = s1 = s2 = s3 = 0.0
+    n = d.shape[0]
+    for k in range(0, n - 3, 4):
+        d[k] += step * v[k]
+        d[k + 1] += step * v[k + 1]
+        d[k + 2] += step * v[k + 2]
+        d[k + 3] += step * v[k + 3]
+        s0 += d[k] * u[k]
+        s1 += d[k + 1] * u[k + 1]
+        s2 += d[k + 2] * u[k + 2]
+        s3 += d[k + 3] * u[k + 3]
+    for k in range(n - n % 4, n):
+        d[k] += step * v[k]
+        s0 += d[k] * u[k]
+    return (s0 + s1) + (s2 + s3)
+
+
+@lean_jit
+def remember(x_new, x, g_new, g, metric, s, y):
+    """Store ``s = x_new - x`` and ``y = g_new - g``.
+
+    Returns ``s @ y`` and ``y @ (metric * y)``.
+    """
+    yy = 0.0
+    for k in range(x.shape[0]):
+        s[k] = x_new[k] - x[k]
+        y[k] = g_new[k] - g[k]
+        yy += y[k] * metric[k] * y[k]
+    return dot(s, y), yy
+
+
+@jit
+def descent_direction(pairs, rho, order, scale, metric, g, d):
+    """Two-loop recursion (Nocedal and Wright, 2006, algorithm 7.4): ``d = -H g``.
+
+    ``pairs[i]`` has the rows ``s`` and ``y`` of a correction pair; ``order`` lists the pairs,
+    newest first. The initial approximation of the inverse Hessian is the diagonal
+    ``scale * metric``.
+    """
+    n_pairs = order.shape[0]
+    alpha = np.empty(n_pairs)
+    for k in range(g.shape[0]):
+        d[k] = -g[k]
+    product = dot(pairs[order[0], 0], d) if n_pairs > 0 else 0.0
+    for m in range(n_pairs):
+        i = order[m]
+        alpha[m] = rho[i] * product
+        older = order[min(m + 1, n_pairs - 1)]
+        product = add_scaled_dot(d, -alpha[m], pairs[i, 1], pairs[older, 0])
+    for k in range(g.shape[0]):
+        d[k] *= scale * metric[k]
+    product = dot(pairs[order[n_pairs - 1], 1], d) if n_pairs > 0 else 0.0
+    for m in range(n_pairs - 1, -1, -1):
+        i = order[m]
+        step, newer = alpha[m] - rho[i] * product, order[max(m - 1, 0)]
+        product = add_scaled_dot(d, step, pairs[i, 0], pairs[newer, 1])

@@ -1,10 +1,9 @@
 """Learning in parallel: iterative parameter mixing."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from skstruct import kernels
+from skstruct.compiled.jit import jit
+from skstruct.learning.epoch import NORM, RATE, SCALE, SEEN, TOTAL, EpochResult, OnlineState
 from skstruct.utils.parallel import range_runner, run_tasks
 
 
@@ -43,7 +42,7 @@ class Mixture:
         self._weights = kind(*(np.repeat(part[None], n_shards, axis=0) for part in state.chain))
         self._lags = kind(*(np.zeros((n_shards, *part.shape)) for part in state.lag))
         # Variances, of learners that have them (see `ConfidentState`).
-        more = state[len(kernels.OnlineState._fields) :]
+        more = state[len(OnlineState._fields) :]
         self._variances = [
             kind(*(np.repeat(part[None], n_shards, axis=0) for part in chain)) for chain in more
         ]
@@ -58,7 +57,7 @@ class Mixture:
         visit : callable
             ``visit(samples, owner, state)`` visits samples and changes the state.
         samples, owner : ndarray
-            From `skstruct.learning.online.cut_sequences`, in the order of visit.
+            From `skstruct.learning.pieces.cut_sequences`, in the order of visit.
 
         Returns
         -------
@@ -75,13 +74,11 @@ class Mixture:
 
         results = run_tasks(on_shard, self.n_shards, self.n_jobs)
         self._mix(np.array([state.progress for state in states]))
-        return kernels.EpochResult(*(sum(column) for column in zip(*results, strict=True)))
+        return EpochResult(*(sum(column) for column in zip(*results, strict=True)))
 
     def _shard_state(self, s):
         progress = np.zeros_like(self.state.progress)
-        progress[[kernels.NORM, kernels.SCALE, kernels.RATE]] = self.state.progress[
-            [kernels.NORM, kernels.SCALE, kernels.RATE]
-        ]
+        progress[[NORM, SCALE, RATE]] = self.state.progress[[NORM, SCALE, RATE]]
         chain, lag, *more = (
             _shard(chain, s) for chain in (self._weights, self._lags, *self._variances)
         )
@@ -90,12 +87,12 @@ class Mixture:
     def _mix(self, progress):
         average = self.state.lag.weights.shape[0] > 0
         shares, totals = (
-            progress[:, kernels.SCALE] / self.n_shards,
-            progress[:, kernels.TOTAL].copy(),
+            progress[:, SCALE] / self.n_shards,
+            progress[:, TOTAL].copy(),
         )
 
         def mix_rows(shards, lags, lag, first, last):
-            return kernels.mix(shards, lags, shares, totals, first, last, lag)
+            return mix(shards, lags, shares, totals, first, last, lag)
 
         names = self.state.chain._fields
         weights, *others = zip(self._weights, self._lags, self.state.lag, strict=True)
@@ -113,11 +110,60 @@ class Mixture:
                 part[:] = part.mean(axis=0)
         now = self.state.progress
         norms += [norm_of[name] for name in self.state.chain.of_features[1:]]
-        now[kernels.NORM], now[kernels.SCALE], now[kernels.TOTAL] = sum(norms), 1.0, 0.0
-        now[kernels.RATE] = progress[:, kernels.RATE].mean()
-        now[kernels.SEEN] += progress[:, kernels.SEEN].sum()
+        now[NORM], now[SCALE], now[TOTAL] = sum(norms), 1.0, 0.0
+        now[RATE] = progress[:, RATE].mean()
+        now[SEEN] += progress[:, SEEN].sum()
 
 
 def _shard(chain, s):
     """Views of the weights of one shard."""
     return type(chain)(*(part[s] for part in chain))
+
+
+@jit
+def mix(shards, lags, shares, totals, first, last, lag):
+    """Replace the weights of all shards by their mixture, and collect their sums for the average.
+
+    Only the rows ``first:last`` are mixed, so ranges may run in parallel.
+
+    Parameters
+    ----------
+    shards : ndarray of shape (n_shards, n_rows, n_columns)
+        Weights of each shard, divided by its scale; all become the mixture.
+    lags : ndarray of shape (n_shards, n_rows, n_columns)
+        Lags of the average of each shard (see `OnlineState`), which become zero. Without rows there
+        is no average.
+    shares : ndarray of shape (n_shards,)
+        Scale of each shard times its share of the mixture.
+    totals : ndarray of shape (n_shards,)
+        Sum of the scales of each shard after each of its samples.
+    lag : ndarray of shape (n_rows, n_columns)
+        Sums of the weights after each sample are subtracted from here.
+
+    Returns
+    -------
+    norm : float
+        Squared norm of these rows of the mixture.
+    """
+    n_shards, _, n_columns = shards.shape
+    average = lags.shape[1] > 0
+    mixture = np.empty(n_columns)
+    norm = 0.0
+    for i in range(first, last):
+        for j in range(n_columns):
+            mixture[j] = 0.0
+        for s in range(n_shards):
+            row = shards[s, i]
+            for j in range(n_columns):
+                mixture[j] += shares[s] * row[j]
+            if average:
+                behind = lags[s, i]
+                for j in range(n_columns):
+                    lag[i, j] += behind[j] - totals[s] * row[j]
+                    behind[j] = 0.0
+        for j in range(n_columns):
+            norm += mixture[j] * mixture[j]
+        for s in range(n_shards):
+            for j in range(n_columns):
+                shards[s, i, j] = mixture[j]
+    return norm

@@ -1,191 +1,20 @@
 """The training objective of a CRF, its gradient, and the diagonal of its Hessian."""
 
-from __future__ import annotations
-
 import numpy as np
-from scipy.special import logsumexp
 
-from skstruct import kernels
-from skstruct.decoding import list_transitions
+from skstruct.compiled.rows import add_scaled, dot
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import DualFreeAscent, new_memory
-from skstruct.learning.parameters import (
-    ParameterVector,
+from skstruct.learning.layout import (
+    TransitionStateFeatures,
     lay_out,
     observe,
     point_to_rows,
-    squared,
-    sum_of_squares,
-    transition_frequency,
     without_first_tokens,
 )
-from skstruct.matrices import count_bytes, read_only, writable
-
-
-class Likelihood:
-    """``sum_i s_i nll_i(w)``, as a function of one parameter vector.
-
-    Parameters
-    ----------
-    features : StateFeatures or TransitionStateFeatures
-        The tokens, with positions in the vector for features.
-    training_set : TrainingSet
-        Sequences with a positive weight, whose rows are those tokens.
-    shape : VectorShape
-        Parts of the vector.
-    transition : ndarray of bool of shape (n_labels, n_labels)
-        Transitions with a weight.
-    partial : bool
-        True if some labels may be unknown. The likelihood is then that of all labellings that agree
-        with the known ones.
-    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
-        Added to the scores of the labels, by the gold label of the token; nothing is where that is
-        unknown.
-
-    Attributes
-    ----------
-    shape, partial, cost : object
-        As given.
-    """
-
-    def __init__(self, features, training_set, shape, transition, partial, cost=NO_COST):
-        self.features = features
-        self.offsets, self.labels = training_set.offsets, training_set.labels
-        self.sample_weight = training_set.sample_weight
-        self.shape, self.partial, self.cost = shape, partial, cost
-        self._vectors = []
-        self.listed = None
-        if shape.kind.may_list and not partial:
-            size = shape.cuts[-1] + 3 * shape.n_labels
-            zero = shape.constrained(np.zeros(size)).transition
-            self.listed = list_transitions(zero, "sums", transition)
-
-    def first_order(self, vector):
-        """The same without triples, for a vector of first order."""
-        model = vector.shape, vector.transition, self.partial, self.cost
-        return Likelihood(self.features, self, *model)
-
-    def with_list(self, chain, own=False):
-        """Weights of a chain with listed transitions if that pays, else the same.
-
-        Those that change have a list of their own, so that threads may have different ones.
-        """
-        if self.listed is None:
-            return chain
-        listed = self.listed
-        if own:
-            listed = listed._replace(score=np.empty_like(listed.score))
-        return kernels.list_chain(chain, listed)
-
-    def value_and_gradient(self, theta, out, run):
-        """Likelihood at `theta`; its gradient is written into `out`.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (size,)
-            Parameters.
-        out : ndarray of shape (size,)
-            Receives the gradient.
-        run : callable
-            From `skstruct.utils.parallel.range_runner`.
-
-        Returns
-        -------
-        values : list of float
-            Terms of the likelihood, in the order of the sequences.
-        """
-        return self._sum_over_ranges(self._nll(theta, self.features, False), out, run)
-
-    def curvature(self, theta, out, run):
-        """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
-        self._sum_over_ranges(self._nll(theta, squared(self.features), True), out, run)
-
-    def _nll(self, theta, counted, curved):
-        """Function that adds the gradient, or the curvature, of a range of sequences."""
-        chain, features = self.with_list(self.shape.constrained(theta)), self.features
-        labels, weight = self.labels, self.sample_weight
-        # The curvature depends on labels only by their costs.
-        partial = True if self.partial and not curved else None
-
-        def nll(first, last, out):
-            tokens = features, counted, self.offsets, first, last, labels, self.cost
-            return kernels.nll_gradient(*tokens, partial, weight, chain, curved, out)
-
-        return nll
-
-    def _sum_over_ranges(self, function, out, run):
-        """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
-        # The first range writes into the result; each other range has a vector of its own.
-        if len(self._vectors) != run.n_ranges - 1:
-            self._vectors = [np.empty(len(out)) for _ in range(run.n_ranges - 1)]
-        vectors = [out, *self._vectors]
-        for vector in vectors:
-            vector[:] = 0.0
-
-        def on_range(number, first, last):
-            return function(first, last, self.shape.split(vectors[number]))
-
-        results = run(on_range)
-        for vector in self._vectors:
-            out += vector
-        return results
-
-    def __getstate__(self):
-        # Without what the last call has left.
-        listed = self.listed
-        if listed is not None:
-            listed = listed._replace(score=np.zeros_like(listed.score))
-        return {**vars(self), "listed": listed, "_vectors": []}
-
-    def __setstate__(self, state):
-        vars(self).update(state)
-        # Arrays that come from another process may be read-only, for which other kernels would be
-        # compiled.
-        self.features, self.listed = writable(self.features), writable(self.listed)
-        self.labels = writable(self.labels)
-        self.offsets = read_only(self.offsets)
-        self.sample_weight, self.cost = read_only(self.sample_weight), read_only(self.cost)
-
-    def __sizeof__(self):
-        # Schedulers weigh whether to move it to another machine.
-        arrays = self.features, self.listed, self.labels, self.offsets, self.sample_weight
-        return object.__sizeof__(self) + count_bytes(arrays)
-
-    @property
-    def n_tokens(self):
-        """Number of tokens."""
-        return len(self.labels)
-
-    @property
-    def weighted_tokens(self):
-        """Sum over the tokens of the weights of their sequences."""
-        return self.sample_weight @ np.diff(self.offsets)
-
-    @property
-    def at_zero(self):
-        """Logarithm of the sum over all labellings where the weights are zero.
-
-        It is what the negative log-likelihood is there, or above it where some labels are unknown
-        or some labellings impossible.
-        """
-        lengths = np.diff(self.offsets)
-        if not len(self.cost):
-            return self.sample_weight @ lengths * np.log(self.shape.n_labels)
-        # The last one is for tokens without a label, whose code is -1.
-        of_token = np.append(logsumexp(self.cost, axis=1), np.log(self.shape.n_labels))
-        return np.repeat(self.sample_weight, lengths) @ of_token[self.labels]
-
-    @property
-    def n_occurrences(self):
-        """Number of occurrences of features, without those that are zero."""
-        return sum(len(features.places) for features in self.features.sets())
-
-    @property
-    def sum_of_squares(self):
-        """Sum over the tokens of the squared norm of their features."""
-        return sum(map(sum_of_squares, self.features.sets()))
-
+from skstruct.learning.likelihood import Likelihood
+from skstruct.learning.parameters import ParameterVector, transition_frequency
 
 # A batch method takes over when dual-free ascent is within this share of the objective, by a
 # generous estimate, or after so many epochs. It takes over sooner from a slow ascent: one whose
@@ -251,9 +80,9 @@ class Objective:
         value : float
         """
         value = sum(self.likelihood.value_and_gradient(theta, out, run))
-        kernels.add_scaled(out, self.l2, theta, out)
+        add_scaled(out, self.l2, theta, out)
         out[self.vector.pinned] = 0.0
-        return value + self.l2 / 2 * kernels.dot(theta, theta)
+        return value + self.l2 / 2 * dot(theta, theta)
 
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
@@ -323,8 +152,8 @@ class Objective:
         if self.suboptimality_bound(gradient) <= _NEAR * value:
             return None
         vector = (self.l2 * theta - gradient) / self._penalty_of_ascent()
-        square = kernels.dot(theta, theta)
-        ratio = np.sqrt(kernels.dot(vector, vector) / square) if square > 0 else np.inf
+        square = dot(theta, theta)
+        ratio = np.sqrt(dot(vector, vector) / square) if square > 0 else np.inf
         if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
             return np.zeros(self.size)
         # With an infinite penalty, an epoch takes whole steps and moves no weight.
@@ -353,14 +182,14 @@ class Objective:
         return Objective(self.likelihood.first_order(vector), vector, self.l2)
 
     @property
-    def most_at_zero(self):
+    def bound_at_zero(self):
         """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.likelihood.at_zero
 
     def dual_free_epochs(self, memory, l1=0.0, vector=None, run=None):
         """Yield the weights after each epoch of dual-free coordinate ascent.
 
-        See `skstruct.kernels.likelihood.dual_free`. The ascent needs more than hardly any L2
+        See `skstruct.learning.ascent`. The ascent needs more than hardly any L2
         penalty. With an L1 penalty, what the model lacks of it is a penalty on the distance from
         the weights of the epoch before: the epochs are steps of the proximal point method
         (Rockafellar, 1976), which ends at the minimum of the objective itself. Without one, they
@@ -397,7 +226,7 @@ class Objective:
         while ascent.epoch(vector, theta):
             # Pinned positions have changed with the others.
             vector[self.vector.pinned] = theta[self.vector.pinned] = 0.0
-            objective = ascent.loss + (1 - pull) * l2 / 2 * kernels.dot(theta, theta)
+            objective = ascent.loss + (1 - pull) * l2 / 2 * dot(theta, theta)
             objective += l1 * np.abs(theta).sum()
             yield theta, objective, ascent.distance
             if pull:
@@ -424,7 +253,7 @@ class Objective:
         """
         if self.partial:
             return np.inf
-        square = kernels.dot(gradient, gradient)
+        square = dot(gradient, gradient)
         if square == 0:
             return 0.0
         return square / (2 * self.l2) if self.l2 > 0 else np.inf
@@ -519,7 +348,7 @@ class CRFObjective(Objective):
             size = n_transition_features, n_labels**2
             observed = observe(rows, self._transitions(n_labels), weight, *size)
             transitions = lay_out(observed, n_labels**2, min_freq, all_possible_transitions)
-            features = kernels.TransitionStateFeatures(*features, point_to_rows(rows, transitions))
+            features = TransitionStateFeatures(*features, point_to_rows(rows, transitions))
             layouts.append(transitions)
         vector = ParameterVector(
             layouts,

@@ -1,21 +1,38 @@
 """Learning sequence by sequence: the loop over epochs, and the state that it changes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct import kernels
+from skstruct.chain.listed import grow_list
+from skstruct.chain.scores import Rows, value_of
+from skstruct.compiled.jit import jit
 from skstruct.decoding import list_transitions
 from skstruct.input.constraints import WEIGHTS, forbid
+from skstruct.learning.epoch import (
+    N_PROGRESS,
+    NORM,
+    RATE,
+    SCALE,
+    SEEN,
+    SMALLEST_SCALE,
+    TOTAL,
+    EpochResult,
+    OnlineState,
+    Schedule,
+    online_epoch,
+    subtract_lag,
+)
 from skstruct.learning.mixing import Mixture
+from skstruct.learning.pieces import cut_sequences
 from skstruct.learning.solver import Complaint, Solution, token_accuracy
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
 from skstruct.utils.progress import History
+
+# Gaps of Ciura (2001), continued by a factor of 2.25.
+GAPS = (8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1)
 
 
 def new_state(model, *, average, learning_rate, start=None):
@@ -43,10 +60,10 @@ def new_state(model, *, average, learning_rate, start=None):
     averages = model._replace(possible=None)
     if not average:
         averages = averages.without_features()
-    progress = np.zeros(kernels.N_PROGRESS)
-    progress[kernels.NORM] = 0.0 if start is None else _squared_norm(chain)
-    progress[kernels.SCALE], progress[kernels.RATE] = 1.0, learning_rate
-    return kernels.OnlineState(chain, averages.zero_chain(), progress)
+    progress = np.zeros(N_PROGRESS)
+    progress[NORM] = 0.0 if start is None else _squared_norm(chain)
+    progress[SCALE], progress[RATE] = 1.0, learning_rate
+    return OnlineState(chain, averages.zero_chain(), progress)
 
 
 def averaged(state, *, overwrite=False):
@@ -64,19 +81,19 @@ def averaged(state, *, overwrite=False):
     chain : Chain
     """
     progress = state.progress
-    factor, lag_factor = progress[kernels.SCALE], 0.0
+    factor, lag_factor = progress[SCALE], 0.0
     target = state.chain
-    if state.lag.weights.shape[0] > 0 and progress[kernels.SEEN] > 0:
+    if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
         factor, lag_factor = (
-            progress[kernels.TOTAL] / progress[kernels.SEEN],
-            1 / progress[kernels.SEEN],
+            progress[TOTAL] / progress[SEEN],
+            1 / progress[SEEN],
         )
         target = state.lag
     forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
     parts = []
     for weights, lag, out in zip(state.chain, state.lag, target, strict=True):
         part = out if overwrite else np.empty_like(weights)
-        kernels.subtract_lag(
+        subtract_lag(
             np.atleast_2d(weights), factor, np.atleast_2d(lag), lag_factor, np.atleast_2d(part)
         )
         parts.append(part)
@@ -95,50 +112,6 @@ def without_features(chain):
 def _squared_norm(chain):
     """Squared norm of the weights of features."""
     return sum(np.square(getattr(chain, name)).sum() for name in chain.of_features)
-
-
-def cut_sequences(offsets, random_state, *, mini_length=None, structure_alpha=1.0):
-    """Cut every sequence at random into mini-samples (structure-regularization-2014, Algorithm 1).
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
-    random_state : RandomState
-        Source of the cuts. Nothing is drawn where nothing is cut.
-    mini_length : float, default=None
-        Length of the pieces. If it is not an integer, lengths are a mixture of the two nearest
-        integers: 5.5 is as often 5 as 6. The rest of a sequence is a shorter piece at either end,
-        so that the mean length of all pieces is below `mini_length`.
-    structure_alpha : float, default=1.0
-        Mean number of pieces of each sequence, if `mini_length` is None; 1 cuts nothing. Numbers
-        are a mixture of the two nearest integers. A sequence of fewer tokens is cut between all of
-        them.
-
-    Returns
-    -------
-    samples : ndarray of shape (n_samples, 4)
-        First row and end of each piece, and flags that are 1 if it has the first and the last token
-        of its sequence.
-    owner : ndarray of shape (n_samples,)
-        Number of the sequence that each piece belongs to.
-    """
-    lengths = np.diff(offsets)
-    if mini_length is None and structure_alpha == 1:
-        whole = np.ones_like(lengths)
-        return np.column_stack([offsets[:-1], offsets[1:], whole, whole]), np.arange(len(lengths))
-    longest = lengths.max(initial=1)
-    if mini_length is None:
-        structure_alpha = min(structure_alpha, longest)
-        fewest = int(structure_alpha)
-        one_more = random_state.uniform(size=len(lengths)) < structure_alpha - fewest
-        n_pieces = np.minimum(fewest + one_more, lengths)
-        return kernels.cut_evenly(offsets, n_pieces, random_state.uniform(size=n_pieces.sum()))
-    mini_length = min(mini_length, longest)
-    most = -(-lengths // int(mini_length))
-    # One number for the end at which the short rest is left, and one for each length.
-    n_draws = int(most.sum()) + len(lengths)
-    return kernels.cut(offsets, float(mini_length), random_state.uniform(size=n_draws))
 
 
 class Undo:
@@ -172,7 +145,7 @@ class Undo:
     def _chains(self):
         averages = len(self._state.lag.weights) > 0
         chains = [self._state.chain, self._state.lag] if averages else [self._state.chain]
-        return [*chains, *self._state[len(kernels.OnlineState._fields) :]]
+        return [*chains, *self._state[len(OnlineState._fields) :]]
 
     def _take(self, chain):
         return [
@@ -187,12 +160,12 @@ class Undo:
 
 def may_rescale(state, l2, n_samples):
     """Return True if a pass over so many samples may multiply the scale into all weights."""
-    shrinkage = state.progress[kernels.RATE] * l2 / max(n_samples, 1)
+    shrinkage = state.progress[RATE] * l2 / max(n_samples, 1)
     if shrinkage >= 1:
         return True
     # Half of it, to allow for rounding.
-    least = np.log(state.progress[kernels.SCALE] / 2) + n_samples * np.log1p(-shrinkage)
-    return least <= np.log(kernels.SMALLEST_SCALE)
+    least = np.log(state.progress[SCALE] / 2) + n_samples * np.log1p(-shrinkage)
+    return least <= np.log(SMALLEST_SCALE)
 
 
 def _distinct(indices, n):
@@ -218,49 +191,40 @@ class Settings(NamedTuple):
     l2: float = 0.0
 
 
-def less_loss(history):
-    """Figure of merit of an epoch: minus the logarithm of the loss."""
-    return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+class UpdateRule:
+    """What one online learner does differently from another.
 
-
-class UpdateRule(NamedTuple):
-    """Differences between one online learner and another.
-
-    Attributes
-    ----------
-    settings : callable
-        ``settings(training_set)`` returns the NamedTuple that the rule reads, and whose class says
-        which one it is (see `skstruct.kernels.online.loop`). Called once for each shard and epoch.
-    epoch : callable
-        The compiled pass over a training set.
-    merit : callable
-        ``merit(history)`` returns the figure that is to grow by more than `tol`.
-    notes : callable
-        ``notes(settings, n_visited)`` returns what else to note of an epoch, from the settings
-        that the rule was given in each shard.
-    start : callable
-        ``start(state, training_set)`` returns the state before the first sample, from one with
-        weights and averages only.
-    n_more : int
-        Numbers that this state has for each weight, beyond the weight and its average.
-    lists : bool
-        True if the rule learns the same, and sooner, where transitions are listed.
-    is_over : callable or None
-        ``is_over(history, training_set)`` returns True if the epoch was the last. With None, it is
-        where there are no mistakes left.
-    work : float
-        Work of an update, in that of a search for the best labelling.
+    `skstruct.taggers.online.OnlineTagger`, which is one, lists what a subclass may define.
     """
 
-    settings: Callable
-    epoch: Callable = kernels.online_epoch
-    merit: Callable = less_loss
-    notes: Callable = lambda settings, n_visited: {}
-    start: Callable = lambda state, training_set: state
-    n_more: int = 0
-    lists: bool = False
-    is_over: Callable | None = None
-    work: float = 1.0
+    # True if the rule learns the same, and sooner, where transitions are listed.
+    _lists = False
+    # Numbers that the state has for each weight, beyond the weight and its average.
+    _n_more = 0
+    # Work of an update, in that of a search for the best labelling.
+    _work = 1.0
+    # With None, an epoch without mistakes is the last.
+    _is_over = None
+
+    def _settings(self):
+        """Parameters that the rule reads, a NamedTuple."""
+        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
+
+    def _settings_for(self, training_set):
+        """The same, where they depend on the training set."""
+        return self._settings()
+
+    def _start(self, state, training_set):
+        """State before the first sample, from one with weights and averages only."""
+        return state
+
+    def _merit(self, history):
+        """Figure that is to grow by more than `tol`: minus the logarithm of the loss."""
+        return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
+
+    def _notes(self, settings, n_visited):
+        """More columns of the history, from the settings of each shard."""
+        return {}
 
 
 class OnlineLearner:
@@ -310,7 +274,7 @@ class OnlineLearner:
         training_set = watcher.hold_out(training_set, random_state)
         state = self.new_state(training_set, start)
         if start is not None:
-            kernels.reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
+            reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
         mixture = self._new_mixture(state, training_set)
         if mixture is not None:
             state = mixture.state
@@ -323,7 +287,7 @@ class OnlineLearner:
             training_set,
             watcher,
         )
-        kernels.reorder(solution.chain.weights, rank)
+        reorder(solution.chain.weights, rank)
         return solution
 
     def run_epochs(self, run_epoch, chain, accuracy, training_set, watcher):
@@ -350,7 +314,7 @@ class OnlineLearner:
         settings, history, complaint, epoch = self.settings, History(), None, 0
         for epoch in range(1, settings.max_iter + 1):
             run_epoch(history, epoch)
-            stop = watcher.visit(chain, history, self.rule.merit(history))
+            stop = watcher.visit(chain, history, self.rule._merit(history))
             if stop or self._is_over(history, accuracy, training_set):
                 break
         else:
@@ -362,7 +326,7 @@ class OnlineLearner:
     def _require_memory(self):
         """Raise an error unless there is memory for the weights of all shards."""
         n_shards = count_shards(self.settings.n_jobs)
-        copies = (1 + self.settings.average + self.rule.n_more) * max(n_shards, 1)
+        copies = (1 + self.settings.average + self.rule._n_more) * max(n_shards, 1)
         # Scores and differences of the transitions of a sample.
         n_tables = (2, 5 * self._model.n_labels)[self._model.order - 1]
         self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
@@ -376,7 +340,7 @@ class OnlineLearner:
             learning_rate=settings.learning_rate,
             start=start,
         )
-        return self.rule.start(state, training_set)
+        return self.rule._start(state, training_set)
 
     def protect(self, state, training_set, undo):
         """Make sure that a pass that fails can be undone.
@@ -423,17 +387,17 @@ class OnlineLearner:
         all_settings = []
 
         def visit(samples_, owner_, state_):
-            settings = self.rule.settings(training_set)
+            settings = self.rule._settings_for(training_set)
             all_settings.append(settings)
             return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
 
         if mixture is None:
-            result = kernels.EpochResult(*visit(samples, owner, state))
+            result = EpochResult(*visit(samples, owner, state))
         else:
             result = mixture.run_epoch(visit, samples, owner)
         lengths = samples[:, 1] - samples[:, 0]
         n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
-        notes = self.rule.notes(all_settings, n_visited)
+        notes = self.rule._notes(all_settings, n_visited)
         n_labelled = np.count_nonzero(training_set.labels >= 0)
         note_epoch(history, number, result, n_labelled, state.progress, notes)
 
@@ -462,7 +426,7 @@ class OnlineLearner:
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
         results = [
-            self.rule.epoch(
+            online_epoch(
                 training_set.rows,
                 training_set.labels,
                 samples[part],
@@ -471,7 +435,7 @@ class OnlineLearner:
                 settings,
                 state,
             )
-            for part in portions(samples[:, 1] - samples[:, 0], self.rule.work * work_per_row)
+            for part in portions(samples[:, 1] - samples[:, 0], self.rule._work * work_per_row)
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
 
@@ -479,12 +443,12 @@ class OnlineLearner:
         """State of a pass, with listed transitions if that pays, and its work."""
         n_labels = self._model.n_labels
         listed = None
-        if self.rule.lists and state.chain.may_list:
+        if self.rule._lists and state.chain.may_list:
             listed = list_transitions(state.chain.transition, "online")
         if listed is None:
             return state, chain_work(n_labels, self._model.order)
         work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)
-        return state._replace(chain=kernels.grow_list(state.chain, listed)), work_per_row
+        return state._replace(chain=grow_list(state.chain, listed)), work_per_row
 
     def draw_samples(self, offsets, random_state):
         """Draw the samples of an epoch in their order, and the sequence that each belongs to."""
@@ -510,7 +474,7 @@ class OnlineLearner:
                 f"the number of samples, {n_samples}."
             )
         decay = settings.decay ** (1 / n_visits)
-        return kernels.Schedule(float(decay), float(penalty), settings.fit_intercept)
+        return Schedule(float(decay), float(penalty), settings.fit_intercept)
 
     def _new_mixture(self, state, training_set):
         """Shards that learn side by side, None if there is one only."""
@@ -529,8 +493,8 @@ class OnlineLearner:
         An epoch makes none, and neither do the weights that predict: the average lags behind the
         current weights, and pieces say nothing about whole sequences.
         """
-        if self.rule.is_over is not None:
-            return self.rule.is_over(history, training_set)
+        if self.rule._is_over is not None:
+            return self.rule._is_over(history, training_set)
         if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
             return False
         return accuracy() == 1.0
@@ -553,7 +517,7 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
     notes : dict
         What else there is to note.
     """
-    weight_norm = progress[kernels.SCALE] * np.sqrt(np.maximum(progress[kernels.NORM], 0.0))
+    weight_norm = progress[SCALE] * np.sqrt(np.maximum(progress[NORM], 0.0))
     history.add(
         epoch=number,
         mistakes=result.mistakes / max(n_labelled, 1),
@@ -566,6 +530,77 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
 def _in_order_of_appearance(training_set, n_features):
     """Renumber the features in the order in which the learner meets them; return their ranks."""
     rows, *_ = training_set.rows.sets()
-    rank, rows = kernels.by_appearance(rows, n_features)
+    rank, rows = by_appearance(rows, n_features)
     rows = training_set.rows._replace(**rows._asdict())
     return rank, training_set._replace(rows=read_only(rows))
+
+
+def by_appearance(rows, n_features):
+    """Rank features by first appearance; return the ranks, and the rows with ranks for features.
+
+    The ranks of a row are sorted. Features that do not appear come last.
+    """
+    rank, indices, data = rank_by_appearance(rows, n_features)
+    return rank, Rows(rows.indptr, indices, data)
+
+
+@jit
+def rank_by_appearance(rows, n_features):
+    """Ranks of the features, and indices and values of the rows, as of `by_appearance`."""
+    rank = np.full(n_features, -1, np.int32)
+    n = 0
+    for f in rows.indices:
+        if rank[f] < 0:
+            rank[f] = n
+            n += 1
+    for f in range(n_features):
+        if rank[f] < 0:
+            rank[f] = n
+            n += 1
+    indices = np.empty(rows.indices.shape[0], np.int32)
+    data = rows.data.copy()
+    for k in range(indices.shape[0]):
+        indices[k] = rank[rows.indices[k]]
+    for t in range(rows.indptr.shape[0] - 1):
+        sort_row(rows.indptr[t], rows.indptr[t + 1], indices, data)
+    return rank, indices, data
+
+
+@jit
+def sort_row(first, last, indices, data):
+    """Sort one row by its indices (Shellsort)."""
+    unit = data.shape[0] == 0
+    for gap in GAPS:
+        for k in range(first + gap, last):
+            index, m = indices[k], k
+            value = value_of(data, k)
+            while m >= first + gap and indices[m - gap] > index:
+                indices[m] = indices[m - gap]
+                if not unit:
+                    data[m] = data[m - gap]
+                m -= gap
+            indices[m] = index
+            if not unit:
+                data[m] = value
+
+
+@jit
+def reorder(weights, source):
+    """Permute rows in place: row ``f`` becomes the old row ``source[f]``."""
+    n_features, n_labels = weights.shape
+    placed = np.zeros(n_features, np.bool_)
+    kept = np.empty(n_labels)
+    for start in range(n_features):
+        if placed[start]:
+            continue
+        for j in range(n_labels):
+            kept[j] = weights[start, j]
+        f = start
+        while source[f] != start:
+            for j in range(n_labels):
+                weights[f, j] = weights[source[f], j]
+            placed[f] = True
+            f = source[f]
+        for j in range(n_labels):
+            weights[f, j] = kept[j]
+        placed[f] = True

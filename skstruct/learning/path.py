@@ -1,14 +1,13 @@
 """Minima of one objective for many penalties, each found from those before."""
 
-from __future__ import annotations
-
 from copy import copy
 from math import log
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.compiled.rows import dot
 from skstruct.learning.lbfgs import (
     BLIND_STEPS,
     GAIN,
@@ -43,7 +42,7 @@ class Minimum(NamedTuple):
         False if `max_iter` iterations were not enough.
     """
 
-    chain: kernels.Chain
+    chain: Chain
     objective: float
     bound: float
     n_iter: int
@@ -105,7 +104,7 @@ class PenaltyPath:
         objective.l2 = float(l2)
         for iteration, point in enumerate(self._iterates()):
             bound = objective.suboptimality_bound(point.gradient)
-            norm = np.sqrt(kernels.dot(point.gradient, point.gradient))
+            norm = np.sqrt(dot(point.gradient, point.gradient))
             history.add(epoch=iteration, objective=point.value, gradient_norm=norm)
             converged = bound <= self._tol * point.value or has_stalled(history, GAIN * self._tol)
             if converged or iteration == self._max_iter:
@@ -153,7 +152,7 @@ class PenaltyPath:
             if has_many_tokens(objective):
                 theta = objective.stochastic_start()
                 if theta is not None:
-                    yield theta, objective.most_at_zero, 1
+                    yield theta, objective.bound_at_zero, 1
             yield np.zeros(objective.size), np.inf, BLIND_STEPS
             return
         last = before[-1]
@@ -162,7 +161,7 @@ class PenaltyPath:
             start = objective.stochastic_start(last.theta, self._run)
         if start is not None and start is not last.theta:
             more = objective.l2 - last.l2
-            yield start, last.value + more / 2 * kernels.dot(last.theta, last.theta), 1
+            yield start, last.value + more / 2 * dot(last.theta, last.theta), 1
         yield last.theta.copy(), np.inf, 1
 
     def _extrapolate(self):

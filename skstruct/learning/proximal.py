@@ -1,13 +1,18 @@
-"""Proximal methods for objectives with an L1 penalty: by dual-free ascent, and quasi-Newton."""
+"""Proximal methods for objectives with an L1 penalty: by dual-free ascent, and quasi-Newton.
 
-from __future__ import annotations
+A step of the quasi-Newton method minimises a quadratic model plus the penalty. The Hessian is
+modelled as ``diag(curvature) - W K^-1 W'``, the compact form of L-BFGS (Byrd, Nocedal and Schnabel,
+1994), with ``W = (diag(curvature) S, Y)`` for the last steps ``S`` and the changes of the gradient
+``Y``. The rows of ``S`` and ``Y`` belong to coordinates, the columns to steps.
+"""
 
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot
 
 
 def duality_gap(objective, theta, value, smooth, l1):
@@ -39,9 +44,9 @@ def duality_gap(objective, theta, value, smooth, l1):
     l2 = objective.l2
     # Minus the gradient of the likelihood, to which the weights are conjugate.
     slope = l2 * theta - smooth
-    penalty = l1 * np.abs(theta).sum() + l2 / 2 * kernels.dot(theta, theta)
+    penalty = l1 * np.abs(theta).sum() + l2 / 2 * dot(theta, theta)
     # Python's numbers do not warn where a huge l2 multiplies them.
-    entropy = float(value - penalty + kernels.dot(theta, slope))
+    entropy = float(value - penalty + dot(theta, slope))
     return max(value - best_dual(entropy, np.abs(slope), l1, l2), 0.0)
 
 
@@ -56,13 +61,13 @@ def best_dual(entropy, slope, l1, l2):
         return np.maximum(share * slope - l1, 0.0)
 
     low, high = 0.0, 1.0
-    if l2 * entropy < kernels.dot(excess(high), slope):
+    if l2 * entropy < dot(excess(high), slope):
         while high - low > 1e-6:
             middle = (low + high) / 2
-            falls = l2 * entropy < kernels.dot(excess(middle), slope)
+            falls = l2 * entropy < dot(excess(middle), slope)
             low, high = (low, middle) if falls else (middle, high)
     over = excess(high)
-    return high * entropy - kernels.dot(over, over) / (2 * l2)
+    return high * entropy - dot(over, over) / (2 * l2)
 
 
 # Sufficient decrease (Armijo), and the number of shorter steps before a step counts as none.
@@ -179,7 +184,7 @@ def proximal_points(objective, l1, run, settle=False):
     memory = objective._memory()
     if memory is None:
         return
-    value, changes = objective.most_at_zero, _Changes(objective, l1)
+    value, changes = objective.bound_at_zero, _Changes(objective, l1)
     settle = settle and changes.tell
     every = 2 * _EPOCHS if settle else _EPOCHS
     epochs = objective.dual_free_epochs(memory, l1, run=run)
@@ -229,7 +234,7 @@ class _Changes:
         small = False
         if self._theta is not None:
             step = theta - self._theta
-            moved = self._penalty / 2 * kernels.dot(step, step)
+            moved = self._penalty / 2 * dot(step, step)
             gained, share = abs(self._estimate - estimate), self._factor * estimate
             small = moved <= _MOST_MOVED * share and gained <= _MOST_GAINED * share
         self._theta, self._estimate = theta.copy(), estimate
@@ -257,7 +262,7 @@ class _Model:
         full = len(self.order) == memory
         slot = self.order[0] if full else next(i for i in count() if i not in self.order)
         ends = following.x, current.x, following.smooth, current.smooth
-        products, yy = kernels.remember_step(*ends, self._diagonal, slot, self._s, self._y)
+        products, yy = remember_step(*ends, self._diagonal, slot, self._s, self._y)
         self.order = [i for i in self.order if i != slot]
         self._sy[slot], self._sy[:, slot], self._ss[slot] = products
         self._ss[:, slot] = self._ss[slot]
@@ -275,9 +280,9 @@ class _Model:
         middle = np.block([[self._scale * ss, lower], [lower.T, -np.diag(np.diag(sy))]])
         inverse = np.linalg.pinv(middle, hermitian=True) if len(order) else middle
         rows, solved = np.empty((2, len(active), len(middle)))
-        bend = kernels.model_rows(active, self._s, self._y, order, curvature, inverse, rows, solved)
+        bend = model_rows(active, self._s, self._y, order, curvature, inverse, rows, solved)
         target, product = np.empty(len(active)), np.empty(len(middle))
-        kernels.descend_coordinates(
+        descend_coordinates(
             *(current.x[active], current.smooth[active], float(l1), curvature, bend, rows, solved),
             *(product, tol, max_sweeps, target),
         )
@@ -301,7 +306,7 @@ def _line_search(value_and_gradient, start, active, target, l1):
     """Shorten the step to `target` until it meets the Armijo condition."""
     origin = start.x[active]
     direction = target - origin
-    slope = kernels.dot(start.smooth[active], direction)
+    slope = dot(start.smooth[active], direction)
     slope += l1 * (np.abs(target).sum() - np.abs(origin).sum())
     if not slope < 0:
         return None
@@ -317,3 +322,112 @@ def _line_search(value_and_gradient, start, active, target, l1):
         best = -slope * step**2 / parabola if np.isfinite(parabola) else 0.0
         step = min(max(best, 0.1 * step), 0.5 * step)
     return None
+
+
+# Least share of its diagonal part that the modelled curvature of a coordinate is taken for, against
+# rounding.
+LEAST_CURVATURE = 1e-3
+
+
+@jit
+def remember_step(x_new, x, g_new, g, diagonal, slot, s, y):
+    """Store ``x_new - x`` and ``g_new - g`` in the columns ``slot`` of ``s`` and ``y``.
+
+    Returns
+    -------
+    products : ndarray of shape (3, memory)
+        Inner products of the new step with the columns of ``y``, of the columns of ``s`` with the
+        new change, and of the new step with the columns of ``s``, weighted by the diagonal.
+    curvature : float
+        Squared norm of the change, divided by the diagonal, over the coordinates that have moved.
+    """
+    memory = s.shape[1]
+    products = np.zeros((3, memory))
+    curvature = 0.0
+    for i in range(x.shape[0]):
+        s[i, slot] = x_new[i] - x[i]
+        y[i, slot] = g_new[i] - g[i]
+        moved, changed = np.float64(s[i, slot]), np.float64(y[i, slot])
+        for m in range(memory):
+            products[1, m] += s[i, m] * changed
+        if moved != 0.0:
+            curvature += changed * changed / diagonal[i]
+            for m in range(memory):
+                products[0, m] += moved * y[i, m]
+                products[2, m] += moved * diagonal[i] * s[i, m]
+    return products, curvature
+
+
+@jit
+def model_rows(active, s, y, order, curvature, inverse, rows, solved):
+    """Write the rows of ``W`` and of ``W K^-1`` that belong to the active coordinates.
+
+    Returns
+    -------
+    bend : ndarray of shape (n_active,)
+        Diagonal of the modelled Hessian.
+    """
+    n_pairs = order.shape[0]
+    bend = np.empty(active.shape[0])
+    for a in range(active.shape[0]):
+        i = active[a]
+        for m in range(n_pairs):
+            rows[a, m] = curvature[a] * s[i, order[m]]
+            rows[a, n_pairs + m] = y[i, order[m]]
+        low_rank = 0.0
+        for m in range(2 * n_pairs):
+            total = 0.0
+            for k in range(2 * n_pairs):
+                total += inverse[m, k] * rows[a, k]
+            solved[a, m] = total
+            low_rank += total * rows[a, m]
+        bend[a] = max(curvature[a] - low_rank, LEAST_CURVATURE * curvature[a])
+    return bend
+
+
+@lean_jit
+def descend_coordinates(x, g, l1, curvature, bend, rows, solved, product, tol, max_sweeps, new):
+    """Minimise the model plus the penalty by cyclic coordinate descent.
+
+    Parameters
+    ----------
+    x, g : ndarray of shape (n_active,)
+        Active coordinates of the point, and of the gradient there.
+    l1 : float
+        Strength of the penalty.
+    curvature, bend : ndarray of shape (n_active,)
+        Diagonal part of the modelled Hessian, and its diagonal.
+    rows, solved : ndarray of shape (n_active, 2 * n_pairs)
+        ``W`` and ``W K^-1``.
+    product : ndarray of shape (2 * n_pairs,)
+        Workspace.
+    tol : float
+        Stop when a sweep gains at most this share of what the first one has gained.
+    max_sweeps : int
+        Largest number of sweeps.
+    new : ndarray of shape (n_active,)
+        Receives the minimum.
+    """
+    for m in range(product.shape[0]):
+        product[m] = 0.0
+    for a in range(x.shape[0]):
+        new[a] = x[a]
+    gain, goal = 1.0, 0.0
+    sweep = 0
+    while sweep < max_sweeps and gain > goal:
+        gain = 0.0
+        for a in range(x.shape[0]):
+            slope = g[a] + curvature[a] * (new[a] - x[a])
+            for m in range(product.shape[0]):
+                slope -= rows[a, m] * product[m]
+            target = new[a] - slope / bend[a]
+            target = np.copysign(max(abs(target) - l1 / bend[a], 0.0), target)
+            change = target - new[a]
+            if change != 0.0:
+                new[a] = target
+                gain += bend[a] * change * change
+                for m in range(product.shape[0]):
+                    product[m] += solved[a, m] * change
+        if sweep == 0:
+            goal = tol * gain
+        sweep += 1

@@ -5,8 +5,6 @@ a new solver needs one entry here and one module (see `skstruct.learning.solver`
 by name: some stand above this one.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from numbers import Real
 from typing import Any, NamedTuple

@@ -1,22 +1,54 @@
 """Stochastic dual coordinate ascent for conditional random fields (Le Priol et al., 2018).
 
-The dual problem itself is `skstruct.learning.dual.CRFDual`; here is the order of the updates, and
-the decision when to verify the duality gap and when to stop.
+The dual is maximised over distributions ``mu_i``, one for each sequence, which are stored by their
+marginals. An update of a sequence computes the marginals ``nu`` under the current weights, and
+replaces ``mu`` by ``mu + gamma (nu - mu)``. A line search finds ``gamma``, and the weights follow.
 """
-
-from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
-from skstruct.learning.dual import CRFDual, marginals_nbytes
+from skstruct.chain.dense import Chain, prepare_transitions, separate
+from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
+from skstruct.chain.protocol import chain_factors, sum_buffer
+from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
+from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.rows import dot, vector_matrix
+from skstruct.input.constraints import forbid
+from skstruct.input.costs import NO_COST
+from skstruct.learning.divergence import (
+    FLOOR,
+    compare_clique,
+    entropy_slopes,
+    move,
+    node_sign,
+)
+from skstruct.learning.dual import (
+    Dual,
+    conjugate_sum,
+    mix_with_gold,
+    set_marginals,
+    start_slope,
+    true_gaps,
+)
 from skstruct.learning.solver import Complaint, Solution
+from skstruct.learning.visits import (
+    Difference,
+    add_difference,
+    build_tree,
+    collect_features,
+    draw_sequence,
+    new_difference,
+    read_problem,
+    set_priority,
+)
 from skstruct.utils.memory import require_memory
-from skstruct.utils.messages import say
-from skstruct.utils.parallel import chain_work, range_runner
+from skstruct.utils.messages import overflowed, say
+from skstruct.utils.parallel import chain_work, portions, range_runner
 from skstruct.utils.progress import History
 
 # Work after which convergence is checked at the earliest, some 10 ms: an epoch over a dozen
@@ -27,6 +59,16 @@ _LEAST_SINGLE_TOL = 1e-8
 # The gap is verified where its estimate is below this many times the tolerance; the estimate is
 # usually twice too large.
 _OVERESTIMATE = 2.0
+# Gap of a sequence before its first visit.
+_UNKNOWN_GAP = 100.0
+# Least share of wrong labels in the start.
+_LEAST_SHARE = 1e-12
+# Largest priority of a sequence before its gap is known.
+_MOST_SMOOTH = 1e100
+# Work of an update, whose line search tries several steps, relative to inference.
+_WORK_OF_UPDATE = 5.0
+# So many bisections alone reach full precision.
+MAX_TRIALS = 50
 
 
 class Settings(NamedTuple):
@@ -144,3 +186,523 @@ def _maximize(dual, settings, run, watcher, history):
     return Solution(
         dual.chain(), history.arrays(), epoch, bound=certificate.gap, complaint=complaint
     )
+
+
+class Certificate(NamedTuple):
+    """Bounds on the objective of the current weights."""
+
+    objective: float  # of the weights
+    dual: float  # no weights have an objective below this
+    gap: float  # the difference
+
+
+class CRFDual:
+    """``sum_i s_i H(mu_i) - l2 / 2 |w(mu)|^2``, to be maximised over distributions ``mu_i``.
+
+    ``H`` is the entropy, and ``w(mu) = sum_i s_i (F(gold) - E_mu F) / l2`` are the conjugate
+    weights. The dual value of any ``mu`` is at most the primal objective of any weights, and at
+    the optimum they are the same.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Sequences with at least one token and a positive weight.
+    n_features, n_labels : int
+        Size of the model.
+    l2 : float
+        Strength of the penalty, positive.
+    fit_intercept : bool
+        True if the model has biases.
+    dtype : dtype, default=np.float32
+        Precision of the stored marginals of transitions. Single precision allows gaps down to some
+        1e-11 of the objective.
+    possible : Constraint, default=None
+        Allowed transitions, first and last labels. The distributions are over allowed labellings.
+    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
+        Added to the scores of labels, by the gold label of the token. The dual objective gains the
+        costs expected under each distribution: below, they are part of its entropy.
+
+    Attributes
+    ----------
+    n_sequences : int
+        Number of sequences.
+    work : float
+        Work of an epoch; about 2e8 a second.
+    n_updates, n_oracle_calls : int
+        Number of updates, and of calls that computed marginals or log-partitions of a sequence.
+    """
+
+    def __init__(
+        self,
+        training_set,
+        n_features,
+        n_labels,
+        *,
+        l2,
+        fit_intercept,
+        dtype=np.float32,
+        possible=None,
+        cost=NO_COST,
+    ):
+        self._possible = possible
+        found = read_problem(training_set, n_features, l2, fit_intercept, cost)
+        self._rank, self._problem, self._distinct = found
+        self.n_sequences = n_sequences = len(training_set.sample_weight)
+        n_rows = len(training_set.labels)
+        self._shape = n_features, n_labels
+        self._dual = Dual(
+            np.empty((n_rows, n_labels)),
+            np.empty((n_rows - n_sequences, n_labels**2), dtype),
+            np.zeros(n_sequences),
+            np.full(n_sequences, _UNKNOWN_GAP),
+        )
+        self.work = 100.0 * n_sequences + n_rows * n_labels**2
+        self.n_updates = self.n_oracle_calls = 0
+
+    def start(self, run, chain=None):
+        """Set the dual variables between the gold labels and the marginals of a chain.
+
+        Parameters
+        ----------
+        run : callable
+            From `skstruct.utils.parallel.range_runner`.
+        chain : Chain, default=None
+            Weights of the marginals. By default, zero, with uniform marginals.
+        """
+        n_labels = self._shape[1]
+        if chain is None and self._possible is not None:
+            chain = self._zero_chain()
+        if chain is None:
+            self._dual.node[:] = 1 / n_labels
+            self._dual.transition[:] = 1 / n_labels**2
+            slope = self._uniform_slope
+        else:
+            chain = forbid(chain, self._possible)
+            chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
+            transitions = chain_factors(chain)
+            run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
+            self.n_oracle_calls += self.n_sequences
+
+            def slope(eta):
+                return sum(run(lambda _, a, b: start_slope(self._problem, a, b, self._dual, eta)))
+
+        self._set_conjugate_chain(run)
+        eta = self._best_share(slope)
+        run(lambda _, a, b: mix_with_gold(self._problem, a, b, self._dual, eta))
+        # The conjugate weights are linear in the distributions and zero at the gold labels.
+        self._scale_chain(eta)
+
+    def _best_share(self, entropy_slope):
+        """Maximise the dual value over the share of the marginals."""
+        curvature = self._problem.l2 * self._square_norm()
+        if not np.isfinite(curvature):
+            raise overflowed(0)
+
+        def slope(log_eta):
+            eta = np.exp(log_eta)
+            return entropy_slope(eta) - eta * curvature
+
+        low, high = np.log(_LEAST_SHARE), 0.0
+        if slope(high) >= 0:
+            return 1.0
+        if slope(low) <= 0:
+            return _LEAST_SHARE
+        return float(np.exp(brentq(slope, low, high, xtol=1e-9)))
+
+    def _uniform_slope(self, eta):
+        """Derivative of the weighted entropies with respect to the share of uniform marginals."""
+        lengths = np.diff(self._problem.offsets)
+        weight = self._problem.sample_weight
+        n_transitions = weight @ (lengths - 1)
+        n_nodes = weight @ (lengths == 1) - weight @ np.maximum(lengths - 2, 0)
+        total = 0.0
+        for count, size in ((n_transitions, self._shape[1] ** 2), (n_nodes, self._shape[1])):
+            other = eta / size
+            total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
+        if len(self._problem.cost):
+            mean = self._problem.cost.mean(axis=1)
+            total += np.repeat(weight, lengths) @ mean[self._problem.labels]
+        return total
+
+    def sampling(self, scheme, nonuniformity):
+        """Sampling scheme of the sequences (see `SDCACRF`)."""
+        weight = self._problem.sample_weight
+        smoothness = np.ones_like(weight)
+        if "importance" in scheme:
+            radii = squared_radii(self._problem, self._distinct)
+            smoothness = self._problem.l2 + weight * radii
+            # Only ratios count, and products must not overflow.
+            smoothness /= max(smoothness.max() / _MOST_SMOOTH, 1.0)
+        adaptive = "gap" in scheme or scheme == "max"
+        factor = weight * smoothness if "gap" in scheme else weight
+        largest = scheme == "max"
+        priority = factor * self._dual.gap if adaptive else smoothness
+        return Sampling(
+            build_tree(priority, largest),
+            factor if adaptive else np.empty(0),
+            largest,
+            0.0 if scheme == "uniform" else float(nonuniformity),
+        )
+
+    def visit_all(self, order, sampling, line_search_tol):
+        """Update every sequence, in the order given."""
+        for part in self._portions(np.diff(self._problem.offsets)[order]):
+            self._update(order[part], np.empty(0), sampling, line_search_tol)
+
+    def visit_some(self, draws, sampling, line_search_tol):
+        """Update a sequence for each of the uniform random numbers."""
+        # Nobody knows which sequences the draws will choose.
+        lengths = np.full(len(draws), len(self._problem.labels) / self.n_sequences)
+        for part in self._portions(lengths):
+            self._update(np.empty(0, np.int64), draws[part], sampling, line_search_tol)
+
+    def _portions(self, lengths):
+        return portions(lengths, _WORK_OF_UPDATE * chain_work(self._shape[1]))
+
+    def _update(self, order, draws, sampling, tol):
+        sdca_updates(
+            self._problem, self._distinct, order, draws, self._dual, self._chain, sampling, tol
+        )
+        self.n_updates += len(order) + len(draws)
+        self.n_oracle_calls += len(order) + len(draws)
+
+    def refresh(self, sampling):
+        """Update the sampling with the gaps that `certify` computed."""
+        if len(sampling.factor) == 0:
+            return sampling
+        priority = sampling.factor * self._dual.gap
+        return sampling._replace(tree=build_tree(priority, sampling.largest))
+
+    def estimate(self):
+        """Estimate the certificate without a pass over the data.
+
+        The dual value is exact up to the precision of the stored marginals. The gap is the sum of
+        the gaps of the sequences at their last visits, which is usually too large.
+        """
+        weight = self._problem.sample_weight
+        dual = weight @ self._dual.entropy - self._problem.l2 / 2 * self._square_norm()
+        gap = weight @ self._dual.gap
+        return Certificate(float(dual + gap), float(dual), float(gap))
+
+    def certify(self, run):
+        """Recompute the weights from the dual variables, and both objectives from scratch."""
+        entropy = self._set_conjugate_chain(run)
+        transitions = chain_factors(self._chain)
+        nll = run(
+            lambda _, first, last: true_gaps(
+                self._problem, first, last, self._dual, self._chain, transitions
+            )
+        )
+        self.n_oracle_calls += self.n_sequences
+        penalty = self._problem.l2 / 2 * self._square_norm()
+        objective = sum(nll) + penalty
+        # At the optimum rounding must not put the dual above the objective.
+        dual = min(entropy - penalty, objective)
+        return Certificate(float(objective), float(dual), float(objective - dual))
+
+    def chain(self):
+        """Weights in the order of the features."""
+        return self._chain._replace(weights=self._chain.weights[self._rank])
+
+    def weight_norm(self):
+        """Norm of all weights."""
+        return np.sqrt(self._square_norm())
+
+    def _set_conjugate_chain(self, run):
+        """Set the weights to those conjugate to the dual variables; return the sum of entropies."""
+        parts = [self._zero_chain() for _ in range(run.n_ranges)]
+        entropies = run(
+            lambda number, first, last: conjugate_sum(
+                self._problem, first, last, self._dual, parts[number]
+            )
+        )
+        self._chain = parts[0]
+        for part in parts[1:]:
+            for total, addend in zip(self._chain, part, strict=True):
+                total += addend
+        self._scale_chain(1 / self._problem.l2)
+        return sum(entropies)
+
+    def _zero_chain(self):
+        n_features, k = self._shape
+        chain = Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        return chain if self._possible is None else forbid(chain, self._possible)
+
+    def _scale_chain(self, factor):
+        # Next to no penalty makes what overflows, which is found later.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in self._chain:
+                part *= factor
+
+    def _square_norm(self):
+        chain = self._chain if self._possible is None else forbid(self._chain, None)
+        return sum(dot(part.ravel(), part.ravel()) for part in chain)
+
+
+def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):
+    """Bytes of the dual variables: nodes in double precision, transitions in `dtype`."""
+    return 8 * n_rows * n_labels + np.dtype(dtype).itemsize * (n_rows - n_sequences) * n_labels**2
+
+
+class Sampling(NamedTuple):
+    """Sampling of the next sequence."""
+
+    tree: np.ndarray  # priorities, see skstruct.learning.visits
+    factor: np.ndarray  # (n_sequences,), priority divided by gap; empty if priorities are constant
+    largest: bool  # take the largest priority instead of drawing in proportion
+    nonuniformity: float  # probability of sampling by priority
+
+
+@jit
+def squared_radii(problem, distinct):
+    """Bounds on the squared distance between the features of any two labellings.
+
+    A token changes the weights' features by at most ``sqrt(2)`` times its own, and so do
+    transitions and biases.
+    """
+    rows = problem.rows
+    n_sequences = problem.offsets.shape[0] - 1
+    radii = np.empty(n_sequences)
+    total = np.empty(longest(distinct.start, 0, n_sequences))
+    for i in range(n_sequences):
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        n_distinct = distinct.start[i + 1] - distinct.start[i]
+        for u in range(n_distinct):
+            total[u] = 0.0
+        for k in range(rows.indptr[a], rows.indptr[b]):
+            total[distinct.position[k]] += abs(value_of(rows.data, k))
+        radius = (b - a - 1.0) ** 2
+        for u in range(n_distinct):
+            radius += total[u] * total[u]
+        if problem.fit_intercept:
+            radius += (b - a) ** 2 + 2.0
+        radii[i] = 2.0 * radius
+    return radii
+
+
+class Oracle(NamedTuple):
+    """Workspace: marginals of one sequence under the current weights.
+
+    The transition marginals are ``left[t - 1, i] * middle[(t - 1) % n, i, j] * right[t, j]``, where
+    ``middle`` has one slab that all transitions share, or one for each if the scores are extreme.
+    """
+
+    scores: np.ndarray  # (length, n_labels)
+    left: np.ndarray
+    right: np.ndarray
+    node: np.ndarray
+    scale: np.ndarray  # (length,)
+
+
+class Step(NamedTuple):
+    """Workspace: the direction ``nu - mu`` of an update."""
+
+    nu: np.ndarray  # transition marginals of the weights, flat
+    excess: np.ndarray  # ratios ``mu / nu - 1`` of transition marginals, flat
+    node_excess: np.ndarray  # (length, n_labels), and of node marginals
+    terms: np.ndarray  # (2, n_labels ** 2), terms of a sum over a clique
+    difference: Difference
+
+
+@jit
+def oracle_marginals(problem, chain, transitions, a, b, oracle):
+    """Compute the marginals of the rows ``a:b``; return the middle factors of transitions."""
+    length = b - a
+    n_labels = chain.transition.shape[0]
+    sequence_scores(problem.rows, a, b, chain, oracle.scores)
+    add_cost(problem.cost, problem.labels[a:b], oracle.scores)
+    factors, exact = separate(transitions), False
+    if transitions.safe:
+        buffer, forbids = sum_buffer(factors, n_labels), transitions.forbids
+        _, exact = scaled_forward(
+            oracle.scores, length, factors, forbids, buffer, oracle.left, oracle.scale
+        )
+    if not exact:
+        slabs = np.zeros((max(length - 1, 1), n_labels, n_labels))
+        log_forward_backward(oracle.scores, length, factors, oracle.node, 1.0, slabs)
+        for t in range(length):
+            for j in range(n_labels):
+                oracle.left[t, j] = oracle.right[t, j] = 1.0
+        return slabs
+    backward_factors(oracle, length, transitions.linear_t)
+    return transitions.linear.reshape((1, n_labels, n_labels))
+
+
+@lean_jit
+def backward_factors(oracle, length, linear_t):
+    """Compute node marginals and right factors of transitions from the forward vectors."""
+    n_labels = linear_t.shape[0]
+    # No transition leads into the first token, so its row serves as workspace.
+    beta = oracle.right[0]
+    for j in range(n_labels):
+        beta[j] = 1.0
+    for t in range(length - 1, -1, -1):
+        a, f = oracle.left[t], oracle.scores[t]
+        q, node = oracle.right[t], oracle.node[t]
+        for j in range(n_labels):
+            node[j] = a[j] * beta[j]
+        if t > 0:
+            for j in range(n_labels):
+                q[j] = f[j] * beta[j] * oracle.scale[t]
+            vector_matrix(q, linear_t, beta)
+
+
+@lean_jit
+def compare_sequence(mu_node, mu_transition, oracle, middle, step):
+    """Fill in the step from ``mu`` to ``nu``; return the gap and the slope at ``gamma = 0``."""
+    length, n_labels = mu_node.shape
+    size = n_labels * n_labels
+    node, transition = step.difference.node, step.difference.transition
+    gap, slope = 0.0, 0.0
+    for k in range(size):
+        transition[k] = 0.0
+    for t in range(length):
+        for j in range(n_labels):
+            oracle.node[t, j] = max(oracle.node[t, j], FLOOR)
+            node[t, j] = 0.0
+        g, s = compare_clique(mu_node[t], oracle.node[t], step.node_excess[t], node[t], step.terms)
+        sign = node_sign(t, length)
+        gap += sign * g
+        slope += sign * s
+        if t > 0:
+            slab = middle[(t - 1) % middle.shape[0]]
+            nu = step.nu[(t - 1) * size : t * size]
+            for i in range(n_labels):
+                x = oracle.left[t - 1, i]
+                for j in range(n_labels):
+                    nu[i * n_labels + j] = max(x * slab[i, j] * oracle.right[t, j], FLOOR)
+            excess = step.excess[(t - 1) * size : t * size]
+            g, s = compare_clique(mu_transition[t - 1], nu, excess, transition, step.terms)
+            gap += g
+            slope += s
+    return max(gap, 0.0), slope
+
+
+@lean_jit
+def slopes(step, oracle, length, square, gamma):
+    """First two derivatives of the dual objective, divided by the weight of the sequence."""
+    size = step.difference.transition.shape[0]
+    rest = 1.0 - gamma
+    first, second = 0.0, 0.0
+    for t in range(length):
+        sign = node_sign(t, length)
+        if sign != 0.0:
+            f, s = entropy_slopes(oracle.node[t], step.node_excess[t], rest, step.terms)
+            first += sign * f
+            second += sign * s
+        if t > 0:
+            a, b = (t - 1) * size, t * size
+            f, s = entropy_slopes(step.nu[a:b], step.excess[a:b], rest, step.terms)
+            first += f
+            second += s
+    return first - gamma * square, second - square
+
+
+@lean_jit
+def line_search(step, oracle, length, slope, square, tol):
+    """Step size that maximises the dual objective.
+
+    Newton's method on the derivative, with bisection where it would leave the bracket. The
+    derivative is ``slope`` at 0 and ``-square`` at 1; the first trial is the zero of the line
+    through both.
+    """
+    if not slope > 0.0:
+        return 0.0
+    if not square > 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    gamma = slope / (slope + square)
+    for _ in range(MAX_TRIALS):
+        first, second = slopes(step, oracle, length, square, gamma)
+        if first > 0.0:
+            low = gamma
+        else:
+            high = gamma
+        following = gamma - first / second
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        moved = abs(following - gamma)
+        gamma = following
+        if moved < tol:
+            break
+    return gamma
+
+
+@jit(inline="always")
+def update(problem, distinct, i, dual, chain, oracle, step, tol):
+    """Ascend in the dual variables of sequence ``i``."""
+    a, b = problem.offsets[i], problem.offsets[i + 1]
+    length = b - a
+    node, transition = dual.node[a:b], dual.transition[a - i : b - 1 - i]
+    transitions = prepare_transitions(chain.transition)
+    middle = oracle_marginals(problem, chain, transitions, a, b, oracle)
+    gap, slope = compare_sequence(node, transition, oracle, middle, step)
+    dual.gap[i] = gap
+    scale = problem.sample_weight[i] / problem.l2
+    square = scale * collect_features(problem, distinct, i, step.difference)
+    gamma = line_search(step, oracle, length, slope, square, tol)
+    if gamma == 0.0:
+        return
+    total = 0.0
+    size = step.difference.transition.shape[0]
+    for t in range(length):
+        total += node_sign(t, length) * move(node[t], oracle.node[t], gamma, step.terms[0])
+        if t > 0:
+            nu = step.nu[(t - 1) * size : t * size]
+            total += move(transition[t - 1], nu, gamma, step.terms[0])
+    dual.entropy[i] = total + mean_cost(problem.cost, problem.labels[a:b], node)
+    add_difference(problem, distinct, i, step.difference, -gamma * scale, chain)
+
+
+@jit
+def sdca_updates(problem, distinct, order, draws, dual, chain, sampling, tol):
+    """Update the sequences in `order`, then one for each of the uniform numbers `draws`.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training set.
+    distinct : Distinct
+        Distinct features of each sequence.
+    order : ndarray of int
+        Sequences.
+    draws : ndarray
+        Numbers below 1.
+    dual : Dual
+        The dual variables, changed.
+    chain : Chain
+        The weights conjugate to them, changed.
+    sampling : Sampling
+        Turns draws into sequences; its priorities follow the gaps.
+    tol : float
+        Precision of the line search.
+    """
+    n_labels = chain.transition.shape[0]
+    n_sequences = dual.gap.shape[0]
+    length = longest(problem.offsets, 0, n_sequences)
+    size = n_labels * n_labels
+    oracle = Oracle(
+        np.empty((length, n_labels)),
+        np.empty((length, n_labels)),
+        np.empty((length, n_labels)),
+        np.empty((length, n_labels)),
+        np.empty(length),
+    )
+    step = Step(
+        np.empty((length - 1) * size),
+        np.empty((length - 1) * size),
+        np.empty((length, n_labels)),
+        np.empty((2, size)),
+        new_difference(problem, distinct, n_labels),
+    )
+    for k in range(order.shape[0] + draws.shape[0]):
+        if k < order.shape[0]:
+            i = order[k]
+        else:
+            u = draws[k - order.shape[0]]
+            i = draw_sequence(
+                sampling.tree, n_sequences, sampling.nonuniformity, u, sampling.largest
+            )
+        update(problem, distinct, i, dual, chain, oracle, step, tol)
+        if sampling.factor.shape[0] > 0:
+            set_priority(sampling.tree, i, sampling.factor[i] * dual.gap[i], sampling.largest)

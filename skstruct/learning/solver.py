@@ -1,22 +1,18 @@
 """The interface of a solver: what it is given, what it returns, and who watches it."""
 
-from __future__ import annotations
-
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import kind_of
 from skstruct.decoding import best_labels
-from skstruct.input.constraints import forbid
+from skstruct.input.constraints import Constraint, forbid
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.matrices import read_only
 from skstruct.utils.memory import require_memory
-
-if TYPE_CHECKING:
-    from skstruct.input.constraints import Constraint
 
 
 class Model(NamedTuple):
@@ -57,7 +53,7 @@ class Model(NamedTuple):
     @property
     def kind(self):
         """Kind of the weights."""
-        return kernels.kind_of(self.order, 1 + self.has_transition_features)
+        return kind_of(self.order, 1 + self.has_transition_features)
 
     def _more_shapes(self):
         return self.kind.more_shapes(self.n_labels, self.n_transition_features)
@@ -65,7 +61,7 @@ class Model(NamedTuple):
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
         k = self.n_labels
-        chain = kernels.Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
+        chain = Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
         for name, shape in self._more_shapes().items():
             of_features = name in self.kind.of_features
             more = zero_transition_weights(shape[0], k) if of_features else np.zeros(shape)
@@ -147,7 +143,7 @@ class Solution(NamedTuple):
         where no step decreased the objective, and of other solvers.
     """
 
-    chain: kernels.Chain
+    chain: Chain
     history: dict
     n_iter: int
     bound: float | None = None

@@ -1,7 +1,5 @@
 """The loop of the solvers that visit one sequence after the other and yet reach the minimum."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -122,7 +120,7 @@ class _Evaluation:
         dual = learner.notes().get("dual", -math.inf)
         # The minimum is at most the objective at zero, whatever rounding makes of a large dual; and
         # at the minimum rounding must not make the distance negative.
-        return value, max(min(bound, value - dual), value - self._objective.most_at_zero, 0.0)
+        return value, max(min(bound, value - dual), value - self._objective.bound_at_zero, 0.0)
 
     def settled(self, value, tol):
         """Return True if some values in a row, this one the last, differ by no more than `tol`.
@@ -131,6 +129,6 @@ class _Evaluation:
         """
         self._values.append(value)
         recent = self._values[-_PATIENCE:]
-        if len(recent) < _PATIENCE or value > (1 + _ROUNDING) * self._objective.most_at_zero:
+        if len(recent) < _PATIENCE or value > (1 + _ROUNDING) * self._objective.bound_at_zero:
             return False
         return np.ptp(recent) <= tol * abs(value)

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct import kernels
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
@@ -27,15 +26,17 @@ from skstruct.rerankers.groups import (
     refuse_single_candidates,
     split_column,
     split_groups,
+    without_shared,
 )
-from skstruct.utils.declared import REAL, Array, Columns, Count, Flag
+from skstruct.rerankers.losses import Groups, group_softmax
+from skstruct.utils.declared import REAL, Array, Choice, Columns, Count
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-# Names of the losses, whose codes `kernels.LOSSES` has.
+# Names of the losses, whose codes `LOSSES` has.
 LOSS_OPTIONS = StrOptions({"bayes_risk", "hinge", "log", "logistic"})
 
 
@@ -70,9 +71,8 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     A perceptron without an average:
 
     >>> import numpy as np
-    >>> from skstruct.kernels.rerank.learn import Tally, candidate_scores, scatter
-    >>> from skstruct.kernels.rerank.learn import judge
     >>> from skstruct.rerankers.base import BaseReranker
+    >>> from skstruct.rerankers.losses import Tally, candidate_scores, judge, scatter
     >>> class PlainPerceptron(BaseReranker):
     ...     def _start(self, n_features, n_groups):
     ...         return np.zeros(n_features)
@@ -109,7 +109,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         "coef_": Array(REAL, ("n_features_in_",)),
         "n_iter_": Count(),
         "history_": Columns(),
-        "_needs_baseline_score": Flag(),
+        "_needs_baseline_score": Choice(False, True),
     }
     _complete = ("n_features_in_", "coef_", "_needs_baseline_score")
 
@@ -245,7 +245,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         """
         format, batch, base = self._read_X(X, baseline_score)
         proba = np.empty(batch.n_rows)
-        kernels.group_softmax(self._linear(batch, base), batch.offsets, proba)
+        group_softmax(self._linear(batch, base), batch.offsets, proba)
         return split_groups(proba, batch.offsets, format)
 
     @reads_one_fit
@@ -360,9 +360,9 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         batch, base = self._add_baseline(batch, base)
         with errors_name_groups():
             rows = batch_rows(batch)
-        rows = kernels.without_shared(rows, batch.offsets, batch.n_features)
+        rows = without_shared(rows, batch.offsets, batch.n_features)
         costs, base, weight = map(read_only, (costs, base, weight))
-        return kernels.Groups(rows, batch.offsets, costs, base, weight), by_cost
+        return Groups(rows, batch.offsets, costs, base, weight), by_cost
 
     def _read_X(self, X, baseline_score):
         """Format, the batch without its baseline feature, and weighted baseline scores."""

@@ -1,13 +1,24 @@
 """Rerankers that learn by steps of (sub)gradient descent: perceptron, SGD, truncated gradient."""
 
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
+from skstruct.compiled.jit import jit, lean_jit
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
 from skstruct.rerankers.groups import learn_in_portions
+from skstruct.rerankers.losses import (
+    HINGE,
+    LOSSES,
+    candidate_scores,
+    dual_weight,
+    judge,
+    largest_group,
+    loss_gradient,
+    scatter,
+)
 from skstruct.utils.public_paths import set_module
 
 
@@ -20,7 +31,7 @@ class DescentReranker(BaseReranker):
 
     def _start(self, n_features, n_groups):
         _, rule, average = self._descent()
-        return kernels.DescentState(
+        return DescentState(
             weights=np.zeros(n_features),
             shrunk=np.zeros(n_features if rule.gravity > 0 else 0),
             lag=np.zeros(n_features if average else 0),
@@ -30,9 +41,9 @@ class DescentReranker(BaseReranker):
     def _epoch(self, groups, order, state):
         loss, rule, _ = self._descent()
         tally = learn_in_portions(
-            lambda part: kernels.descent_epoch(groups, part, loss, rule, state), groups, order
+            lambda part: descent_epoch(groups, part, loss, rule, state), groups, order
         )
-        kernels.pay_all(state)
+        pay_all(state)
         return tally, np.count_nonzero(state.weights)
 
     def _finish(self, groups, state):
@@ -43,10 +54,14 @@ class DescentReranker(BaseReranker):
 
 @set_module("skstruct")
 class PerceptronReranker(DescentReranker):
-    """Averaged perceptron over candidates (Collins, 2002).
+    r"""Averaged perceptron over candidates (Collins, 2002).
 
-    Wherever it chooses wrongly, it adds the features of the oracle to the weights and subtracts
-    those of the candidate chosen.
+    Wherever it chooses wrongly, it adds the features of the oracle :math:`x^*` to the weights and
+    subtracts those of the candidate chosen, :math:`\hat x`:
+
+    .. math::
+
+       w \leftarrow w + x^* - \hat x
 
     Parameters
     ----------
@@ -125,17 +140,20 @@ class PerceptronReranker(DescentReranker):
 
     def _descent(self):
         # On a mistake, the gradient of the hinge loss is the difference of the two candidates.
-        rule = kernels.DescentRule(
-            learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1
-        )
-        return kernels.HINGE, rule, self.average
+        rule = DescentRule(learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1)
+        return HINGE, rule, self.average
 
 
 @set_module("skstruct")
 class SGDReranker(DescentReranker):
-    """Stochastic gradient descent over candidates.
+    r"""Stochastic gradient descent over candidates.
 
-    At every group it takes a step against the gradient of the loss.
+    At every group it takes a step against the gradient of the loss :math:`L`. The step size
+    :math:`\gamma_k` of the k-th step is `learning_rate`, or that divided by :math:`\sqrt k`:
+
+    .. math::
+
+       w \leftarrow w - \gamma_k \, \nabla L(w)
 
     Parameters
     ----------
@@ -217,22 +235,26 @@ class SGDReranker(DescentReranker):
         )
 
     def _descent(self, gravity=0.0, period=1):
-        rule = kernels.DescentRule(
+        rule = DescentRule(
             learning_rate=float(self.learning_rate),
             decay=self.schedule == "invsqrt",
             on_mistakes=False,
             gravity=gravity,
             period=period,
         )
-        return kernels.LOSSES[self.loss], rule, False
+        return LOSSES[self.loss], rule, False
 
 
 @set_module("skstruct")
 class TruncatedGradientReranker(SGDReranker):
-    """Truncated gradient over candidates (Langford, Li and Zhang, 2009).
+    r"""Truncated gradient over candidates (Langford, Li and Zhang, 2009).
 
-    Stochastic gradient descent that moves all weights towards zero after every `period` groups, by
-    the step size times ``period * gravity``. Weights closer to zero than that become zero.
+    Stochastic gradient descent that moves all weights towards zero after every `period` groups.
+    With the step size :math:`\gamma_k`, `period` :math:`K` and `gravity` :math:`g`,
+
+    .. math::
+
+       w \leftarrow \operatorname{sign}(w) \, \max(0, \lvert w \rvert - \gamma_k K g)
 
     Parameters
     ----------
@@ -329,3 +351,92 @@ class TruncatedGradientReranker(SGDReranker):
     def _descent(self):
         # Kernels count in 64 bits.
         return super()._descent(float(self.gravity), min(int(self.period), 2**62))
+
+
+class DescentState(NamedTuple):
+    """State of stochastic gradient descent and its variants."""
+
+    weights: np.ndarray  # (n_features,)
+    shrunk: np.ndarray  # (n_features,) penalty applied to each weight so far; (0,) without
+    lag: np.ndarray  # (n_features,) lag of the average; (0,) without
+    progress: np.ndarray  # (3,) groups seen, updates made, penalty due in total
+
+
+class DescentRule(NamedTuple):
+    """Parameters in which the perceptron, SGD and truncated gradient differ."""
+
+    learning_rate: float
+    decay: bool  # the k-th step is learning_rate / sqrt(k)
+    on_mistakes: bool  # update only at mistakes
+    gravity: float
+    period: int
+
+
+@jit
+def descent_epoch(groups, order, loss, rule, state):
+    """One pass of (truncated) gradient descent or the perceptron; return the fields of `Tally`."""
+    scores = np.empty(largest_group(groups.offsets))
+    change = np.empty(scores.shape[0])
+    progress = state.progress
+    n_mistakes, total_loss, total_cost = 0, 0.0, 0.0
+    for i in order:
+        a, b = groups.offsets[i], groups.offsets[i + 1]
+        s, d, costs = scores[: b - a], change[: b - a], groups.costs[a:b]
+        pay_penalty(groups.rows, a, b, state)
+        candidate_scores(groups.rows, a, b, groups.base, state.weights, s)
+        predicted, oracle, rival = judge(s, costs)
+        total_cost += groups.sample_weight[i] * costs[predicted]
+        step = rule.learning_rate / np.sqrt(progress[1] + 1.0 if rule.decay else 1.0)
+        if rival >= 0:
+            mistaken = costs[predicted] > costs[oracle]
+            n_mistakes += mistaken
+            total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
+            if (mistaken or not rule.on_mistakes) and not is_zero(d):
+                step_down(groups.rows, a, d, step * groups.sample_weight[i], state)
+                progress[1] += 1.0
+        progress[0] += 1.0
+        if rule.gravity > 0.0 and progress[0] % rule.period == 0.0:
+            progress[2] += step * rule.period * rule.gravity
+    return n_mistakes, total_loss, total_cost
+
+
+@lean_jit
+def is_zero(values):
+    """Return True if all values are zero."""
+    for value in values:  # noqa: SIM110
+        if value != 0.0:
+            return False
+    return True
+
+
+@jit
+def step_down(rows, first, d, step, state):
+    """Take a step against the gradient; add it to the lag of the average."""
+    scatter(rows, first, d, -step, state.weights)
+    if state.lag.shape[0] > 0:
+        scatter(rows, first, d, -step * state.progress[0], state.lag)
+
+
+@jit
+def pay_penalty(rows, first, last, state):
+    """Bring the weights of the features of some candidates up to date with the truncation (12).
+
+    Shrinking twice equals shrinking once by the sum, so it can wait until a weight is read.
+    """
+    if state.shrunk.shape[0] == 0:
+        return
+    due = state.progress[2]
+    for e in range(rows.indptr[first], rows.indptr[last]):
+        j = rows.indices[e]
+        if state.shrunk[j] != due:
+            state.weights[j] = dual_weight(-state.weights[j], due - state.shrunk[j], 1.0)
+            state.shrunk[j] = due
+
+
+@jit
+def pay_all(state):
+    """Bring all weights up to date with the truncation."""
+    due = state.progress[2]
+    for j in range(state.shrunk.shape[0]):
+        state.weights[j] = dual_weight(-state.weights[j], due - state.shrunk[j], 1.0)
+        state.shrunk[j] = due

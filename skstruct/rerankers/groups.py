@@ -7,9 +7,11 @@ from numbers import Integral, Number
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.scores import Rows, value_of
+from skstruct.compiled.jit import jit
 from skstruct.input.copies import copied
 from skstruct.input.formats import Format
+from skstruct.rerankers.losses import Tally
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import portions
@@ -58,7 +60,7 @@ def learn_in_portions(learn, groups, order):
     work_per_row = 100.0 + 10.0 * nnz / n_rows
     n_candidates = np.diff(groups.offsets)[order]
     tallies = [learn(order[part]) for part in portions(n_candidates, work_per_row)]
-    return kernels.Tally(*map(sum, zip(*tallies, strict=True)))
+    return Tally(*map(sum, zip(*tallies, strict=True)))
 
 
 def split_groups(values, offsets, format):
@@ -190,3 +192,41 @@ def check_finite(values, offsets, name, advice):
         raise ValueError(
             f"Group {group}, candidate {candidate}: the {name} is {values[bad]}; {advice}."
         )
+
+
+def without_shared(rows, offsets, n_features):
+    """Rows without the features that have the same value in all candidates of a group.
+
+    These cancel in every comparison and, as the derivatives of a loss sum to zero, in every
+    gradient. Rounding would otherwise leave them tiny weights.
+    """
+    return Rows(*drop_shared(rows, offsets, n_features))
+
+
+@jit
+def drop_shared(rows, offsets, n_features):
+    """Arrays of the rows `without_shared` features."""
+    seen_in = np.full(n_features, -1, np.int64)
+    n_same = np.zeros(n_features, np.int64)
+    value = np.zeros(n_features)
+    unit = rows.data.shape[0] == 0
+    indptr = np.zeros(rows.indptr.shape[0], np.int64)
+    indices = np.empty(rows.indices.shape[0], np.int32)
+    data = np.empty(rows.data.shape[0])
+    end = 0
+    for i in range(offsets.shape[0] - 1):
+        a, b = offsets[i], offsets[i + 1]
+        for e in range(rows.indptr[a], rows.indptr[b]):
+            j, x = rows.indices[e], value_of(rows.data, e)
+            if seen_in[j] != i:
+                seen_in[j], n_same[j], value[j] = i, 0, x
+            n_same[j] += x == value[j]
+        for t in range(a, b):
+            for e in range(rows.indptr[t], rows.indptr[t + 1]):
+                if n_same[rows.indices[e]] < b - a:
+                    indices[end] = rows.indices[e]
+                    if not unit:
+                        data[end] = rows.data[e]
+                    end += 1
+            indptr[t + 1] = end
+    return indptr, indices[:end].copy(), data[: 0 if unit else end].copy()

@@ -1,78 +1,88 @@
-"""Voted regularised dual averaging over n-best candidates."""
+"""Voted regularised dual averaging over n-best candidates (Gao, Xiao, Xu and He, 2013)."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct import kernels
-from skstruct.input.training_set import batch_rows
+from skstruct.chain.scores import value_of
+from skstruct.compiled.jit import jit
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
-from skstruct.rerankers.groups import errors_name_groups, learn_in_portions
-from skstruct.utils.declared import Array, Count, Declaration, Record
-from skstruct.utils.parallel import range_runner
+from skstruct.rerankers.groups import learn_in_portions
+from skstruct.rerankers.losses import (
+    LOSSES,
+    dual_weight,
+    judge,
+    largest_group,
+    loss_gradient,
+    scatter,
+)
+from skstruct.rerankers.voting import (
+    Electorate,
+    Histories,
+    VoteHistories,
+    build_histories,
+    count_all_votes,
+    vanishes,
+)
+from skstruct.utils.declared import Array, Count
 from skstruct.utils.public_paths import set_module
 
 
-class VoteHistories(Declaration):
-    """`Histories` of a reranker, in which the mistakes of every feature ascend."""
+class Mean(NamedTuple):
+    """Mean of the predictors of VRDA, weighted by votes, as far as it is summed up.
 
-    def write(self, value):
-        """Dict of the fields."""
-        return self._record().write(value)
+    Entry ``m`` of the two running sums is the sum over the predictors before predictor ``m``.
+    """
 
-    def read(self, value, what, size):
-        """Histories that voting can replay."""
-        found = self._record().read(value, "the history of votes", size)
-        indptr, mistake = found.indptr, found.mistake
-        if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] != len(mistake):
-            raise ValueError("the history of votes does not belong to the features.")
-        later = np.ones(len(mistake), bool)
-        later[indptr[:-1][np.diff(indptr) > 0]] = False
-        if len(found.gradient_sum) != len(mistake) or np.any(np.diff(mistake)[later[1:]] <= 0):
-            raise ValueError("the mistakes in the history of votes are not in order.")
-        return found
-
-    def _record(self):
-        return Record(
-            kernels.Histories,
-            indptr=Array(np.int64, (("n_features_in_", 1),), least=0),
-            mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
-            gradient_sum=Array(np.float64, (None,)),
-        )
+    since: np.ndarray  # (n_features,) mistake that last changed a gradient sum; (0,) without mean
+    total: np.ndarray  # (n_features,) eta times the sum of votes times weights up to that mistake
+    by_root: np.ndarray  # (max_mistakes + 2,) of votes / sqrt(m)
+    times_root: np.ndarray  # (max_mistakes + 2,) of votes * sqrt(m)
 
 
-def count_all_votes(batch, base, electorate, n_jobs):
-    """Votes of each candidate of a batch, (n_rows,)."""
-    with errors_name_groups():
-        rows = batch_rows(batch)
-    rows = kernels.without_shared(rows, batch.offsets, batch.n_features)
-    votes = np.empty(batch.n_rows, np.int64)
+class DualAverage(NamedTuple):
+    """State of VRDA: the sum of all gradients, which determines the weights."""
 
-    def count(_, first, last):
-        kernels.count_votes(rows, batch.offsets, first, last, base, electorate, votes)
+    gradient_sum: np.ndarray  # (n_features,)
+    n_updates: np.ndarray  # (1,) number of mistakes so far
+    votes: np.ndarray  # (max_mistakes + 1,) of the predictor after each number of mistakes
+    mean: Mean
+    l1: float
+    eta: float
 
-    # Each predictor compares all candidates.
-    work_per_row = 10.0 * len(electorate.votes)
-    with range_runner(batch.offsets, n_jobs, work_per_row) as run:
-        run(count)
-    return votes
+
+class EpochMistakes(NamedTuple):
+    """The mistakes of one epoch, from which all its predictors can be rebuilt."""
+
+    group: np.ndarray  # (n_groups,) groups with mistakes, in the order of visit
+    change: np.ndarray  # (n_rows,) ``d`` of their candidates; (0,) to record nothing
 
 
 @set_module("skstruct")
 class VRDAReranker(BaseReranker):
-    """Voted regularised dual averaging (Gao, Xiao, Xu and He, 2013).
+    r"""Voted regularised dual averaging (Gao, Xiao, Xu and He, 2013).
 
-    It learns only from groups where it chooses wrongly. After ``k`` mistakes with the gradients
-    ``g_1, ..., g_k`` the weights are ``-sqrt(k) / eta * shrink((g_1 + ... + g_k) / k, l1)``. A
-    feature has a weight only if its mean gradient exceeds `l1`, which keeps models small.
+    It learns only from groups where it chooses wrongly. After :math:`k` mistakes with the gradients
+    :math:`g_1, \ldots, g_k`, the weight of each feature is
+
+    .. math::
+
+       w = -\frac{\sqrt k}{\eta} \, \operatorname{sign}(\bar g) \,
+       \max(0, \lvert \bar g \rvert - l_1)
+
+       \bar g = \frac{1}{k} \sum_{m=1}^{k} g_m
+
+    A feature has a weight only if its mean gradient exceeds `l1`, which keeps models small.
 
     Parameters
     ----------
     loss : {"hinge", "logistic", "log", "bayes_risk"}, default="log"
-        Loss of a group. "hinge": ``max(0, 1 - margin)``; "logistic": ``log(1 + exp(-margin))``;
-        here the margin is the score of the oracle less that of the best candidate of higher cost.
+        Loss of a group. "hinge": :math:`\max(0, 1 - m)`; "logistic": :math:`\log(1 + e^{-m})`;
+        here the margin :math:`m` is the score of the oracle less that of the best candidate of
+        higher cost.
         "log": negative log-probability of the oracle; "bayes_risk": expected cost, which is not
         convex.
     l1 : float, default=0.0
@@ -209,13 +219,13 @@ class VRDAReranker(BaseReranker):
 
     def _start(self, n_features, n_groups):
         n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, n_groups + 2)
-        mean = kernels.Mean(
+        mean = Mean(
             since=np.zeros(n_averaged, np.int64),
             total=np.zeros(n_averaged),
             by_root=np.zeros(n_sums),
             times_root=np.zeros(n_sums),
         )
-        average = kernels.DualAverage(
+        average = DualAverage(
             gradient_sum=np.zeros(n_features),
             n_updates=np.zeros(1, np.int64),
             votes=np.zeros(n_groups + 1, np.int64),
@@ -233,9 +243,9 @@ class VRDAReranker(BaseReranker):
         mistaken = []
 
         def learn(part):
-            record = kernels.Record(np.empty(len(part), np.int64), changes)
-            loss = kernels.LOSSES[self.loss]
-            totals = kernels.vrda_epoch(groups, part, loss, state.average, record)
+            record = EpochMistakes(np.empty(len(part), np.int64), changes)
+            loss = LOSSES[self.loss]
+            totals = vrda_epoch(groups, part, loss, state.average, record)
             mistaken.append(record.group[: totals[0]])
             return totals
 
@@ -245,7 +255,7 @@ class VRDAReranker(BaseReranker):
                 _moving_candidates(groups.offsets, np.concatenate(mistaken), changes)
             )
         average = state.average
-        n_nonzero = kernels.dual_weights(
+        n_nonzero = dual_weights(
             average.gradient_sum, average.n_updates[0], average.l1, average.eta, state.weights
         )
         return tally, n_nonzero
@@ -256,15 +266,13 @@ class VRDAReranker(BaseReranker):
         self.coef_ = state.weights
         self.__dict__.pop("_histories", None)
         if self.prediction != "last":
-            kernels.mean_weights(state.average, self.coef_)
+            mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
             # Of the gradient of each mistake: number of candidates, their rows, and their factors.
             counts, rows, factors = map(np.concatenate, zip(*state.epochs, strict=True))
             indptr = np.concatenate([[0], np.cumsum(counts)])
-            histories = kernels.build_histories(
-                groups.rows, indptr, rows, factors, self.n_features_in_
-            )
-            self._histories = kernels.Histories(*histories)
+            histories = build_histories(groups.rows, indptr, rows, factors, self.n_features_in_)
+            self._histories = Histories(*histories)
 
     def _decide(self, batch, base):
         if self.prediction != "vote":
@@ -276,9 +284,7 @@ class VRDAReranker(BaseReranker):
             )
         # Kernels read two parameters, which may have changed since.
         self._validate_params()
-        electorate = kernels.Electorate(
-            self._histories, self.votes_, float(self.l1), float(self.eta)
-        )
+        electorate = Electorate(self._histories, self.votes_, float(self.l1), float(self.eta))
         votes = count_all_votes(batch, base, electorate, self.n_jobs)
         return votes / max(self.votes_.sum(), 1)
 
@@ -287,7 +293,7 @@ class VRDAReranker(BaseReranker):
 class _Training:
     """State of VRDA during training."""
 
-    average: kernels.DualAverage
+    average: DualAverage
     weights: np.ndarray  # (n_features,) weights of the last predictor
     epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
 
@@ -317,3 +323,116 @@ def _moving_candidates(offsets, mistaken, change):
     counts = np.diff(np.concatenate([[0], np.cumsum(moving)])[ends])
     rows = rows[moving]
     return counts, rows, change[rows]
+
+
+@jit
+def vrda_epoch(groups, order, loss, state, record):
+    """One pass of voted regularised dual averaging over the groups; return the fields of `Tally`.
+
+    Weights are not stored: each is computed from its gradient sum when it is read, so shrinking
+    costs nothing for features that do not occur.
+    """
+    scores = np.empty(largest_group(groups.offsets))
+    unrecorded = np.empty(scores.shape[0])
+    n_mistakes, total_loss, total_cost = 0, 0.0, 0.0
+    for i in order:
+        a, b = groups.offsets[i], groups.offsets[i + 1]
+        s, costs = scores[: b - a], groups.costs[a:b]
+        dual_scores(groups.rows, a, b, groups.base, state, s)
+        predicted, oracle, rival = judge(s, costs)
+        total_cost += groups.sample_weight[i] * costs[predicted]
+        if rival < 0:
+            # All candidates cost the same, so no predictor can err: no vote.
+            continue
+        d = record.change[a:b] if record.change.shape[0] > 0 else unrecorded[: b - a]
+        total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
+        if costs[predicted] == costs[oracle]:
+            d[:] = 0.0
+            state.votes[state.n_updates[0]] += 1
+            continue
+        for y in range(b - a):
+            d[y] *= groups.sample_weight[i]
+        end_stretches(groups.rows, a, d, state)
+        scatter(groups.rows, a, d, 1.0, state.gradient_sum)
+        state.n_updates[0] += 1
+        state.votes[state.n_updates[0]] = 1
+        record.group[n_mistakes] = i
+        n_mistakes += 1
+    return n_mistakes, total_loss, total_cost
+
+
+@jit
+def dual_scores(rows, first, last, base, state, out):
+    """Scores of the candidates ``first:last`` by the current predictor of VRDA."""
+    k = state.n_updates[0]
+    threshold = k * state.l1
+    scale = 1.0 / (state.eta * np.sqrt(max(k, 1)))
+    for t in range(first, last):
+        total = base[t]
+        for e in range(rows.indptr[t], rows.indptr[t + 1]):
+            weight = dual_weight(state.gradient_sum[rows.indices[e]], threshold, scale)
+            total += value_of(rows.data, e) * weight
+        out[t - first] = total
+
+
+@jit
+def dual_weights(gradient_sum, k, l1, eta, out):
+    """Write the weights of the predictor after ``k`` mistakes; return the number of nonzeros."""
+    scale = 1.0 / (eta * np.sqrt(max(k, 1)))
+    n_nonzero = 0
+    for j in range(gradient_sum.shape[0]):
+        out[j] = dual_weight(gradient_sum[j], k * l1, scale)
+        n_nonzero += out[j] != 0.0
+    return n_nonzero
+
+
+@jit
+def end_stretches(rows, first, d, state):
+    """Add to the mean the weights of the gradient sums that the next mistake changes."""
+    since, k = state.mean.since, state.n_updates[0]
+    if since.shape[0] == 0:
+        return
+    count_votes_of_last(state)
+    for y in range(d.shape[0]):
+        if d[y] != 0.0:
+            for e in range(rows.indptr[first + y], rows.indptr[first + y + 1]):
+                j = rows.indices[e]
+                if since[j] <= k:
+                    end_stretch(j, state)
+                    since[j] = k + 1
+
+
+@jit
+def end_stretch(j, state):
+    """Add to the mean the weights of one gradient sum since it last changed.
+
+    While the sum is ``G``, the weight after ``m`` mistakes is
+    ``-sign(G) max(|G| - m l1, 0) / (eta sqrt(m))`` (equation 10). The running sums of
+    ``votes / sqrt(m)`` and ``votes * sqrt(m)`` give their total for any number of predictors.
+    """
+    mean, g = state.mean, state.gradient_sum[j]
+    start = mean.since[j]
+    stop = vanishes(g, state.l1, state.n_updates[0])
+    if stop > start:
+        size = np.abs(g) * (mean.by_root[stop] - mean.by_root[start])
+        size -= state.l1 * (mean.times_root[stop] - mean.times_root[start])
+        mean.total[j] -= np.copysign(size, g)
+
+
+@jit
+def count_votes_of_last(state):
+    """Add the last predictor, whose votes are final, to the running sums."""
+    by_root, times_root, k = state.mean.by_root, state.mean.times_root, state.n_updates[0]
+    root = np.sqrt(k)
+    by_root[k + 1] = by_root[k] + (state.votes[k] / root if k > 0 else 0.0)
+    times_root[k + 1] = times_root[k] + state.votes[k] * root
+
+
+@jit
+def mean_weights(state, out):
+    """Mean of the weights of all predictors, weighted by their votes."""
+    count_votes_of_last(state)
+    n_votes = np.sum(state.votes[: state.n_updates[0] + 1])
+    for j in range(out.shape[0]):
+        end_stretch(j, state)
+        out[j] = state.mean.total[j] / (state.eta * max(n_votes, 1))

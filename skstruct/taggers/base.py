@@ -1,7 +1,5 @@
 """Base of the taggers: read X and y, learn, keep the weights; a failed fit changes nothing."""
 
-from __future__ import annotations
-
 import warnings
 from copy import copy
 from numbers import Integral

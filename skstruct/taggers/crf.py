@@ -1,7 +1,5 @@
 """Conditional random fields."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -27,14 +25,20 @@ def _learns_online(tagger):
 
 @set_module("skstruct")
 class CRFTagger(PartialFitMixin, BaseTagger):
-    """Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
+    r"""Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
 
-    Minimises ``sum_i s_i nll_i(w) + l1 |w|_1 + l2 / 2 |w|^2`` over the weights ``w`` of features,
-    transitions and biases, where ``nll_i`` is the negative log-likelihood of the labels of sequence
-    ``i``; `label_cost` adds costs of wrong labels to it. With the defaults of `min_freq`,
-    `all_possible_states`, `all_possible_transitions` and ``fit_intercept=False`` the model is
-    CRFsuite's, with ``c1 = l1`` and ``c2 = l2 / 2``. On sequences of length one it is multinomial
-    logistic regression, with ``C = 1 / l2``.
+    Minimises
+
+    .. math::
+
+       \sum_i s_i \left( -\log p_w(y_i \mid x_i) \right) + l_1 \lVert w \rVert_1
+       + \frac{l_2}{2} \, \lVert w \rVert^2
+
+    over the weights :math:`w` of features, transitions and biases. The sequence :math:`x_i` has the
+    labels :math:`y_i` and the sample weight :math:`s_i`; `label_cost` adds costs of wrong labels.
+    With the defaults of `min_freq`, `all_possible_states`, `all_possible_transitions` and
+    ``fit_intercept=False`` the model is CRFsuite's, with ``c1 = l1`` and ``c2 = l2 / 2``. On
+    sequences of length one it is multinomial logistic regression, with ``C = 1 / l2``.
 
     Parameters
     ----------
@@ -92,19 +96,19 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         Largest number of iterations of "lbfgs", or of epochs of the others.
     tol : float or None, default=1e-4
         Relative tolerance. "lbfgs" stops when the bound on the distance of the objective from its
-        minimum, ``|gradient|^2 / (2 l2)``, is at most this fraction of the objective, or when ten
-        iterations gained less than a hundredth of it. With `l1` the bound is the duality gap, which
-        is verified but closes late, and never without `l2`. Most fits end by an estimate: ten
-        iterations gained less than a third of this fraction, which is CRFsuite's criterion with
-        ``delta = tol / 3``. The objective is then usually within `tol` of its minimum, but
-        ``suboptimality_bound_`` does not say so. "sag" and "oeg" stop likewise, "oeg" also by
-        its duality gap, or when the objective has hardly changed in twenty epochs. They compute
-        the objective, which takes a third to a half of the time of an epoch, after the first epoch,
-        after every tenth, and when an estimate suggests convergence, at most every third. "sgd"
-        stops when the loss has not improved by more than this fraction for `n_iter_no_change`
-        epochs; None runs for `max_iter` epochs. With `early_stopping`, "lbfgs" and "sgd" stop when
-        the accuracy on the validation set has not grown by more than this for `n_iter_no_change`
-        iterations or epochs.
+        minimum, :math:`\lVert g \rVert^2 / (2 \, l_2)` with the gradient :math:`g`, is at most this
+        fraction of the objective, or when ten iterations gained less than a hundredth of it. With
+        `l1` the bound is the duality gap, which is verified but closes late, and never without
+        `l2`. Most fits end by an estimate: ten iterations gained less than a third of this
+        fraction, which is CRFsuite's criterion with ``delta = tol / 3``. The objective is then
+        usually within `tol` of its minimum, but ``suboptimality_bound_`` does not say so. "sag" and
+        "oeg" stop likewise, "oeg" also by its duality gap, or when the objective has hardly changed
+        in twenty epochs. They compute the objective, which takes a third to a half of the time of
+        an epoch, after the first epoch, after every tenth, and when an estimate suggests
+        convergence, at most every third. "sgd" stops when the loss has not improved by more than
+        this fraction for `n_iter_no_change` epochs; None runs for `max_iter` epochs. With
+        `early_stopping`, "lbfgs" and "sgd" stop when the accuracy on the validation set has not
+        grown by more than this for `n_iter_no_change` iterations or epochs.
     stop_when_settled : bool, default=False
         With `l1`, stop "lbfgs" near the minimum, when the epochs of dual-free coordinate ascent
         have settled: the last one has changed the weights and the objective little. Takes a third

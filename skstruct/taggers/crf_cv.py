@@ -1,7 +1,5 @@
 """Conditional random fields whose penalties are chosen by cross-validation, along paths."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from copy import copy

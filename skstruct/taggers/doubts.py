@@ -1,7 +1,5 @@
 """Warnings about a training set, and about what was learnt from it, that can hardly be meant."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

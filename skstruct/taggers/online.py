@@ -1,7 +1,5 @@
 """Base of the taggers that learn online: sequence by sequence, by an update rule."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import nullcontext
 from numbers import Integral, Real
@@ -12,17 +10,17 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from skstruct import kernels
+from skstruct.chain.kinds import KINDS
 from skstruct.input.constraints import WEIGHTS, check_chain, forbid
 from skstruct.input.labels import sorted_classes
 from skstruct.input.scale import warn_of_scale
 from skstruct.input.weights import refuse_balanced
+from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, OnlineState
 from skstruct.learning.online import (
     OnlineLearner,
     Settings,
     UpdateRule,
     averaged,
-    less_loss,
     without_features,
 )
 from skstruct.learning.solver import settings_of
@@ -41,42 +39,42 @@ class LearnerState(Declaration):
 
     Parameters
     ----------
-    confident : bool, default=False
-        A `ConfidentState`, with variances, and not an `OnlineState`.
+    kind : type, default=OnlineState
+        That of the state: an `OnlineState`, or one that has variances, too.
     """
 
-    def __init__(self, *, confident=False) -> None:
-        self._confident = confident
+    def __init__(self, kind=OnlineState) -> None:
+        self._kind = kind
 
     def write(self, value):
         """Dict of the fields."""
-        return _state(0, None, confident=self._confident).write(value)
+        return _state(self._kind, 0, None).write(value)
 
     def read(self, value, what, size):
         """State with arrays that fit the tagger."""
         what = "the state of the learner"
         n_features, n_edges = size("n_features_in_"), size("_n_edges")
-        state = _state(n_features, n_edges, confident=self._confident).read(value, what, size)
+        state = _state(self._kind, n_features, n_edges).read(value, what, size)
         if len({type(chain) for chain in state if isinstance(chain, tuple)}) > 1:
             raise ValueError(f"{what} has weights of several orders.")
         if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
             raise ValueError(f"{what} has averages without those of features.")
-        progress = state.progress[[kernels.SEEN, kernels.TOTAL, kernels.RATE]]
-        if progress.min() < 0 or state.progress[kernels.SCALE] <= 0:
+        progress = state.progress[[SEEN, TOTAL, RATE]]
+        if progress.min() < 0 or state.progress[SCALE] <= 0:
             raise ValueError(f"{what} has a negative count, scale or rate.")
         return state
 
 
-def _state(n_features, n_edges, *, confident):
+def _state(kind, n_features, n_edges):
     weights = _weights(n_features, n_edges)
     # Without an average, no feature has one.
     lags = (0, None if n_edges is None else 0), (n_features, n_edges)
     lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
     parts = {"chain": weights, "lag": lag}
-    parts["progress"] = Array(np.float64, (kernels.N_PROGRESS,))
-    if not confident:
-        return Record(kernels.OnlineState, **parts)
-    return Record(kernels.ConfidentState, **parts, variance=_weights(n_features, n_edges, least=0))
+    parts["progress"] = Array(np.float64, (N_PROGRESS,))
+    if "variance" in kind._fields:
+        parts["variance"] = _weights(n_features, n_edges, least=0)
+    return Record(kind, **parts)
 
 
 def _weights(n_features, n_edges, least=None, *, forbids=True):
@@ -96,7 +94,7 @@ def _weights(n_features, n_edges, least=None, *, forbids=True):
         "transition_weights": Array(np.float64, (n_edges, "_n_pairs"), least=least),
     }
     n_sets = 1 if n_edges is None else 2
-    kinds = [kind for kind in kernels.KINDS if len(kind.of_features) == n_sets]
+    kinds = [kind for kind in KINDS if len(kind.of_features) == n_sets]
     return Either(
         *(Record(kind, **parts, **{f: more[f] for f in kind.more_shapes(0, 0)}) for kind in kinds)
     )
@@ -276,13 +274,13 @@ class PartialFitMixin:
         return classes
 
 
-class OnlineTagger(PartialFitMixin, BaseTagger):
+class OnlineTagger(UpdateRule, PartialFitMixin, BaseTagger):
     """Base of the taggers that change their weights after every sequence.
 
     Required:
 
     - ``_settings()``: the NamedTuple that the rule reads, and whose class says which one it is (see
-      `skstruct.kernels.online.loop.rule`). Called once for each shard and epoch, before the pass.
+      `skstruct.learning.epoch.rule`). Called once for each shard and epoch, before the pass.
 
     Optional, with what the base class does:
 
@@ -335,12 +333,6 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         "verbose": ["verbose"],
     }
 
-    _epoch = staticmethod(kernels.online_epoch)
-    _lists = False
-    _is_over = None
-    # Numbers that the state has for each weight, beyond the weight and its average.
-    _n_more = 0
-    _work = 1.0
     _learns_transition_features = True
 
     def _solver(self):
@@ -350,40 +342,13 @@ class OnlineTagger(PartialFitMixin, BaseTagger):
         return self._learner(model).fit(training_set, start, watcher)
 
     def _learner(self, model):
-        rule = UpdateRule(
-            self._settings_for,
-            self._epoch,
-            self._merit,
-            self._notes,
-            self._start,
-            self._n_more,
-            self._lists,
-            self._is_over,
-            self._work,
-        )
-        return OnlineLearner(rule, settings_of(Settings, self), model)
+        return OnlineLearner(self, settings_of(Settings, self), model)
 
     def _settings_for(self, training_set):
         settings = self._settings()
         if not self._learns_token_weights:
             return settings
         return settings._replace(token_weight=training_set.token_weight)
-
-    def _settings(self):
-        """Parameters that the rule reads, a NamedTuple."""
-        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
-
-    def _merit(self, history):
-        """Figure that is to grow by more than `tol`."""
-        return less_loss(history)
-
-    def _notes(self, settings, n_visited):
-        """More columns of the history."""
-        return {}
-
-    def _start(self, state, training_set):
-        """State before the first sample."""
-        return state
 
 
 class SearchTagger(OnlineTagger):

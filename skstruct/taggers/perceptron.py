@@ -1,17 +1,37 @@
-"""The structured perceptron."""
+"""The structured perceptron (Collins, 2002)."""
 
-from skstruct import kernels
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.chain.scores import add_cost, path_score
+from skstruct.chain.viterbi import viterbi
+from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.public_paths import set_module
 
 
+class Mistakes(NamedTuple):
+    """Parameters of the perceptron."""
+
+    label_cost: np.ndarray  # added to the scores, so that it is the margin (see `add_cost`)
+    token_weight: np.ndarray = np.empty(0)  # factor of each token's difference; empty: one
+
+
 @set_module("skstruct")
 class PerceptronTagger(OnlineTagger):
-    """Structured perceptron (Collins, 2002), averaged or naive.
+    r"""Structured perceptron (Collins, 2002), averaged or naive.
 
-    Labels each sequence with the current weights, and where the labels are wrong adds the
-    features of the gold labelling and subtracts those of the one it found. It predicts with the
-    average of the weights after every sequence.
+    Labels each sequence :math:`x` with the current weights. Where the labels are wrong, it adds the
+    features :math:`\Phi` of the gold labelling :math:`y` and subtracts those of the one it found:
+
+    .. math::
+
+       \hat y = \operatorname*{argmax}_{y'} \; s_w(x, y')
+
+       w \leftarrow w + \Phi(x, y) - \Phi(x, \hat y)
+
+    It predicts with the average of the weights after every sequence.
 
     Parameters
     ----------
@@ -175,7 +195,26 @@ class PerceptronTagger(OnlineTagger):
     _learns_token_weights = True
 
     def _settings(self):
-        return kernels.Mistakes(self._model().cost)
+        return Mistakes(self._model().cost)
 
     def _merit(self, history):
         return -history["mistakes"][-1]
+
+
+@rule.of(Mistakes)
+def perceptron_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the predicted one; the loss is the difference of their scores."""
+    add_cost(settings.label_cost, gold, scores)
+    length = gold.shape[0]
+    predicted = np.empty(length, np.int32)
+    gold_score = path_score(scores, length, edges, gold)
+    best_score = viterbi(scores, length, edges, predicted)
+    wrong = count_wrong(gold, predicted)
+    if wrong == 0:
+        return 0, 0.0
+    clear_difference(length, difference)
+    weights, first = settings.token_weight, sample[0]
+    add_weighted_contrast(edges, gold, predicted, 1.0, weights, first, difference, counts)
+    loss = best_score - gold_score
+    # Unlike max, this keeps NaN.
+    return wrong, 0.0 if loss < 0.0 else loss

@@ -1,7 +1,5 @@
 """Prediction with the weights of a linear chain: labels, marginals, the n best labellings."""
 
-from __future__ import annotations
-
 from math import prod
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -11,8 +9,14 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
-from skstruct import kernels
-from skstruct.decoding import best_labels, marginals, probable_spans, require_room
+from skstruct.chain.beam import n_possible
+from skstruct.chain.dense import Chain
+from skstruct.chain.kinds import KINDS
+from skstruct.chain.ranges import search_range
+from skstruct.chain.scores import longest
+from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
+from skstruct.chain.spans import Reading, choose_spans
+from skstruct.decoding import best_labels, marginals, probable_spans, require_decoding_memory
 from skstruct.input.constraints import check_labelling, minus_infinite
 from skstruct.input.copies import copied_lists
 from skstruct.input.formats import Format, encode_labels, shape_predictions
@@ -63,9 +67,9 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
     # More than that does not fit into memory, and its product with the labels into an integer.
     n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
     if search == "astar":
-        return kernels.AStarSearch(n_best)
+        return AStarSearch(n_best)
     misses = np.zeros(1 if count_misses else 0, np.int64)
-    return kernels.BeamSearch(n_best, max(n_best, beam_width), misses)
+    return BeamSearch(n_best, max(n_best, beam_width), misses)
 
 
 def check_search(n_best, search, beam_width):
@@ -73,8 +77,8 @@ def check_search(n_best, search, beam_width):
     for name, value in (("n_best", n_best), ("beam_width", beam_width)):
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a positive integer, got {short_repr(value)}.")
-    if search not in kernels.SEARCHES:
-        names = ", ".join(map(repr, kernels.SEARCHES))
+    if search not in SEARCHES:
+        names = ", ".join(map(repr, SEARCHES))
         raise ValueError(f"search must be one of {names}, got {search!r}.")
 
 
@@ -103,8 +107,8 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
         Number of labellings found for each sequence; the rest of the arrays is undefined.
     """
     n_sequences = len(offsets) - 1
-    length = kernels.longest(offsets, 0, n_sequences)
-    n_best = kernels.n_possible(length, chain.transition.shape[0], search.n_best)
+    length = longest(offsets, 0, n_sequences)
+    n_best = n_possible(length, chain.transition.shape[0], search.n_best)
     n_bytes = n_best * (4 * int(offsets[-1]) + 8 * n_sequences)
     if n_bytes > _FEW_BYTES:
         require_memory(n_bytes, f"{n_best:,} labellings of each sequence", "Ask for fewer.")
@@ -114,9 +118,9 @@ def search_sequences(rows, offsets, chain, search, n_jobs):
     width = max(n_best, getattr(search, "beam_width", 1))
     work = max(n_best, work_of_search(width)) * chain_work(chain.transition.shape[0], chain.order)
     with range_runner(offsets, n_jobs, work) as run:
-        require_room(chain, offsets, run.n_ranges)
+        require_decoding_memory(chain, offsets, run.n_ranges)
         run(
-            lambda _, first, last: kernels.search_range(
+            lambda _, first, last: search_range(
                 rows, offsets, first, last, chain, search, codes, scores, counts
             )
         )
@@ -368,7 +372,7 @@ class LinearChainMixin:
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a number from 0 to 1, got {threshold!r}.")
         batch, types, places, probabilities = self._probable_spans(X, float(threshold), known)
-        chosen = kernels.choose_spans(places, probabilities, batch.offsets, float(threshold))
+        chosen = choose_spans(places, probabilities, batch.offsets, float(threshold))
         result = np.empty(len(batch), dtype=object)
         for i in range(len(batch)):
             result[i] = []
@@ -385,7 +389,7 @@ class LinearChainMixin:
                 f"Labels must be strings for spans, but {short_repr(classes[0])} is a number."
             )
         types, *reading = pairs_of_labels(classes)
-        reading = kernels.Reading(*map(read_only, reading))
+        reading = Reading(*map(read_only, reading))
         format, batch = self._read_for_decoding(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         forbids = known is not None or possible is not None
@@ -488,7 +492,7 @@ class LinearChainMixin:
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"This {type(self).__name__} has no weights: call fit.")
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        chain = kernels.Chain(
+        chain = Chain(
             kernel_array(coef.T),
             kernel_array(self.transition_),
             kernel_array(self.intercept_),
@@ -515,7 +519,7 @@ class LinearChainMixin:
         def is_there(kind):
             return all(hasattr(self, MORE_LEARNT[field][0]) for field in kind.more_shapes(0, 0))
 
-        return next(kind for kind in kernels.KINDS if is_there(kind))
+        return next(kind for kind in KINDS if is_there(kind))
 
     def _forget(self, *names):
         """Remove attributes of an earlier fit."""

@@ -1,23 +1,38 @@
-"""Search-based probabilistic online learning."""
+"""SAPO, search-based probabilistic online learning (Sun et al., 2018)."""
 
 from numbers import Real
+from typing import NamedTuple
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct import kernels
+from skstruct.chain.beam import n_possible
+from skstruct.chain.forward_backward import log_sum_exp
+from skstruct.chain.scores import path_score
+from skstruct.chain.search import AStarSearch, search_nbest
+from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import SearchTagger
 from skstruct.utils.public_paths import set_module
 
 
 @set_module("skstruct")
 class SAPOTagger(SearchTagger):
-    """Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
+    r"""Search-based probabilistic online learning over the n best labellings (Sun et al., 2018).
 
-    Searches for the `n_best` labellings of each sequence, normalises their scores to
-    probabilities, and moves the weights towards the features of the gold labelling and away from
-    the mean of those found. With ``n_best=1`` it is a perceptron with a penalty; with all
-    labellings it is stochastic gradient descent on the objective of `CRFTagger`,
-    ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``.
+    Searches for the `n_best` labellings :math:`y_1, \ldots, y_n` of each sequence :math:`x`, and
+    normalises their scores :math:`s` to probabilities. Then it moves the weights towards the
+    features :math:`\Phi` of the gold labelling :math:`y` and away from the mean of those found, by
+    the step size :math:`\gamma`:
+
+    .. math::
+
+       p_k = \frac{\exp s(x, y_k)}{\sum_{m=1}^{n} \exp s(x, y_m)}
+
+       w \leftarrow w + \gamma \left( \Phi(x, y) - \sum_{k=1}^{n} p_k \, \Phi(x, y_k) \right)
+
+    The penalty :math:`\frac{l_2}{2} \lVert w \rVert^2` shrinks the weights. With ``n_best=1`` this
+    is a perceptron with a penalty. With all labellings it is stochastic gradient descent on the
+    objective of `CRFTagger`.
 
     Parameters
     ----------
@@ -205,7 +220,35 @@ class SAPOTagger(SearchTagger):
         self.verbose = verbose
 
     def _settings(self):
-        return kernels.Expectation(self._search())
+        return Expectation(self._search())
 
     def _notes(self, settings, n_visited):
         return self._search_notes([expectation.search for expectation in settings], n_visited)
+
+
+class Expectation(NamedTuple):
+    """Parameters of SAPO."""
+
+    search: AStarSearch  # or BeamSearch
+
+
+@rule.of(Expectation)
+def sapo_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the expectation over the n best (Algorithm 1, lines 4 to 7).
+
+    The loss is the negative log-likelihood of the gold labelling, normalised over the n best
+    (equation 1). It is set to zero where a beam finds only labellings that score less than gold.
+    """
+    length = gold.shape[0]
+    n_best = n_possible(length, scores.shape[1], settings.search.n_best)
+    labels = np.empty((n_best, length), np.int32)
+    path_scores = np.empty(n_best)
+    gold_score = path_score(scores, length, edges, gold)
+    n_found = search_nbest(settings.search, scores, length, edges, labels, path_scores)
+    log_z = log_sum_exp(path_scores, n_found)
+    clear_difference(length, difference)
+    for k in range(n_found):
+        p = np.exp(path_scores[k] - log_z)
+        add_contrast(edges, gold, labels[k], p, difference, counts)
+    loss = log_z - gold_score
+    return count_wrong(gold, labels[0]), 0.0 if loss < 0.0 else loss

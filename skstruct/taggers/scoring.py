@@ -1,7 +1,5 @@
 """Scorers of taggers: what they take and return, and how they judge weights while these change."""
 
-from __future__ import annotations
-
 from inspect import signature
 from numbers import Real
 

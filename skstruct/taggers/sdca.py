@@ -1,16 +1,13 @@
 """Conditional random fields by stochastic dual coordinate ascent."""
 
-from __future__ import annotations
-
 from itertools import chain as chain_of
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from skstruct.learning.dual import marginals_nbytes
 from skstruct.learning.registry import solvers_with
-from skstruct.learning.sdca import Settings, solve, storage_dtype
+from skstruct.learning.sdca import Settings, marginals_nbytes, solve, storage_dtype
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.public_paths import set_module
@@ -18,13 +15,27 @@ from skstruct.utils.public_paths import set_module
 
 @set_module("skstruct")
 class SDCACRF(BaseTagger):
-    """Conditional random field by stochastic dual coordinate ascent (Le Priol et al., 2018).
+    r"""Conditional random field by stochastic dual coordinate ascent (Le Priol et al., 2018).
 
-    Minimises what `CRFTagger` minimises, ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for
-    every combination of features and labels. It works on the dual: it improves a distribution over
-    the labellings of each training sequence, one sequence at a time. The dual is a lower bound on
-    the objective, so the duality gap, which is verified at the end, bounds the distance from the
-    minimum.
+    Minimises what `CRFTagger` minimises, with a weight for every combination of features and
+    labels:
+
+    .. math::
+
+       F(w) = \sum_i s_i \left( -\log p_w(y_i \mid x_i) \right)
+       + \frac{l_2}{2} \, \lVert w \rVert^2
+
+    It maximises the dual, whose variables are a distribution :math:`\alpha_i` over the labellings
+    of each training sequence, and visits one sequence at a time:
+
+    .. math::
+
+       D(\alpha) = \sum_i s_i \, H(\alpha_i) - \frac{l_2}{2} \, \lVert w(\alpha) \rVert^2
+
+       F(w(\alpha)) - \min F \;\le\; F(w(\alpha)) - D(\alpha)
+
+    Here :math:`H` is the entropy. The right-hand side is the duality gap. It is verified at the
+    end, and bounds the distance from the minimum.
 
     Parameters
     ----------

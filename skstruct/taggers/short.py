@@ -10,14 +10,12 @@ for one of 24, of which looking them up is 7 and 21. By way of a batch it was 18
 sklearn-crfsuite takes 5.5 and 40.
 """
 
-from __future__ import annotations
-
 from numbers import Integral
 from operator import countOf, is_
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.decoding import LIMITS
 from skstruct.input.copies import copied
 from skstruct.matrices import read_only
@@ -123,7 +121,7 @@ class ShortWay(Held):
         if loose is None:
             return None
         codes = np.empty(len(loose.ends) - 1, np.int32)
-        if not kernels.label_few(*loose, self.chain, codes) or _is_strange(loose):
+        if not label_few(*loose, self.chain, codes) or _is_strange(loose):
             return None
         return _cut(self._classes[codes].tolist(), loose.offsets)
 
@@ -132,8 +130,8 @@ class ShortWay(Held):
         loose = self.read(X)
         if loose is None:
             return None
-        proba, log_partition = self._room(loose)
-        if not kernels.weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
+        proba, log_partition = self._buffers(loose)
+        if not weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
             return None
         return _cut(proba, loose.offsets)
 
@@ -148,14 +146,14 @@ class ShortWay(Held):
         loose = self.read(X)
         if loose is None:
             return None
-        proba, log_partition = self._room(loose)
+        proba, log_partition = self._buffers(loose)
         codes, scores = np.empty(len(proba), np.int32), np.empty(len(log_partition))
-        found = kernels.search_few(*loose, self.chain, codes, scores, proba, log_partition)
+        found = search_few(*loose, self.chain, codes, scores, proba, log_partition)
         if not found or _is_strange(loose):
             return None
         return _cut(self._classes[codes].tolist(), loose.offsets), scores, log_partition
 
-    def _room(self, loose):
+    def _buffers(self, loose):
         """Arrays for marginals and log-partitions."""
         n_labels = len(self.chain.intercept)
         return np.empty((len(loose.ends) - 1, n_labels)), np.empty(len(loose.offsets) - 1)

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from skstruct import kernels
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import BaseTemplateVectorizer
-from skstruct.templates.numbering import gather, run_for_patterns
+from skstruct.templates.gathering import gather
+from skstruct.templates.numbering import hash_template, run_for_patterns
 from skstruct.templates.reader import check_templates
 from skstruct.templates.syntax import parse_template
 from skstruct.utils.options import check_float_dtype
@@ -149,9 +149,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
 
         def take_hashes(i):
-            kernels.hash_template(
-                reader.tokens, reader.patterns[i], reader.pieces, n_columns, numbers[i]
-            )
+            hash_template(reader.tokens, reader.patterns[i], reader.pieces, n_columns, numbers[i])
 
         run_for_patterns(take_hashes, reader, self.n_jobs)
         return gather(reader, numbers, n_columns, check_float_dtype(self.dtype))

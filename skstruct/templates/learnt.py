@@ -4,14 +4,18 @@ from itertools import compress, count
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.compiled.jit import lean_jit
 from skstruct.features.unseen import warn_of_unseen_values
+from skstruct.templates.gathering import gather, keep_frequent
 from skstruct.templates.numbering import (
+    NOT_FOUND_YET,
+    Features,
     empty_slots,
     expand_group,
     expand_names,
-    gather,
-    keep_frequent,
+    fill_slots,
+    find_template,
+    find_values,
     merge_equal_names,
     number_all,
     order_features,
@@ -20,7 +24,7 @@ from skstruct.templates.numbering import (
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.templates.values import FunctionResults, Vocabulary, hash_pieces, renumber
-from skstruct.utils.declared import Array, Count, Declaration, Flag, Strings
+from skstruct.utils.declared import Array, Choice, Count, Declaration, Strings
 from skstruct.utils.persistence import Persistent
 
 
@@ -87,7 +91,7 @@ def _select(features, chosen, values):
     """
     codes = features.codes[chosen]
     used = np.zeros(len(values), bool)
-    kernels.mark_used(codes, used)
+    mark_used(codes, used)
     codes = renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes)
     kept = list(compress(values, used.tolist()))
     return (kept, codes, features.groups[chosen], features.hashes[chosen]), used
@@ -117,7 +121,7 @@ class LearntFeatures(Persistent):
     _stored = {
         "template_": Strings(),
         "n_features_": Count(),
-        "_of_transitions": Flag(),
+        "_of_transitions": Choice(False, True),
         "_values": Strings(distinct=True),
         "_groups": Array(np.int32, ("n_features_",), least=0, below="_n_groups"),
         "_codes": Array(np.int32, ("n_features_", "_width"), least=-1, below="_values"),
@@ -192,8 +196,8 @@ class LearntFeatures(Persistent):
             pattern, row = reader.patterns[i], numbers[i]
             given = reader.tokens, pattern, reader.pieces, known, features
             if shared and len(pattern.fields) == 1:
-                return kernels.find_values(*given, tables[pattern.group], row)
-            return kernels.find_template(*given, row)
+                return find_values(*given, tables[pattern.group], row)
+            return find_template(*given, row)
 
         for i, n_doubtful in enumerate(run_for_patterns(find, reader, n_jobs)):
             if n_doubtful:
@@ -226,15 +230,15 @@ class LearntFeatures(Persistent):
         if not hasattr(self, "_lookup"):
             results = self.__dict__.pop("_memory", None) or FunctionResults({}, {})
             vocabulary = Vocabulary(self._values, results)
-            features = kernels.Features(
+            features = Features(
                 self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
             )
-            kernels.fill_slots(features, self.n_features_)
+            fill_slots(features, self.n_features_)
             tables = {}
             for group, literals in enumerate(self._literals()):
                 if len(literals) == 2:
                     members = np.flatnonzero(self._groups == group)
-                    tables[group] = np.full(len(self._values), kernels.NOT_FOUND_YET, np.int32)
+                    tables[group] = np.full(len(self._values), NOT_FOUND_YET, np.int32)
                     tables[group][self._codes[members, 0]] = members
             self._lookup = vocabulary, features, tables
         return self._lookup
@@ -387,7 +391,7 @@ def _number_all(parts, values):
         np.column_stack([groups, codes]), axis=0, return_index=True, return_inverse=True
     )
     nothing = np.empty(0, np.int64)
-    return kernels.Features(hashes[first], codes[first], groups[first], nothing), number_of.ravel()
+    return Features(hashes[first], codes[first], groups[first], nothing), number_of.ravel()
 
 
 def _merge_names(features, lines, values):
@@ -400,3 +404,12 @@ def _merge_names(features, lines, values):
     literals = group_literals(parse_template(lines))
     numbers = np.arange(len(order))
     return merge_equal_names(features, literals, values, order[is_shared], numbers)
+
+
+@lean_jit
+def mark_used(codes, used):
+    """Mark the codes that occur, except -1."""
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if codes[i, j] >= 0:
+                used[codes[i, j]] = True

@@ -4,8 +4,9 @@ from copy import copy
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.compiled.jit import lean_jit
 from skstruct.features.columns import TokenColumns
+from skstruct.templates.numbering import Pattern, Pieces, Tokens
 from skstruct.templates.syntax import FunctionError, compose, parse_template
 from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
 from skstruct.utils.messages import place
@@ -117,9 +118,9 @@ class TemplateReader:
             codes = made[macro.source][columns.codes[macro.column]]
             if macro.absolute:
                 codes = _at_absolute(codes, self.offsets, macro.offset, before, after)
-            kernels.add_margins(codes, self.offsets, before, after, margin, row)
+            add_margins(codes, self.offsets, before, after, margin, row)
         shifts = margin * (2 * np.arange(len(counts)) + 1)
-        self.tokens = kernels.Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
+        self.tokens = Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
         self.pieces = numbers.pieces()
         field_of = {key: number for number, key in enumerate(keys)}
         self._field_of = field_of
@@ -168,7 +169,7 @@ class TemplateReader:
         order, rank = self._numbers.sort()
         for field in self.tokens.codes:
             field[:] = renumber(rank, field)
-        self.pieces = kernels.Pieces(self.pieces.hashes[order], self.pieces.powers[order])
+        self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
 
     def memory(self, kept):
         """Results of functions, renumbered for the values that are kept."""
@@ -239,9 +240,25 @@ def _field_key(macro):
 
 
 def _pattern(template, field_of, literals):
-    return kernels.Pattern(
+    return Pattern(
         np.array([field_of[_field_key(macro)] for macro in template.macros], np.int64),
         np.array([0 if m.absolute else m.offset for m in template.macros], np.int64),
         hash_pieces(template.literals),
         literals.index(template.literals),
     )
+
+
+@lean_jit
+def add_margins(codes, offsets, before, after, margin, out):
+    """Copy sequences with a margin of boundary codes around each."""
+    n = 0
+    for s in range(len(offsets) - 1):
+        for k in range(margin):
+            out[n] = before[margin - 1 - k]
+            n += 1
+        for r in range(offsets[s], offsets[s + 1]):
+            out[n] = codes[r]
+            n += 1
+        for k in range(margin):
+            out[n] = after[k]
+            n += 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct import kernels
+from skstruct.templates.numbering import Pieces, hash_strings
 
 # Never to be changed: the columns of the hashing vectoriser depend on it.
 _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
@@ -87,7 +87,7 @@ class ValueNumbers:
         new = hash_pieces(list(self._new))
         if self._vocabulary is None:
             return new
-        return kernels.Pieces(*map(np.append, self._vocabulary.pieces, new))
+        return Pieces(*map(np.append, self._vocabulary.pieces, new))
 
     def of(self, values):
         """Return the numbers of strings, -1 for None."""
@@ -178,6 +178,6 @@ def hash_pieces(strings):
     """Compute the hashes and powers of strings."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
-    pieces = kernels.Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
-    kernels.hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
+    pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
+    hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
     return pieces

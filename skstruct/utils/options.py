@@ -1,5 +1,7 @@
 """Checks of parameters."""
 
+from numbers import Integral
+
 import numpy as np
 
 from skstruct.utils.messages import short_repr
@@ -11,6 +13,14 @@ def check_choice(name, value, choices):
         raise ValueError(
             f"{name} must be one of {', '.join(map(repr, choices))}, got {short_repr(value)}."
         )
+
+
+def check_count(name, value, *, none=False):
+    """Raise a ValueError unless a parameter is a positive integer, or None if that is allowed."""
+    if (value is None and none) or (isinstance(value, Integral) and value >= 1):
+        return
+    kind = "None or a positive integer" if none else "a positive integer"
+    raise ValueError(f"{name} must be {kind}, got {short_repr(value)}.")
 
 
 def check_float_dtype(dtype):

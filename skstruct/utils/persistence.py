@@ -12,9 +12,8 @@ from math import prod
 from numpy.lib import format as numpy_format
 
 import skstruct
-from skstruct.utils.declared import sizes_of
+from skstruct.utils.declared import pack, sizes_of, unpack
 from skstruct.utils.memory import require_memory
-from skstruct.utils.packing import pack, unpack
 
 # Increased when states change so that older versions cannot read them.
 FORMAT = 4

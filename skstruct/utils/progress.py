@@ -281,15 +281,14 @@ def part_of_fit(context, estimator, of=None):
 
 # Entries of the history from which the pace is taken.
 _RECENT = 10
-_WIDTH = 12
 
 
 class Progress:
     """Messages on a fit, an epoch at a time.
 
-    With ``verbose=1`` each epoch prints a line with the time elapsed and the time left, and with
-    ``verbose=2`` a row of the history. The logger "skstruct" gets the lines at level INFO and the
-    rows at level DEBUG, whether they are printed or not.
+    With ``verbose=1`` each epoch prints a line with the time elapsed and the time left, to which
+    ``verbose=2`` adds the numbers of the history. The logger "skstruct" gets both lines, at the
+    levels INFO and DEBUG, whether they are printed or not.
 
     Parameters
     ----------
@@ -309,7 +308,6 @@ class Progress:
         self._tol = getattr(estimator, "tol", None)
         self._max_iter = max_iter
         self._tasks = tasks
-        self._widths = None
         self._last = None
         if tasks is not None:
             tasks.begin_epoch()
@@ -338,9 +336,7 @@ class Progress:
         epoch, elapsed = history["epoch"][-1], history["time"][-1]
         self._last = epoch, elapsed
         if self._verbose or logger.isEnabledFor(logging.INFO):
-            about, left = self._time_left(history)
-            self._say_line(epoch, elapsed, about, left)
-            self._say_row(history.last(), left)
+            self._say(history)
         # The first entry of a history may be that of the start.
         if self._tasks is None or epoch == 0:
             return False
@@ -356,49 +352,31 @@ class Progress:
         if self._tasks is not None:
             self._tasks.close()
 
-    def _say_line(self, epoch, elapsed, about, left):
+    def _say(self, history):
+        entry = history.last()
+        epoch, elapsed = entry.pop("epoch"), entry.pop("time")
         width = len(f"{self._max_iter:,}") if self._max_iter else 1
         line = f"{self._name}: epoch {epoch:>{width},}"
         if self._max_iter:
             line += f" of {self._max_iter:,}"
-        line += f"  {duration(elapsed):>8} elapsed"
-        if left is not None:
-            line += f"  {'about' if about else 'at most'} {duration(left):>8} left"
+        line += f"  {duration(elapsed):>8} elapsed{self._time_left(history)}"
         say(self._verbose == 1, "%s", line)
-
-    def _say_row(self, entry, left):
-        if self._verbose < 2 and not logger.isEnabledFor(logging.DEBUG):
-            return
-        others = {name: value for name, value in entry.items() if name not in ("epoch", "time")}
-        first = {
-            "epoch": f"{entry['epoch']:,}",
-            "elapsed": duration(entry["time"]),
-            "left": "" if left is None else duration(left),
-        }
-        cells = {**first, **{name: number(value) for name, value in others.items()}}
-        if self._widths is None:
-            self._widths = {name: max(len(name), _WIDTH) for name in cells}
-            self._widths.update(epoch=6, elapsed=8, left=8)
-            self._say_cells(dict(zip(cells, cells, strict=True)))
-        self._say_cells(cells)
-
-    def _say_cells(self, cells):
-        row = "  ".join(f"{text:>{self._widths.get(name, 0)}}" for name, text in cells.items())
-        say(self._verbose > 1, "%s: %s", self._name, row, level=logging.DEBUG)
+        numbers = "".join(f"  {name} {number(value)}" for name, value in entry.items())
+        say(self._verbose > 1, "%s%s", line, numbers, level=logging.DEBUG)
 
     def _time_left(self, history):
-        """Return True if the time left is estimated from the gap, and the seconds or None."""
+        """Text about the time left; empty where nothing is known."""
         times = history["time"]
         n_recent = min(_RECENT, len(times) - 1)
         # The first epoch may compile kernels, and says nothing about those to come.
         if self._max_iter is None or n_recent == 0:
-            return False, None
+            return ""
         pace = (times[-1] - times[-1 - n_recent]) / n_recent
         most = self._max_iter - history["epoch"][-1]
         expected = epochs_to_gap(history, self._tol)
         if expected is None or expected >= most:
-            return False, pace * most
-        return True, pace * expected
+            return f"  at most {duration(pace * most):>8} left"
+        return f"  about {duration(pace * expected):>8} left"
 
 
 def epochs_to_gap(history, tol):

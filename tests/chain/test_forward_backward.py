@@ -12,7 +12,7 @@ from skstruct import PerceptronTagger, SequenceBatch
 from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import forward_backward, log_sum_exp
 from skstruct.chain.protocol import finish
-from skstruct.kernels.vector.tables import MAX_SPREAD, exp_all
+from skstruct.compiled.tables import MAX_SPREAD, exp_all
 
 
 def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None, forbids=False):

@@ -28,14 +28,14 @@ from skstruct import (
     SequenceVectorizer,
     crfpp,
     crfsuite,
-    kernels,
 )
 from skstruct.chain.forward_backward import scaled_forward
 from skstruct.chain.protocol import (
+    chain_factors,
     n_states,
-    room_sum,
     state_of,
     state_rows,
+    sum_buffer,
     width,
     zero_counts,
 )
@@ -48,7 +48,7 @@ from skstruct.dask.learning import learn as learn_from_parts
 from skstruct.dask.learning import start_from
 from skstruct.input.constraints import read_constraint
 from skstruct.inspection import explain_labelling, explain_token
-from skstruct.learning.online import cut_sequences
+from skstruct.learning.pieces import cut_sequences
 from skstruct.learning.solver import Model, Watcher
 from skstruct.streams import fit_stream
 
@@ -248,12 +248,12 @@ def test_sums_under_a_constraint_stay_in_the_linear_domain():
         np.zeros((1, K)), np.where(ALLOWED, 0.5, -np.inf), *np.zeros((3, K)),
         rng.normal(size=(K * K, K)),
     )  # fmt: skip
-    factors = kernels.chain_factors(chain)
+    factors = chain_factors(chain)
     assert factors.safe
     assert factors.forbids
     rows = state_rows(factors.edges, rng.normal(size=(length, K)), length)
-    room, alpha, scale = room_sum(factors, K * K), np.zeros_like(rows), np.empty(length)
-    _, exact = scaled_forward(rows, length, factors, True, room, alpha, scale)
+    buffer, alpha, scale = sum_buffer(factors, K * K), np.zeros_like(rows), np.empty(length)
+    _, exact = scaled_forward(rows, length, factors, True, buffer, alpha, scale)
     assert exact
 
 
@@ -323,7 +323,7 @@ def test_what_a_scheme_forbids_takes_no_room():
     kinds = [f"{letter}-{kind}" for kind in range(10) for letter in "BI"]
     labels = np.array(sorted([*kinds, "O"]))
     model = Model(1, len(labels), None, read_constraint("IOB2", labels), 2)
-    edges = kernels.chain_factors(model.zero_chain()).edges
+    edges = chain_factors(model.zero_chain()).edges
     allowed = read_constraint("IOB2", labels).transition
     assert width(edges, 1) == n_states(edges, 9) == allowed.sum() < 0.6 * len(labels) ** 2
     triples = allowed[:, :, None] & allowed
@@ -335,7 +335,7 @@ def test_what_a_scheme_forbids_takes_no_room():
     assert path_score(np.zeros((3, len(labels))), 3, edges, codes) == -np.inf
     # Nothing is possible: all programmes end.
     nothing = model.zero_chain()._replace(transition=np.full_like(allowed, -np.inf, float))
-    edges = kernels.chain_factors(nothing).edges
+    edges = chain_factors(nothing).edges
     assert width(edges, 1) == len(labels)
     assert viterbi(np.zeros((4, len(labels))), 4, edges, np.empty(4, np.int32)) == -np.inf
 

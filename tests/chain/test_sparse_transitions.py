@@ -27,7 +27,7 @@ from skstruct import (
 )
 from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.listed import Growing, Leaving, Listed, list_transition, list_transitions
+from skstruct.chain.listed import Growing, Leaving, Listed, collect_transitions, list_transition
 from skstruct.chain.protocol import factors_of, finish, forbidding
 from skstruct.chain.viterbi import viterbi
 from skstruct.crfsuite.online import OnlineCRF
@@ -54,7 +54,7 @@ def sparse_cases(draw):
 
 
 def listed(transition, wanted):
-    *into, leaving = list_transitions(transition, wanted, transition.size)
+    *into, leaving = collect_transitions(transition, wanted, transition.size)
     return Listed(*into, Leaving(*leaving))
 
 

@@ -15,8 +15,8 @@ from skstruct.chain.protocol import edges_of
 from skstruct.chain.ranges import decode_best
 from skstruct.chain.ties import first_largest
 from skstruct.chain.viterbi import viterbi
+from skstruct.compiled.rows import largest
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.vector.rows import largest
 
 
 def best(scores, transition):

@@ -10,7 +10,7 @@ import numba
 import pytest
 
 from skstruct.compiled import archive, cache, keys
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

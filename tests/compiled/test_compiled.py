@@ -1,5 +1,6 @@
 """Compiled kernels: found where they belong, compiled where anything differs."""
 
+import ast
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ import numba
 import numpy as np
 import pytest
 from helpers.environment import without_home
+from helpers.kernels import all_kernels
 from numba.core import serialize
 from numba.core.registry import cpu_target
 
@@ -19,14 +21,14 @@ import skstruct
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, folders, keys
 from skstruct.compiled.cache import KernelCache
-from skstruct.compiled.interrupts import interrupts_deferred
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
+from skstruct.compiled.kernel import interrupts_deferred
 from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
 MODULE = """
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 @jit
 def square(x):
@@ -180,10 +182,77 @@ def test_sources_edited_since_the_import_are_neither_loaded_nor_kept(one_file, m
 
 
 def test_every_kernel_source_counts():
+    """Those of the chains, and those with kernels, wherever they stand."""
     package = Path(skstruct.__file__).parent
-    expected = {*package.glob("chain/**/*.py"), *package.glob("kernels/**/*.py")}
-    assert set(keys._source_files()) == expected
-    assert len(keys._STAMPS) == len(expected)
+    assert {*package.glob("chain/*.py")} <= {*keys._FILES.values()}
+    homes = {kernel.py_func.__module__ for kernel in all_kernels()}
+    # Families have members of extensions, too.
+    assert {home for home in homes if home.startswith("skstruct.")} <= {*keys._FILES}
+    assert len(keys._STAMPS) == len(keys._FILES)
+
+
+def test_kernels_name_only_what_counts():
+    """A constant from a file that no key depends on could change, and the code would be stale."""
+    for kernel in all_kernels():
+        code = kernel.py_func.__code__
+        tree = ast.parse(Path(code.co_filename).read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("skstruct"):
+                names = {alias.asname or alias.name for alias in node.names}
+                assert node.module in keys._FILES or not names & {*code.co_names}, (kernel, node)
+
+
+MIXED = """from skstruct.compiled.jit import jit
+
+FACTOR = 2.0
+
+
+class Record(NamedTuple):
+    value: float
+
+
+@set_module("skstruct")
+class Estimator:
+    def fit(self):
+        return 1
+
+
+def plain(
+    x,
+):
+    return 1
+
+
+@jit(
+    inline="always",
+)
+def kernel(x):
+    return FACTOR * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("    def fit(self):\n        return 1", "    def fit(self):\n        return 2", False),
+        ("):\n    return 1", "):\n    return 2", False),
+        ("FACTOR = 2.0", "FACTOR = 3.0", True),
+        ("value: float", "value: int", True),
+        ('inline="always"', 'inline="never"', True),
+        ("FACTOR * x", "FACTOR + x", True),
+    ],
+)
+def test_only_what_kernels_can_see_counts(before, after, counts):
+    name, edited = "skstruct.taggers.new", MIXED.replace(before, after, 1)
+    assert edited != MIXED
+    texts = [keys._text_of_kernels(name, text.encode()) for text in (MIXED, edited)]
+    assert (texts[0] != texts[1]) == counts
+
+
+def test_a_module_without_kernels_does_not_count():
+    text = MIXED.partition("@jit")[0].encode()
+    assert keys._text_of_kernels("skstruct.taggers.new", text) == b""
+    assert keys._text_of_kernels("skstruct.chain.new", text) == text
 
 
 def target_name():
@@ -509,7 +578,7 @@ import os, signal, sys
 from llvmlite.binding import ffi
 import numpy as np
 from skstruct.compiled.cache import KernelCache
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 def count():
     global n_moments

@@ -23,27 +23,27 @@ pytestmark = [
 
 PACKAGE = Path(skstruct.__file__).parent
 INNER = """
-from skstruct.kernels._jit import jit
+from skstruct.compiled.jit import jit
 
 @jit
 def factor(x):
     return 2.0 * x
 """
 OUTER = """
-from skstruct.kernels._jit import jit
-from skstruct.kernels.inner import factor
+from skstruct.compiled.jit import jit
+from skstruct.chain.inner import factor
 
 @jit
 def total(x):
     return factor(x) + 1.0
 """
 USE = """
-from skstruct.kernels.outer import total
+from skstruct.chain.outer import total
 from skstruct.compiled.cache import loaded_kernels
 print(total(3.0), *sorted({loaded.origin for loaded in loaded_kernels}))
 """
 USE_OR_TELL = """
-from skstruct.kernels.outer import total
+from skstruct.chain.outer import total
 try:
     total(3.0)
 except RuntimeError as error:
@@ -115,8 +115,8 @@ def copy_package(folder):
     # With bytecode, which takes longer to make than all that is done here.
     shutil.copytree(PACKAGE, folder / "skstruct", ignore=shutil.ignore_patterns("archives"))
     shutil.rmtree(folder / "skstruct" / "compiled" / "__pycache__", ignore_errors=True)
-    (folder / "skstruct" / "kernels" / "inner.py").write_text(INNER)
-    (folder / "skstruct" / "kernels" / "outer.py").write_text(OUTER)
+    (folder / "skstruct" / "chain" / "inner.py").write_text(INNER)
+    (folder / "skstruct" / "chain" / "outer.py").write_text(OUTER)
     return folder
 
 
@@ -138,7 +138,7 @@ def test_an_edited_kernel_is_never_run_in_its_old_form(tmp_path):
     package = copy_package(tmp_path / "edited")
     assert run(USE, package, tmp_path) == ["7.0", "compiler"]
     assert run(USE, package, tmp_path) == ["7.0", "cache"]
-    inner = package / "skstruct" / "kernels" / "inner.py"
+    inner = package / "skstruct" / "chain" / "inner.py"
     inner.write_text(INNER.replace("2.0", "5.0"))
     assert run(USE, package, tmp_path) == ["16.0", "compiler"]
     # Undone, and there again.
@@ -148,7 +148,7 @@ def test_an_edited_kernel_is_never_run_in_its_old_form(tmp_path):
 
 def test_two_versions_share_a_cache(tmp_path):
     old, new = (copy_package(tmp_path / name) for name in ("old", "new"))
-    (new / "skstruct" / "kernels" / "inner.py").write_text(INNER.replace("2.0", "5.0"))
+    (new / "skstruct" / "chain" / "inner.py").write_text(INNER.replace("2.0", "5.0"))
     for origin in ("compiler", "cache"):
         assert run(USE, old, tmp_path) == ["7.0", origin]
         assert run(USE, new, tmp_path) == ["16.0", origin]
@@ -188,7 +188,7 @@ def test_an_installation_that_can_only_be_read_without_a_home(tmp_path):
 def test_kernels_are_forbidden_to_compile(tmp_path):
     package = copy_package(tmp_path)
     message = run(USE_OR_TELL, package, tmp_path, SKSTRUCT_KERNELS="compiled")
-    assert message[:3] == ["The", "kernel", "skstruct.kernels.outer.total"]
+    assert message[:3] == ["The", "kernel", "skstruct.chain.outer.total"]
     assert run(USE, package, tmp_path) == ["7.0", "compiler"]
     assert run(USE, package, tmp_path, SKSTRUCT_KERNELS="compiled") == ["7.0", "cache"]
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.kernels import kernels_that_python_calls
 from numba.core.types import BaseTuple, NamedTuple, NamedUniTuple
 from sklearn.exceptions import ConvergenceWarning
 
@@ -40,7 +41,6 @@ from skstruct import (
     VRDAReranker,
     crfsuite,
     datasets,
-    kernels,
 )
 
 pytestmark = pytest.mark.slow
@@ -278,10 +278,9 @@ def folder():
 
 def entries_that_return_records():
     """Kernels that Python code uses and whose result numba would make by Python code."""
-    for name in kernels.__all__:
-        signatures = getattr(getattr(kernels, name), "nopython_signatures", ())
-        if any(holds_record(signature.return_type) for signature in signatures):
-            yield name
+    for kernel in kernels_that_python_calls():
+        if any(holds_record(s.return_type) for s in kernel.nopython_signatures):
+            yield kernel.__name__
 
 
 def holds_record(kind):

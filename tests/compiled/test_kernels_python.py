@@ -6,7 +6,7 @@ to a file together with the names of the kernels that it came by. A new kernel n
 
 import inspect
 import os
-import pkgutil
+import re
 import subprocess
 import sys
 import threading
@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from helpers.objectives import packed_set
 
-import skstruct.kernels
+import skstruct
 from skstruct import (
     SDCACRF,
     AROWTagger,
@@ -29,20 +29,22 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
     decoding,
-    kernels,
 )
 from skstruct.chain import astar, beam, forward_backward, scores, viterbi
 from skstruct.chain.dense import Chain, Dense, prepare_transitions, separate
 from skstruct.chain.forward_backward import subtract_agreeing
+from skstruct.chain.listed import Leaving, Listed, collect_transitions
 from skstruct.chain.per_token import PerToken
-from skstruct.chain.protocol import factors_of, finish, zero_counts
+from skstruct.chain.protocol import chain_factors, factors_of, finish, zero_counts
+from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
+from skstruct.chain.spans import Reading, choose_spans, find_spans
+from skstruct.compiled import keys, rows
+from skstruct.compiled.rows import sort_rows
 from skstruct.input.training_set import as_rows, batch_rows
-from skstruct.kernels.dual import sag
-from skstruct.kernels.likelihood import lbfgs
-from skstruct.kernels.online import products
-from skstruct.kernels.vector import rows
+from skstruct.learning import lbfgs, products, sag
+from skstruct.learning.ascent import merge_changes
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
@@ -55,13 +57,8 @@ from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(skstruct.__file__).parent
-MODULES = sorted(
-    module.name.removeprefix("skstruct.")
-    for package in (skstruct.chain, skstruct.kernels)
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    # How kernels are compiled, and chosen, is run with the import, which is not watched.
-    if not module.ispkg and module.name not in ("skstruct.kernels._jit", "skstruct.chain.family")
-)
+# How kernels are compiled, and chosen, is run with the import, which is not watched.
+MODULES = sorted(keys._FILES.keys() - {"skstruct.compiled.jit", "skstruct.chain.family"})
 # What numba's types need is not there uncompiled.
 COMPILED_ONLY = {"get_call_type", "get_call_signatures", "get_impl_key", "have_states"}
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
@@ -181,7 +178,7 @@ def few_sentences():
             f"few-{name}-scores": np.array([labelling.score for labelling in best]),
         }
     merged = np.array([0.0, 1.0, -np.inf])
-    kernels.merge_changes(merged, np.array([1.0, 1.0, 0.0]), np.array([0.0, 3.0, 0.0]), 0.5)
+    merge_changes(merged, np.array([1.0, 1.0, 0.0]), np.array([0.0, 3.0, 0.0]), 0.5)
     return {**found, "merged": merged}
 
 
@@ -377,8 +374,8 @@ def hard_sums():
         matrix[0, 0] = -np.inf
         # What is left at the last token has hardly any probability before it.
         emission[1], emission[-1] = [0.0, -900.0, -900.0], [-np.inf, -np.inf, 0.0]
-        *into, leaving = kernels.list_transitions(matrix, np.empty((0, 0), bool), matrix.size)
-        listed = kernels.Listed(*into, kernels.Leaving(*leaving))
+        *into, leaving = collect_transitions(matrix, np.empty((0, 0), bool), matrix.size)
+        listed = Listed(*into, Leaving(*leaving))
         token = PerToken(np.repeat(matrix[None], n, axis=0))
         shared = prepare_transitions(matrix)
         kinds = factors_of(listed, n), factors_of(token, n), shared, separate(shared)
@@ -393,7 +390,7 @@ def hard_sums():
             finish(factors, counts)
             found[title + "node"], found[title + "counts"] = node, counts
     with pytest.raises(TypeError, match="no chain_factors"):
-        kernels.chain_factors(None)
+        chain_factors(None)
     return found
 
 
@@ -401,16 +398,16 @@ def spans():
     """Chunks of two types, with sums that are safe or not, and a choice among them."""
     found, rng = {}, np.random.default_rng(6)
     _, *pairs = pairs_of_labels(["B-a", "B-b", "I-a", "O"])
-    reading, offsets = kernels.Reading(*pairs), np.array([0, 0, 12, 17])
+    reading, offsets = Reading(*pairs), np.array([0, 0, 12, 17])
     for name, scale in (("plain", 1), ("far", 800)):
         transition = rng.normal(scale=scale, size=(4, 4))
         chain = Chain(rng.normal(size=(2, 4)), transition, *rng.normal(size=(3, 4)))
         given = as_rows(rng.normal(size=(17, 2))), offsets, 0, 3, chain
-        factors, log_z = kernels.chain_factors(chain), np.empty(3)
-        places, p = kernels.find_spans(*given, factors, reading, 0.0, log_z)
+        factors, log_z = chain_factors(chain), np.empty(3)
+        places, p = find_spans(*given, factors, reading, 0.0, log_z)
         found[f"spans-{name}-places"], found[f"spans-{name}-probabilities"] = places, p
         found[f"spans-{name}-log-partition"] = log_z
-        found[f"spans-{name}-chosen"] = kernels.choose_spans(places, p, offsets, 0.2)
+        found[f"spans-{name}-chosen"] = choose_spans(places, p, offsets, 0.2)
     return found
 
 
@@ -426,19 +423,19 @@ def second_order():
         tokens, offsets = as_rows(rng.normal(size=(9, 2))), np.array([0, 4, 5, 9])
         name = f"second-order-{name}-"
         found[name + "labels"] = labels = np.empty(9, np.int32)
-        kernels.decode_best(tokens, offsets, 0, 3, chain, labels)
+        decode_best(tokens, offsets, 0, 3, chain, labels)
         found[name + "node"], found[name + "log-partition"] = node, z = (
             np.empty((9, k)),
             np.empty(3),
         )
-        factors = kernels.chain_factors(chain)
-        kernels.decode_marginals(tokens, offsets, 0, 3, chain, factors, node, z)
+        factors = chain_factors(chain)
+        decode_marginals(tokens, offsets, 0, 3, chain, factors, node, z)
         for which in search:
             kind = f"{name}{type(which).__name__}-"
             found[kind + "paths"] = paths = np.zeros((4, 9), np.int32)
             found[kind + "scores"] = values = np.zeros((3, 4))
             counts = np.empty(3, np.int64)
-            kernels.search_range(tokens, offsets, 0, 3, chain, which, paths, values, counts)
+            search_range(tokens, offsets, 0, 3, chain, which, paths, values, counts)
         edges, emission = factors.edges, rng.normal(size=(4, k))
         low = np.where(np.arange(4)[:, None] == 1, [0.0, -900.0, -900.0], emission)
         for number, values in enumerate((emission, low)):
@@ -544,19 +541,22 @@ def vector_operations():
             )
     indptr, columns = np.array([0, 1, 1, 25]), np.array([7, *range(23, -1, -1)], np.int32)
     values = columns + 0.5
-    kernels.sort_rows(indptr, columns, values)
+    sort_rows(indptr, columns, values)
     return {**found, "sorted": columns, "sorted-values": values}
 
 
 def kernels_of(module):
-    """Names of the functions that a module of kernels defines."""
-    module = import_module(f"skstruct.{module}")
+    """Names of the functions of a module that are compiled, and of all of a chain's."""
+    path, module = keys._FILES[module], import_module(module)
+    compiled = re.findall(r"^@(?:\w*jit|\w+\.of)\b.*\n(?:@.*\n)*def (\w+)", path.read_text(), re.M)
+    below = module.__name__.startswith(("skstruct.chain.", "skstruct.compiled."))
     return {
         function.__name__
         for name, function in vars(module).items()
         if callable(function)
         and not inspect.isclass(function)
         and getattr(function, "__module__", None) == module.__name__
+        and (below or function.__name__ in compiled)
         # What only helps to make machine code is not there uncompiled.
         and not name.startswith("_")
     }
@@ -568,7 +568,7 @@ def main(path):
     def note(frame, event, argument):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(FOLDER)):
-            module = Path(code.co_filename).relative_to(FOLDER).with_suffix("").parts
+            module = Path(code.co_filename).relative_to(FOLDER.parent).with_suffix("").parts
             reached.add(".".join([*module, code.co_name]))
 
     threading.setprofile(note)

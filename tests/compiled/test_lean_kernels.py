@@ -1,18 +1,14 @@
 """Kernels that count no references: none may be owed when all is done."""
 
 import gc
-from importlib import import_module
 from itertools import pairwise
-from pkgutil import walk_packages
 
 import numpy as np
 import pytest
-from numba.core.registry import CPUDispatcher
+from helpers.kernels import all_kernels
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.types import Array, BaseTuple
 
-import skstruct.chain
-import skstruct.kernels
 from skstruct import (
     SDCACRF,
     AROWTagger,
@@ -22,7 +18,6 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
 )
-from skstruct.chain.family import Family
 
 LEARNERS = [
     CRFTagger(max_iter=3, tol=1),
@@ -87,15 +82,6 @@ def test_nothing_is_left_allocated(learner, n_labels):
     assert n_alive() == before
 
 
-def all_kernels():
-    """All kernels of the package, members of families among them."""
-    for package in (skstruct.chain, skstruct.kernels):
-        for module in walk_packages(package.__path__, f"{package.__name__}."):
-            for value in vars(import_module(module.name)).values():
-                is_family = isinstance(value, Family)
-                yield from [*value.members.values(), value.default] if is_family else [value]
-
-
 def test_lean_kernels_return_no_arrays():
     def holds_an_array(kind):
         parts = kind.types if isinstance(kind, BaseTuple) else [kind]
@@ -106,7 +92,7 @@ def test_lean_kernels_return_no_arrays():
     returned = {
         (kernel.__name__, overload.signature.return_type)
         for kernel in all_kernels()
-        if isinstance(kernel, CPUDispatcher) and kernel.targetoptions.get("_nrt") is False
+        if kernel.targetoptions.get("_nrt") is False
         for overload in kernel.overloads.values()
     }
     assert returned

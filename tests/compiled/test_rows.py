@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.kernels.vector.columns import sort_rows
-from skstruct.kernels.vector.rows import add_outer, add_rows, max_plus, vector_matrix
+from skstruct.compiled.rows import add_outer, add_rows, max_plus, sort_rows, vector_matrix
 
 sizes = pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 13, 16, 22, 33])
 

@@ -848,6 +848,28 @@ def test_arrays_and_other_mappings_are_copied_at_append(tmp_path):
         crfsuite.Trainer().append([endless], ["A"])
 
 
+def test_tokens_are_any_iterables(tmp_path):
+    """They are read when they are given, and marginals are those of the tokens of then."""
+
+    def tokens():
+        yield {"a": 1, "b": 1}.keys()
+        yield iter(["c"])
+
+    trainer = crfsuite.Trainer("lbfgs", {"max_iterations": 20}, verbose=False)
+    trainer.append(tokens(), ["A", "B"])
+    trainer.train(str(tmp_path / "model"))
+    tagger, given = crfsuite.Tagger(), [{"a": 1.0, "b": 1.0}, ["c"]]
+    with tagger.open(tmp_path / "model"):
+        assert tagger.tag(given) == ["A", "B"]
+        expected = tagger.marginal("A", 0), tagger.probability(["A", "B"])
+        assert tagger.tag(tokens()) == ["A", "B"]
+        assert (tagger.marginal("A", 0), tagger.probability(["A", "B"])) == expected
+        assert tagger.tag(given) == ["A", "B"]
+        given[0].clear()
+        given[1][0] = "d"
+        assert (tagger.marginal("A", 0), tagger.probability(["A", "B"])) == expected
+
+
 def test_events_of_a_training(api, small, tmp_path):
     """Methods of a subclass, and what the log knows when they are called."""
 

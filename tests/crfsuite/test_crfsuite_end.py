@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skstruct import CRFTagger
-from skstruct.crfsuite import CRF, BaseTrainer, Trainer, TrainingLog
+from skstruct.crfsuite import CRF, BaseTrainer, Trainer
 from skstruct.datasets import fetch_conll2002, load_addresses
 
 SETTLED = "L-BFGS terminated as the objective has settled"
@@ -156,14 +156,6 @@ def test_messages_tell_the_reason(addresses, capsys):
         trainer.train("")
     assert SETTLED in capsys.readouterr().out.splitlines()
     assert found[found.index(f"{SETTLED}\n") + 1].startswith("Total seconds required for training")
-
-
-def test_a_log_that_was_stored_without_a_reason():
-    log = TrainingLog()
-    state = {name: v for name, v in log.__getstate__().items() if name != "stop_reason"}
-    stored = TrainingLog.__new__(TrainingLog)
-    stored.__setstate__(state)
-    assert stored.stop_reason == ""
 
 
 def test_option_of_the_tagger(addresses):

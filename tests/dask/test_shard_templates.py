@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, WordVectorizer
-from skstruct.dask.learning import learn
-from skstruct.dask.merging import merge_columns
+from skstruct.dask.learning import learn, merge_columns
 from skstruct.dask.shard import describe, read
 from skstruct.learning.solver import Watcher
 

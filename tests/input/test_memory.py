@@ -33,7 +33,8 @@ from skstruct.features.tokens import NewCodes
 from skstruct.input.training_set import TrainingSet
 from skstruct.learning import lbfgs as batch_solver
 from skstruct.learning import parameters as layout
-from skstruct.learning.objective import CRFObjective, Likelihood
+from skstruct.learning.likelihood import Likelihood
+from skstruct.learning.objective import CRFObjective
 from skstruct.matrices import pieces
 from skstruct.utils import memory
 from skstruct.utils.memory import as_size, require_memory, usable_memory

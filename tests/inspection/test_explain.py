@@ -311,7 +311,10 @@ def test_numbers_have_names_too():
         (lambda t, X: explain_token(t, X, label=t.predict(X)[0][0]), "is labelled . already"),
         (lambda t, X: explain_token(t, X, label=("A", "A")), "A already|Both labels are A"),
         (lambda t, X: smallest_label_change(t, [[]]), "Sequence 0 has no tokens"),
-        (lambda t, X: feature_weights(t, n_features=0), "n_features must be a positive integer"),
+        (
+            lambda t, X: feature_weights(t, n_features=0),
+            "n_features must be None or a positive integer",
+        ),
         (lambda t, X: transition_weights(t, labels=["Q"]), "'Q' is not one of the labels"),
     ],
 )

@@ -18,12 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct import CRFTagger, SequenceBatch, kernels
-from skstruct.kernels.likelihood.parameters import shrunk_state_scores
+from skstruct import CRFTagger, SequenceBatch
+from skstruct.chain.scores import Rows
 from skstruct.learning.ascent import draw_order, halve
+from skstruct.learning.layout import (
+    StateFeatures,
+    lay_out,
+    observe,
+    row_pointers,
+    shrunk_state_scores,
+)
 from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.objective import CRFObjective
-from skstruct.learning.parameters import lay_out, observe
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
@@ -184,7 +190,7 @@ def test_the_value_at_zero_is_known(sample_weight):
     X, y = related_data([5, 0, 8])
     objective = make_objective(training_set(X, y, sample_weight), 6, 4)
     value, _ = evaluate(objective, np.zeros(objective.size))
-    assert_allclose(objective.most_at_zero, value)
+    assert_allclose(objective.bound_at_zero, value)
 
 
 @pytest.mark.parametrize("bad", [1e3, np.nan, np.inf])
@@ -401,7 +407,7 @@ def test_values_of_zero_change_nothing(scale):
     values = np.pad(values, ((0, 0), (0, 1)))
     plain = training_set(X, y)
     places = [np.arange(len(values) + 1) * 7, np.tile(np.arange(7, dtype=np.int32), len(values))]
-    rows = read_only(kernels.Rows(*places, values.ravel()))
+    rows = read_only(Rows(*places, values.ravel()))
     data = packed_set(rows, plain.offsets, plain.labels, plain.sample_weight)
     objective = make_objective(data, 7, 4)
     features = objective.likelihood.features
@@ -411,8 +417,8 @@ def test_values_of_zero_change_nothing(scale):
     theta = np.random.default_rng(0).normal(size=objective.size)
     found = evaluate(objective, theta)
     layout = lay_out(observe(rows, data.labels, None, 7, 4), 4, 0, False)
-    pointers = kernels.point_to_rows(rows, layout.place, layout.width)
-    objective.likelihood.features = kernels.StateFeatures(*pointers, *features[3:])
+    pointers = row_pointers(rows, layout.place, layout.width)
+    objective.likelihood.features = StateFeatures(*pointers, *features[3:])
     assert len(pointers[1]) == values.size
     wanted = evaluate(objective, theta)
     assert found[0] == wanted[0]

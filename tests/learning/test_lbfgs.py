@@ -8,8 +8,8 @@ import pytest
 import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.kernels.likelihood.lbfgs import add_scaled, dot
-from skstruct.learning.lbfgs import Curvature, minimize_lbfgs
+from skstruct.compiled.rows import add_scaled
+from skstruct.learning.lbfgs import Curvature, dot, minimize_lbfgs
 
 
 class Recorder:

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.dual.problem import draw_sequence
 from skstruct.learning.sag import StochasticAverageGradient
+from skstruct.learning.visits import draw_sequence
 
 
 def learner(X, y, sample_weight=None, **params):

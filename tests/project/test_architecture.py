@@ -6,13 +6,14 @@ imports modules of its own room and of floors below, on no account in a circle.
 
 import ast
 import re
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import skstruct
-import skstruct.kernels
+from skstruct.compiled import keys
 
 ROOT = Path(skstruct.__file__).parent
 
@@ -21,16 +22,7 @@ FLOORS = [
     {"_pyinstaller"},
     {"utils"},
     {"compiled"},
-    {"kernels._jit"},
-    {"kernels.vector"},
     {"chain"},
-    {
-        "kernels.online",
-        "kernels.dual",
-        "kernels.rerank",
-        "kernels.templates",
-    },
-    {"kernels.likelihood"},
     {"matrices"},
     {"frames"},
     {"sequences"},
@@ -88,25 +80,18 @@ def all_modules():
 MODULES = all_modules()
 
 
-def module_of_kernels():
-    """Module of each name that `skstruct.kernels` exports."""
-    package = ast.parse((ROOT / "kernels" / "__init__.py").read_text(encoding="utf-8"))
-    return {
-        alias.name: node.module.removeprefix("skstruct.")
-        for node in package.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+def is_kernel(module):
+    """Return True for a module with kernels, or with what kernels are made of."""
+    return f"skstruct.{module}" in keys._FILES
 
 
-KERNELS = module_of_kernels()
-
-
-def kernels_used(tree):
-    """Nodes like ``kernels.decode_best``."""
+def kernels_of(tree):
+    """Functions that are compiled, by their decorators."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) == "kernels":
-            yield node
+        if isinstance(node, ast.FunctionDef):
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if any(re.match(r"\w*jit\b|family|needed|creating|\w+\.of\(", d) for d in decorators):
+                yield node
 
 
 def room_of(module):
@@ -130,8 +115,6 @@ def imports_of(tree):
         for name in names:
             if name.removeprefix("skstruct.") in MODULES and name.startswith("skstruct."):
                 yield name.removeprefix("skstruct.")
-    for node in kernels_used(tree):
-        yield KERNELS[node.attr]
 
 
 ARROWS = {(module, target) for module, (_, tree) in MODULES.items() for target in imports_of(tree)}
@@ -171,23 +154,32 @@ def test_functions_import_optional_and_slow_packages_only():
                 assert why in lines[node.lineno - 1], (module, node.lineno)
 
 
-def is_kernel(module):
-    return module.split(".")[0] in ("chain", "kernels")
-
-
-def test_kernels_are_exported_and_used():
-    """Outside of `kernels` and `chain`, they go by the name of the package."""
-    used = set()
+def test_kernels_are_used():
+    """Each of them is named somewhere else in the package."""
+    named = Counter()
+    for _, tree in MODULES.values():
+        named.update(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     for module, (_, tree) in MODULES.items():
-        if not is_kernel(module):
-            used |= {node.attr for node in kernels_used(tree)}
-    assert used == set(KERNELS)
-    for name in used:
-        assert getattr(skstruct.kernels, name) is not None
-    for module, target in sorted(ARROWS):
-        # What builds wheels looks into families.
-        if is_kernel(target) and not is_kernel(module) and target != "chain.family":
-            assert target in KERNELS.values(), (module, target)
+        for kernel in kernels_of(tree):
+            # Members of families go by the name of the family.
+            if not any(".of(" in ast.unparse(d) for d in kernel.decorator_list):
+                assert named[kernel.name], (module, kernel.name)
+
+
+def test_what_kernels_name_is_of_kernels():
+    """The text of all that they are made of is part of the key under which they are kept."""
+    for module, (_, tree) in MODULES.items():
+        imported = {
+            alias.asname or alias.name: node.module
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("skstruct.")
+            for alias in node.names
+        }
+        for kernel in kernels_of(tree):
+            for statement in kernel.body:
+                for name in names_in(statement) & set(imported):
+                    home = imported[name].removeprefix("skstruct.")
+                    assert is_kernel(home), (module, kernel.name, name)
 
 
 def test_modules_import_no_packages():
@@ -197,8 +189,6 @@ def test_modules_import_no_packages():
             if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "skstruct":
                 for alias in node.names:
                     names = {node.module, f"{node.module}.{alias.name}"}
-                    if names == {"skstruct", "skstruct.kernels"}:
-                        continue  # arrows by what is used of it
                     assert names & {f"skstruct.{name}" for name in MODULES}, (module, node.module)
 
 
@@ -259,20 +249,22 @@ def test_nothing_tells_chains_apart():
         for node in ast.walk(tree):
             if module.split(".")[0] not in EXEMPT and module not in NAMES_FOR_USERS:
                 assert not tells_chains_apart(node), (module, node.lineno)
-            # The rows of `kernels.vector` are no chains.
-            if is_kernel(module) and room_of(module) != "kernels.vector":
-                assert not asks_for_shape(node), (module, node.lineno)
+        # The rows of `compiled` are no chains.
+        if room_of(module) != "compiled":
+            for node in [tree] if room_of(module) == "chain" else kernels_of(tree):
+                for part in ast.walk(node):
+                    assert not asks_for_shape(part), (module, part.lineno)
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "isinstance(rows, kernels.TransitionRows)",
+        "isinstance(rows, TransitionRows)",
         "hasattr(tagger, 'transition2_')",
         "getattr(rows, 'transitions', None)",
         "model.order == 2",
         "chain.triple is None",
-        "kind is kernels.Chain",
+        "kind is scores.Chain",
     ],
 )
 def test_a_branch_that_tells_chains_apart_is_found(line):

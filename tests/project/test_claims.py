@@ -99,6 +99,16 @@ def test_every_source_is_generated_and_still_claimed(claims):
         assert any(part in sentence for _, sentence in claims), part
 
 
+@pytest.mark.parametrize("page", ["index.rst", "guide/taggers.rst", "benchmarks/which_tagger.md"])
+def test_all_pages_give_the_same_advice(page):
+    if not GENERATED.is_dir():
+        pytest.skip("needs the repository")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert text.count("generated/which_tagger/advice.md") == 1
+    # Beside the table, no page says what to take first.
+    assert not re.search(r"start here|start with|try it next|[Tt]ake `?SAPOTagger", text)
+
+
 @pytest.mark.parametrize(
     ("name", "file"), [("advice", "which_tagger/advice.md"), ("speed", "tutorial_line/seconds.md")]
 )

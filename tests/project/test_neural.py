@@ -11,7 +11,8 @@ import pytest
 from helpers.objectives import packed_set
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct import SAPOTagger, kernels
+from skstruct import SAPOTagger
+from skstruct.chain.dense import Chain
 from skstruct.datasets import load_addresses
 from skstruct.decoding import best_labels
 from skstruct.input.training_set import as_rows
@@ -120,7 +121,7 @@ def test_layer_agrees_with_the_library(seed):
         all_possible_states=True,
         all_possible_transitions=True,
     )
-    chain = kernels.Chain(emissions, transition, np.zeros(n_labels), start, end)
+    chain = Chain(emissions, transition, np.zeros(n_labels), start, end)
     gradient = np.empty(objective.size)
     with range_runner(offsets, 1) as run:
         value = objective.value_and_gradient(objective.pack(chain), gradient, run)

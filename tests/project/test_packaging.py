@@ -110,7 +110,8 @@ def test_version_is_told_once():
 @pytest.fixture
 def sources(tmp_path):
     """Copies of the files that tell the version, and the script that sets it."""
-    for name in (".ci/set_version.py", "pyproject.toml", "CITATION.cff", "skstruct/__init__.py"):
+    places = ("pyproject.toml", "CITATION.cff", "conda.recipe/recipe.yaml", "skstruct/__init__.py")
+    for name in (".ci/set_version.py", *places):
         if not (PROJECT / name).exists():
             pytest.skip("needs the repository")
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -136,6 +137,8 @@ def test_a_tag_is_the_version_of_a_release(sources, tag):
     exec(next(line for line in code.splitlines() if line.startswith("__version__")), names)
     assert names["__version__"] == new
     assert f"\nversion: {new}\n" in (sources / "CITATION.cff").read_text(encoding="utf-8")
+    recipe = (sources / "conda.recipe" / "recipe.yaml").read_text(encoding="utf-8")
+    assert f'\n  version: "{new}"\n' in recipe
     for path, text in before.items():
         changed = sum(
             a != b

@@ -25,8 +25,8 @@ from skstruct import (
 )
 from skstruct.input.costs import read_label_cost
 from skstruct.input.training_set import as_rows
-from skstruct.learning.dual import CRFDual
 from skstruct.learning.objective import CRFObjective
+from skstruct.learning.sdca import CRFDual
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 
@@ -204,9 +204,9 @@ def test_value_is_that_of_all_labellings(known):
     assert_allclose(value, listed_objective(X, y, weights, 0.5))
     zero, _ = evaluate(objective, np.zeros(objective.size))
     if known == "all":
-        assert_allclose(objective.most_at_zero, zero)
+        assert_allclose(objective.bound_at_zero, zero)
     else:
-        assert objective.most_at_zero >= zero
+        assert objective.bound_at_zero >= zero
 
 
 @pytest.mark.parametrize("how", [{}, {"order": 2}, {"known": "some"}], ids=str)

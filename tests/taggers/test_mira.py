@@ -15,8 +15,8 @@ from strategies import online_problems
 from skstruct import MIRATagger, SequenceBatch
 from skstruct.chain.dense import Dense
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.online.mira import MAX_PASSES, hildreth
-from skstruct.kernels.online.products import FEW, inner_products
+from skstruct.learning.products import FEW, inner_products
+from skstruct.taggers.mira import MAX_PASSES, hildreth
 
 
 def flat_features(x, labels, n_labels, intercept):

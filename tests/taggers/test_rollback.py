@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.chain.dense import Chain
-from skstruct.kernels.online.loop import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
+from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
 from skstruct.learning.online import may_rescale
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.progress import History

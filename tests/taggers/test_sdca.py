@@ -26,11 +26,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
 from skstruct.chain.dense import Chain
+from skstruct.compiled import rows as sums
 from skstruct.input.training_set import as_rows
-from skstruct.kernels.dual import divergence
-from skstruct.kernels.dual import problem as sampling
-from skstruct.kernels.vector import rows as sums
-from skstruct.learning.dual import CRFDual
+from skstruct.learning import divergence
+from skstruct.learning import visits as sampling
+from skstruct.learning.sdca import CRFDual
 from skstruct.utils.parallel import range_runner
 
 SCHEMES = ["gap", "uniform", "importance", "gap_importance", "max"]

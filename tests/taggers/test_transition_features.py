@@ -30,7 +30,6 @@ from skstruct import (
     PerceptronTagger,
     SAPOTagger,
     SequenceBatch,
-    kernels,
 )
 from skstruct.chain.astar import astar_nbest
 from skstruct.chain.beam import beam_nbest
@@ -42,7 +41,7 @@ from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.objective import CRFObjective
-from skstruct.learning.online import cut_sequences
+from skstruct.learning.pieces import cut_sequences
 from skstruct.utils import memory
 from skstruct.utils.parallel import range_runner
 
@@ -799,7 +798,7 @@ def test_too_many_weights_are_an_error_that_says_how_many():
 def test_wide_numbers_of_transitions_make_no_difference(monkeypatch):
     batch, y = random_batch()
     expected = clone(TAGGERS["lbfgs"]).fit(batch, y)
-    monkeypatch.setattr(kernels, "MOST_LABELS", 5)
+    monkeypatch.setattr("skstruct.learning.layout.MOST_LABELS", 5)
     found = clone(TAGGERS["lbfgs"]).fit(batch, y)
     for name in ("coef_", "transition_", "transition_coef_", "intercept_"):
         assert_array_equal(getattr(found, name), getattr(expected, name))

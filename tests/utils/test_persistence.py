@@ -33,7 +33,7 @@ from skstruct import (
 from skstruct.chain.per_token import TransitionChain
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils import persistence
-from skstruct.utils.packing import (
+from skstruct.utils.declared import (
     pack_strings,
     pack_zeros,
     unpack_strings,

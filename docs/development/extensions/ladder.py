@@ -47,7 +47,7 @@ def ladder_score(edges, t, i, s):
 
 # fast: begin
 @step_max.of(Ladder)
-def ladder_step_max(edges, room, t, previous, out):
+def ladder_step_max(edges, buffer, t, previous, out):
     """Compare the two sources of each label."""
     out[0] = previous[0] + edges.stay[0]
     for s in range(1, edges.stay.shape[0]):

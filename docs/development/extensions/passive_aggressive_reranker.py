@@ -5,8 +5,8 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.kernels.rerank.learn import Tally, candidate_scores, judge, scatter
 from skstruct.rerankers.base import BaseReranker
+from skstruct.rerankers.losses import Tally, candidate_scores, judge, scatter
 
 
 # reranker: begin

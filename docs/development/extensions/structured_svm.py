@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.chain.scores import path_score
 from skstruct.chain.viterbi import viterbi
-from skstruct.kernels.online.loop import add_contrast, clear_difference, count_wrong, rule
+from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import OnlineTagger
 
 

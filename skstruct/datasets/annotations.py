@@ -1,0 +1,377 @@
+"""Exports of annotation tools: texts, and spans of their characters.
+
+brat has a text file and a file with a line for each annotation; doccano JSON, an object for each
+text. Label Studio has a module of its own.
+"""
+
+import json
+import re
+import warnings
+from itertools import chain
+from pathlib import Path
+
+from skstruct.datasets.conll import BYTE_ORDER_MARK, encoded, open_line_blocks
+from skstruct.datasets.label_studio import read_label_studio, write_label_studio
+from skstruct.datasets.spans import as_whole, checked_spans
+from skstruct.datasets.tool_spans import (
+    FoundSpan,
+    has_gaps,
+    holds_spans,
+    parse_json,
+    place_spans,
+    text_of,
+    unknown_keys,
+)
+from skstruct.utils.files import read_text, write_whole
+from skstruct.utils.messages import short_repr
+from skstruct.utils.options import check_choice
+from skstruct.utils.public_paths import set_module
+
+
+@set_module("skstruct.datasets")
+def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="keep"):
+    """Read the texts and spans that an annotation tool has exported.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; for "brat" a folder with ``.txt`` and ``.ann`` files, or one of its ``.ann``
+        files.
+    format : {"brat", "doccano", "label-studio"}
+        Format of the tool's export, see Notes.
+    text_key : str, default="text"
+        Key of the text in JSON. Of several texts of a task, only the spans of this one are read.
+    parts : {"raise", "skip", "split", "longest"}, default="raise"
+        What to do with a span of brat that has several parts: raise an error, leave it out, make a
+        span of each part, or of the longest.
+    overlaps : {"keep", "raise", "skip", "longest"}, default="keep"
+        What to do with spans that overlap or are nested, which labels of tokens cannot express:
+        keep them as they are, raise an error, leave all of them out, or keep the longest, and of
+        equally long ones the first.
+
+    Returns
+    -------
+    texts : list of str
+        For brat in the order of the names of the files.
+    spans : list of list of tuple (start, end, type)
+        Characters and type of the chunks of each text, in order. Relations, events, attributes and
+        labels of whole texts are left out.
+
+    Raises
+    ------
+    ValueError
+        If a file is not in the format, or has spans in a way that is not known; if a span lies
+        outside of its text, is not the text that stands beside it, or has several parts or
+        overlaps another where that is an error. The message names the file, and the line or task.
+    OSError
+        If a file cannot be opened.
+
+    Warns
+    -----
+    UserWarning
+        If something is not read: further annotations of a task that differ from the first,
+        predictions beside no annotation, or the spans of other texts where `text_key` has none.
+        With `parts` or `overlaps`, the number of spans that were left out or changed.
+
+    See Also
+    --------
+    write_annotations : Write such files, to have predictions corrected.
+    spans_to_labels : Labels of tokens for spans.
+
+    Notes
+    -----
+    "doccano" is JSON, one object in each line or all in a list. The spans stand under "label",
+    "labels", "entities" (beside relations), "annotations" or "spans", as lists of start, end and
+    type or as objects. Types that are numbers, as older versions have them, become strings.
+
+    "label-studio" is its JSON or JSON-MIN, also with "completions" as before version 1.0, and with
+    control tags of any name. Of several annotations of a task, the first one that was not cancelled
+    is read, with a warning if others differ. Predictions are read only from files without
+    annotations.
+
+    brat and Label Studio store the words of a span beside its offsets. Where these do not agree,
+    the tool may have counted the code units of UTF-16, or line ends of Windows as one character, or
+    those of Unix as two. If one such way of counting fits all spans of a text, the spans are
+    corrected. Blanks and line ends are not compared: brat stores a blank for a line end. A span of
+    brat with several parts is read if only blanks and line ends are between them.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from skstruct.datasets import read_annotations
+    >>> line = json.dumps({"text": "Maria sings", "label": [[0, 5, "PER"]]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "all.jsonl"
+    ...     _ = path.write_text(line, encoding="utf-8")
+    ...     read_annotations(path, format="doccano")
+    (['Maria sings'], [[(0, 5, 'PER')]])
+    """
+    check_choice("format", format, tuple(_FORMATS))
+    check_choice("parts", parts, ("raise", "skip", "split", "longest"))
+    check_choice("overlaps", overlaps, ("keep", "raise", "skip", "longest"))
+    texts, spans, n_split, n_left_out = [], [], 0, 0
+    for text, found, marked in _FORMATS[format][0](Path(path), text_key):
+        placed = place_spans(text, found, marked=marked, may_gap=parts != "raise")
+        n_split += sum(has_gaps(text, span) for span in placed)
+        found = [one for span in placed for one in _in_one_part(text, span, parts)]
+        found.sort(key=lambda span: span[:2])
+        spans.append(_apart(found, overlaps, f"{path}: text {len(texts)}"))
+        n_left_out += len(found) - len(spans[-1])
+        texts.append(text)
+    for n, what in (
+        (n_split, f"had several parts (parts={parts!r})"),
+        (n_left_out, f"overlapped others and were left out (overlaps={overlaps!r})"),
+    ):
+        if n:
+            warnings.warn(f"{path}: {n} span(s) {what}.", stacklevel=2)
+    return texts, spans
+
+
+def _in_one_part(text, span, parts):
+    """Spans (start, end, type) in place of one that may have several parts."""
+    if not has_gaps(text, span):
+        return [span.whole()]
+    found = [(start, end, span.kind) for start, end in span.parts]
+    if parts == "longest":
+        return [max(found, key=lambda part: part[1] - part[0])]
+    return found if parts == "split" else []
+
+
+def _apart(spans, overlaps, where):
+    """Spans in order, without those that overlap others unless these are kept."""
+    if overlaps == "keep":
+        return spans
+    if overlaps == "longest":
+        kept = []
+        for span in sorted(spans, key=lambda span: span[0] - span[1]):
+            if not any(_overlap(span, other) for other in kept):
+                kept.append(span)
+        return sorted(kept, key=lambda span: span[:2])
+    clashes = [(a, b) for a in spans for b in spans if a is not b and _overlap(a, b)]
+    if clashes and overlaps == "raise":
+        raise ValueError(
+            f"{where}: the spans {clashes[0][0]} and {clashes[0][1]} overlap. Pass "
+            "overlaps='longest', overlaps='skip' or overlaps='keep'."
+        )
+    clashing = {a for a, _ in clashes}
+    return [span for span in spans if span not in clashing]
+
+
+def _overlap(a, b):
+    return a[0] < b[1] and b[0] < a[1]
+
+
+@set_module("skstruct.datasets")
+def write_annotations(path, texts, spans, *, format, text_key="text"):
+    """Write texts and spans for an annotation tool, to be looked at or corrected there.
+
+    `read_annotations` returns them as they were.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; for "brat" a folder, which gets two files for each text.
+    texts : sequence of str
+        The texts.
+    spans : sequence of sequences of tuple (start, end, type)
+        Characters and type of the chunks of each text, such as `labels_to_spans` returns.
+    format : {"brat", "doccano", "label-studio"}
+        As of `read_annotations`. For "label-studio" the spans are annotations of the control tag
+        "label" on the object tag "text".
+    text_key : str, default="text"
+        Key of the text in JSON.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer texts than lists of spans, a span is not one of the text or its
+        type not a string, or what is written could not be read back: a lone surrogate, and for brat
+        a type with a blank or a text that begins with a byte order mark. Nothing is written then.
+    OSError
+        If a file cannot be written.
+
+    See Also
+    --------
+    read_annotations : Read such files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skstruct.datasets import write_annotations
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_annotations(folder, ["Maria sings"], [[(0, 5, "PER")]], format="brat")
+    ...     print((Path(folder) / "0.ann").read_text(encoding="utf-8"), end="")
+    T1	PER 0 5	Maria
+    """
+    check_choice("format", format, tuple(_FORMATS))
+    texts = list(texts)
+    spans = [checked_spans(found, f"spans[{i}]") for i, found in enumerate(spans)]
+    if len(texts) != len(spans):
+        raise ValueError(f"{len(texts)} texts, but spans for {len(spans)}.")
+    for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
+        _check_text(text, found, f"Text {i}")
+    _FORMATS[format][1](Path(path), texts, spans, text_key)
+
+
+def _check_text(text, spans, where):
+    """Raise an error unless a text and its spans can be written and read back."""
+    if not isinstance(text, str):
+        raise ValueError(f"{where} is {short_repr(text)}; expected a string.")
+    for span in spans:
+        if span[0] < 0 or span[1] > len(text):
+            raise ValueError(
+                f"{where}: the span {span} is outside of the text, which has {len(text)} "
+                "characters."
+            )
+    encoded([text, *(kind for *_, kind in spans)], lambda number: where, "utf-8")
+
+
+# brat
+
+# "T1<tab>PERSON 0 5<tab>Maria". A span over a line end, and any other with gaps, has several pairs.
+_SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t(.*))?").fullmatch
+
+
+def _read_brat(path, text_key):
+    """Yield the texts of a folder, or of one file of annotations, as all readers do.
+
+    Parameters
+    ----------
+    path : Path
+    text_key : str
+        Key of the text in JSON.
+
+    Yields
+    ------
+    text : str
+    spans : list of FoundSpan
+    marked : bool
+        True if a byte order mark stood before the text.
+    """
+    paths = sorted(path.glob("*.ann")) if path.is_dir() else [path]
+    if not paths:
+        raise ValueError(f"{path} has no .ann file.")
+    for file in paths:
+        # Offsets count every character of the text, those of line ends too.
+        text = read_text(file.with_suffix(".txt"), keep_mark=True)
+        spans = [
+            _span_of_line(line.removesuffix("\r"), f"{file}, line {number}")
+            for number, line in enumerate(read_text(file).split("\n"), 1)
+            if line.startswith("T")
+        ]
+        yield text.removeprefix(BYTE_ORDER_MARK), spans, text.startswith(BYTE_ORDER_MARK)
+
+
+def _span_of_line(line, where):
+    match = _SPAN(line)
+    if match is None:
+        raise ValueError(f"{where}: {short_repr(line)} is not a span such as T1<tab>A 0 5.")
+    kind, places, stored = match.groups()
+    parts = tuple(tuple(map(int, part.split())) for part in places.split(";"))
+    return FoundSpan(parts, kind, stored, where)
+
+
+def _write_brat(path, texts, spans, text_key):
+    """Write two files for each text into a folder."""
+    for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
+        if text.startswith(BYTE_ORDER_MARK):
+            raise ValueError(
+                f"Text {i} begins with a byte order mark, which would not be read back from a file."
+            )
+        for *_, kind in found:
+            if not re.fullmatch(r"\S+", kind):
+                raise ValueError(f"Text {i}: brat does not allow the type {short_repr(kind)}.")
+    path.mkdir(parents=True, exist_ok=True)
+    width = len(str(max(len(texts) - 1, 0)))
+    for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
+        lines = []
+        for number, (start, end, kind) in enumerate(found, 1):
+            part = re.sub(r"[\r\n]", " ", text[start:end])
+            lines.append(f"T{number}\t{kind} {start} {end}\t{part}\n")
+        write_whole(path / f"{i:0{width}}.txt", text.encode("utf-8"))
+        write_whole(path / f"{i:0{width}}.ann", "".join(lines).encode("utf-8"))
+
+
+# doccano
+
+# Keys of the spans in the versions of doccano: "entities" beside "relations", "annotations" with
+# the numbers of types.
+_KEYS = ("label", "labels", "entities", "annotations", "spans")
+
+
+def _read_doccano(path, text_key):
+    """Yield the texts of a file of JSON lines, or of one list."""
+    for where, entry in _entries(path):
+        text = text_of(entry, text_key, where)
+        given = {key: value for key, value in entry.items() if value and key != text_key}
+        found = [_spans_of_key(given[key], key, where) for key in _KEYS if key in given]
+        others = [key for key, value in given.items() if key not in _KEYS and holds_spans(value)]
+        if not found and others and not any(key in entry for key in _KEYS):
+            raise unknown_keys(entry, others, _KEYS, where)
+        if any(spans != found[0] for spans in found):
+            keys = ", ".join(repr(key) for key in _KEYS if key in given)
+            raise ValueError(f"{where} has different spans under the keys {keys}; keep one.")
+        yield text, found[0] if found else [], False
+
+
+def _entries(path):
+    with open_line_blocks(path, None) as (name, blocks):
+        lines = chain.from_iterable(blocks)
+        started = False
+        for number, line in enumerate(lines, 1):
+            if not started and line.lstrip().startswith("["):
+                content = "\n".join([line, *lines])
+                for place, entry in enumerate(parse_json(content, name)):
+                    yield f"{name}, entry {place}", entry
+                return
+            if line.strip():
+                started = True
+                yield f"{name}, line {number}", parse_json(line, f"{name}, line {number}")
+
+
+def _spans_of_key(value, key, where):
+    try:
+        if not isinstance(value, list):
+            raise TypeError
+        return [_span_of_item(item, where) for item in value]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"{where}: {short_repr(value)} are not spans [start, end, type] or objects with "
+            f"start_offset, end_offset and label, but stand under the key {key!r}."
+        ) from None
+
+
+def _span_of_item(item, where):
+    stored = None
+    if isinstance(item, dict):
+        start = item["start_offset"] if "start_offset" in item else item["start"]
+        end = item["end_offset"] if "end_offset" in item else item["end"]
+        kind, stored = item["label"], item.get("text")
+    else:
+        start, end, kind = item
+    if isinstance(kind, int) and not isinstance(kind, bool):
+        kind = str(kind)
+    if not isinstance(kind, str) or not kind:
+        raise TypeError
+    part = as_whole(start), as_whole(end)
+    return FoundSpan((part,), kind, stored if isinstance(stored, str) else None, where)
+
+
+def _write_doccano(path, texts, spans, text_key):
+    """Write a line for each text."""
+    if text_key in _KEYS:
+        raise ValueError(f"text_key={text_key!r} is a key of the spans; choose another one.")
+    lines = [
+        json.dumps({text_key: text, "label": [list(span) for span in found]}, ensure_ascii=False)
+        for text, found in zip(texts, spans, strict=True)
+    ]
+    write_whole(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+
+
+_FORMATS = {
+    "brat": (_read_brat, _write_brat),
+    "doccano": (_read_doccano, _write_doccano),
+    "label-studio": (read_label_studio, write_label_studio),
+}

@@ -1,1 +1,0 @@
-"""Dual and stochastic solvers, which take steps of one sequence at a time."""

@@ -1,1 +1,0 @@
-"""The likelihood of a CRF as a function of one parameter vector, and its optimisation."""

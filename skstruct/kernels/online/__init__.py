@@ -1,1 +1,0 @@
-"""Online learners: the epoch, the update rules, and helpers before and after an epoch."""

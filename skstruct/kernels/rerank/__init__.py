@@ -1,1 +1,0 @@
-"""Training of rerankers, and voting of their predictors."""

@@ -1,1 +1,0 @@
-"""Feature templates: values combined, numbered and gathered."""

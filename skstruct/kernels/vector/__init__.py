@@ -1,1 +1,0 @@
-"""Vectorised arithmetic on rows of numbers."""
