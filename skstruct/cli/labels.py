@@ -69,10 +69,14 @@ def convert_sequences(sequences, scheme, repair, target):
 
 
 def describe_scheme(sequences, scheme, *, is_used):
-    """Line about the scheme of labels and what breaks it; None if it is not used nor seen."""
+    """Line about the scheme of labels and what breaks it; None if it is not used nor seen.
+
+    Labels without prefixes may be of chunks as well, if many neighbours have the same.
+    """
     y = [[label for label in sequence.y if label is not None] for sequence in sequences]
     if scheme is None and not is_used and not has_chunks(y):
-        return None
+        runs = "Labels have no prefixes; --scheme runs takes each run of a label as a chunk"
+        return runs if look_like_runs(y) else None
     name = infer_scheme(y) if scheme is None else scheme
     inferred = " (inferred; --scheme names another)" if scheme is None else ""
     n = (

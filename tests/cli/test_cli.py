@@ -880,6 +880,25 @@ def test_training_labels_are_repaired_and_converted(tmp_path):
     assert predicted(tagged) == model.predict(X[40:60]).tolist()
 
 
+def test_labels_without_prefixes_are_not_passed_over(folder, tmp_path):
+    types = [[label.partition("-")[2] or label for label in labels] for labels in Y]
+    (tmp_path / "train.txt").write_text(columns(X[:160], types[:160]))
+    (tmp_path / "test.txt").write_text(columns(X[160:], types[160:]))
+    said = run("train", tmp_path / "train.txt", "-m", tmp_path / "m", *QUICK).stderr
+    assert "Labels have no prefixes; --scheme runs takes each run of a label as a chunk\n" in said
+    told = run("evaluate", "-m", tmp_path / "m", tmp_path / "test.txt")
+    assert "No chunk scores: labels have no prefixes. --scheme runs scores runs." in told.stderr
+    scored = run("evaluate", "-m", tmp_path / "m", tmp_path / "test.txt", "--scheme", "runs")
+    assert "chunk f1: " in scored.stdout
+    said = run("train", tmp_path / "train.txt", "-m", tmp_path / "m", *QUICK, "--scheme", "runs")
+    assert "Labels are in runs\n" in said.stderr
+    # Parts of speech hardly repeat.
+    tags = [[f"{label}{t % 2}" for t, label in enumerate(labels)] for labels in types]
+    (tmp_path / "train.txt").write_text(columns(X[:160], tags[:160]))
+    said = run("train", tmp_path / "train.txt", "-m", tmp_path / "m", "-p", "max_iter=1").stderr
+    assert "--scheme" not in said
+
+
 def test_the_log_begins_with_the_columns(folder, tmp_path):
     first, *_ = run("train", folder / "train.txt", "-m", tmp_path / "m", *QUICK).stderr.splitlines()
     words = list(dict.fromkeys(token for tokens in TRAIN[0] for token in tokens))[:3]
