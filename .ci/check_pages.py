@@ -8,7 +8,7 @@ Each page is opened in a headless Chromium, light and dark, wide and narrow. It 
 - a script fails, or a file of the site that it asks for is missing;
 - a link leads to a page or a heading of the site that does not exist;
 - a picture has no alternative text, or is not shown;
-- it is wider than a narrow window, so that it scrolls sideways;
+- it is wider than a narrow window, so that it scrolls sideways, or text is cut there;
 - code, or what it prints, is wider than its box in a wide window;
 - a text has hardly more contrast with its background than WCAG's least for large text.
 
@@ -55,6 +55,15 @@ WIDER = "() => document.documentElement.scrollWidth - window.innerWidth"
 CLIPPED = """() => [...document.querySelectorAll('pre')]
   .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)
   .map(e => e.textContent.trim().slice(0, 40))"""
+# What scrolls in a box of its own, such as a table, is not cut; a box with the heading is the page.
+CUT = """() => {
+  const scrolls = e => e && (/auto|scroll/.test(getComputedStyle(e).overflowX) &&
+    !e.querySelector('h1') || scrolls(e.parentElement));
+  return [...document.querySelectorAll('p, li, dt, dd, h1, h2, h3')].filter(e =>
+    e.checkVisibility() && e.getBoundingClientRect().width && !scrolls(e) &&
+    e.getBoundingClientRect().right > window.innerWidth + 1)
+    .map(e => e.textContent.trim().slice(0, 40));
+}"""
 # Texts over pictures and gradients have no single background, and are left out.
 CONTRAST = """least => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -168,6 +177,8 @@ class Checker:
                         self._add(f"{scheme}: contrast {text}")
                     for text in page.evaluate(CLIPPED):
                         self._add(f"clipped: {text!r}")
+                elif cut := page.evaluate(CUT):
+                    self._add(f"cut: {cut[0]!r}")
                 if self.shots:
                     shot = self.shots / f"{name.replace('/', '.')[:-5]}-{scheme}-{way}.png"
                     page.screenshot(path=shot)

@@ -33,6 +33,9 @@ FAULTS = {
     "not shown: missing.png": "<img src='missing.png' alt='a picture'>",
     "narrow: ": "<div style='width: 800px'>wide</div>",
     "light: contrast 1.": "<p style='color: #eee'>pale</p>",
+    "cut: 'long": (
+        "<div style='overflow-x: auto'><h1>Page</h1><p style='width: 800px'>long</p></div>"
+    ),
     "clipped: 'print(": f"<pre style='overflow: auto'>print({'1' * 300})</pre>",
     "no title": "",
 }
