@@ -682,7 +682,7 @@ def test_errors_of_options(score):
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0], [[1.0], [2.0]]])
 def test_errors_of_weights(score, weights):
     y = [["B-NP"], ["O"]]
-    with pytest.raises(ValueError, match="sample_weight .*one (weight )?for each sequence"):
+    with pytest.raises(ValueError, match=r"sample_weight .*one (weight )?for each sequence"):
         score(y, y, sample_weight=weights)
 
 
