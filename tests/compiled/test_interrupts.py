@@ -204,10 +204,13 @@ def many_labels():
     "cases", ["rerankers", "taggers", "threads", "other_methods", "many_labels"]
 )
 def test_an_interrupt_changes_nothing(cases, tmp_path):
-    package = str(Path(skstruct.__file__).parents[1])
+    # This package, and the helpers of the tests.
+    path = os.pathsep.join(
+        map(str, [Path(skstruct.__file__).parents[1], Path(__file__).parents[1]])
+    )
     result = subprocess.run(
         [sys.executable, "-X", "faulthandler", __file__, cases],
-        env=os.environ | {"PYTHONPATH": package, "TMPDIR": str(tmp_path)},
+        env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(tmp_path)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
