@@ -16,7 +16,7 @@ class TrainingProblem(NamedTuple):
 
     def describe(self):
         """The numbers of Table 1."""
-        rows, offsets, _, _ = self.training_set
+        rows, offsets = self.training_set.rows, self.training_set.offsets
         n, n_tokens, k = len(offsets) - 1, int(offsets[-1]), self.n_labels
         return {
             # Features, transitions, and biases of labels, of first and of last tokens.

@@ -1,5 +1,6 @@
 """Stored models and checkpoints that were tampered with: a ValueError, or right answers."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -21,7 +22,10 @@ PROGRAM = Path(__file__).parents[1] / "helpers" / "tampering.py"
 @pytest.mark.slow
 def test_whatever_is_changed_is_refused_or_harmless():
     """In a process of its own, which a crash would end."""
-    run = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, check=False)
+    # Helpers of the tests are found from here.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, PROGRAM]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = run.stdout.splitlines()
     assert run.returncode == 0, [*lines, run.stderr[-2000:]]
     n_changes, what = lines[-1].split(" changes, ")
