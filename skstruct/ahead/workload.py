@@ -303,8 +303,10 @@ def label_one_sentence(name, options):
     """Label a sentence of attribute strings, and one of feature dicts."""
     sentences = [["x"], ["y"]], [{"x": 0.5}, {"y": "z"}]
     tagger = getattr(skstruct, name)(max_iter=1, **options).fit(sentences, [["a", "b"]] * 2)
-    found = [(tagger.predict([s]), tagger.predict_proba([s])) for s in sentences]
-    return found, tagger.predict_nbest(sentences, n_best=1)
+    return [
+        (tagger.predict([s]), tagger.predict_proba([s]), tagger.predict_nbest([s], n_best=1))
+        for s in sentences
+    ]
 
 
 def label_like_crfsuite(name, options):
