@@ -212,6 +212,17 @@ def test_templates_and_parameters(folder, tmp_path):
     assert predicted(output) == [list(labels) for labels in model.predict(TEST[0])]
 
 
+def test_lines_of_the_user_beside_those_of_words(folder, tmp_path):
+    (tmp_path / "lines").write_text("Ulast:%x[-1,0]/%x[0,0]\n")
+    options = ["-f", f"extra_template={tmp_path / 'lines'}", *QUICK]
+    run("train", folder / "train.txt", "-m", tmp_path / "model", *options, "-q")
+    vectorizer = WordVectorizer(extra_template="Ulast:%x[-1,0]/%x[0,0]")
+    model = make_pipeline(vectorizer, CRFTagger(max_iter=15)).fit(*TRAIN)
+    output = run("tag", "-m", tmp_path / "model", folder / "plain.txt").output
+    assert predicted(output) == [list(labels) for labels in model.predict(TEST[0])]
+    assert "Ulast:" in run("show", tmp_path / "model", "--dump").output
+
+
 def test_gazetteers_and_clusters(folder, tmp_path):
     (tmp_path / "cities").write_text("Wellington\nNew York\n\n")
     (tmp_path / "paths").write_text("0010\troad\t7\n0011\tstreet\t9\n")
