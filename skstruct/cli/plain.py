@@ -39,13 +39,14 @@ class ByFunction:
     It takes a text and returns its tokens, which are looked for in the text, one after the other.
     """
 
-    def __init__(self, name) -> None:
+    def __init__(self, name, folder=None) -> None:
         self._name = name
-        self._tokenize = _imported(name)
+        self._folder = os.getcwd() if folder is None else folder
+        self._tokenize = _imported(name, self._folder)
 
-    # Another process imports it again.
+    # Another process imports it again, and may have been started in another folder.
     def __reduce__(self):
-        return ByFunction, (self._name,)
+        return ByFunction, (self._name, self._folder)
 
     def __call__(self, text):
         """Characters of each token, ``(start, end)``; a ValueError for what is no tokens."""
@@ -73,12 +74,12 @@ class ByFunction:
         return offsets
 
 
-def _imported(name):
-    """Function named ``package.module:function``, also of a module in the current folder."""
+def _imported(name, folder):
+    """Function named ``package.module:function``, also of a module in a folder."""
     module, path = name.split(":")
-    if os.getcwd() not in sys.path:
+    if folder not in sys.path:
         # Last, so that nothing there is taken for an installed package.
-        sys.path.append(os.getcwd())
+        sys.path.append(folder)
     try:
         found = importlib.import_module(module)
     except Exception as error:
