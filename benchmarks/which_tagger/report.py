@@ -14,7 +14,7 @@ from benchmarks.common.commandline import ROOT
 from benchmarks.common.report import table
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.figures import draw_scores
-from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE, SYSTEMS, TUNED
+from benchmarks.which_tagger.systems import CHOSEN, DEFAULTS, NEURAL, REFERENCE, SYSTEMS
 
 LEVEL = 0.05
 TITLES = {"chunk_f1": "F1, %", "token_accuracy": "accuracy, %"}
@@ -115,7 +115,7 @@ def results_of(records, neural, corpora, systems, n_seeds):
             chosen = {
                 system: records.find(kind="tuning", corpus=name, system=system)["parameters"]
                 for system in outcomes
-                if system in TUNED
+                if system in CHOSEN
             }
             description = records.find(kind="corpus", corpus=name)
             found.append(Results(corpus, description, outcomes, chosen))
@@ -259,7 +259,7 @@ def tuned_table(found):
                 for results in found
             ),
         ]
-        for system in TUNED
+        for system in CHOSEN
         if any(system in results.tuned for results in found)
     ]
     columns = range(1 + len(found))
@@ -278,7 +278,7 @@ def system_table(results):
                 "" if p is None else f"{p:.3f}",
                 short(outcome.median("seconds")),
                 f"{outcome.median('tokens per second'):,.0f}",
-                outcome.megabytes("skops", "torch", "crf++", "wapiti"),
+                outcome.megabytes("skops", "torch", "crf++", "wapiti", "spacy"),
                 outcome.megabytes("crfsuite"),
                 f"{outcome.median('memory'):,.0f}",
             ]

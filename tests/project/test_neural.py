@@ -27,7 +27,7 @@ pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
 from benchmarks.neural.child import LinearLearner  # noqa: E402
-from benchmarks.neural.corpora import TASKS, add_tokens  # noqa: E402
+from benchmarks.neural.corpora import TASKS  # noqa: E402
 from benchmarks.neural.curves import BESIDE, CURVES, curve_rows, finished  # noqa: E402
 from benchmarks.neural.encoding import (  # noqa: E402
     PADDING,
@@ -40,7 +40,7 @@ from benchmarks.neural.learner import NeuralLearner, Settings  # noqa: E402
 from benchmarks.neural.network import Network, Numbers, TokenVectors  # noqa: E402
 from benchmarks.neural.plan import NeuralRecords, Runs  # noqa: E402
 from benchmarks.which_tagger.child import pack_mistakes  # noqa: E402
-from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA  # noqa: E402
+from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA, add_tokens  # noqa: E402
 from benchmarks.which_tagger.plan import TaggerRecords, neural_runs  # noqa: E402
 from benchmarks.which_tagger.report import overview, results_of  # noqa: E402
 from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE  # noqa: E402
