@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.stats import false_discovery_control
 
-from benchmarks.common.report import table
+from benchmarks.common.report import corrected, table
 from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS, OPTIONAL, WHOLE
 
 EDGES = {False: "tokens", True: "tokens and edges"}
@@ -122,20 +121,16 @@ def write_report(records, corpora, report, *, n_seeds):
 
 
 def correct(results):
-    """Correct the p of all tests of all corpora by their false discovery rate.
-
-    Benjamini and Hochberg's procedure.
-    """
-    keys = [
-        (r, learner, what)
+    """Correct the p of all tests of all corpora."""
+    tests = {
+        (r, learner, what): found["p"]
         for r in results
         for learner in r.learners
         for what in COMPARISONS
-        if r.test(learner, what)
-    ]
-    values = false_discovery_control([r.test(*key)["p"] for r, *key in keys]) if keys else []
-    for (r, *key), p in zip(keys, values, strict=True):
-        r.corrected[tuple(key)] = float(p)
+        if (found := r.test(learner, what))
+    }
+    for (r, *key), p in corrected(tests).items():
+        r.corrected[tuple(key)] = p
 
 
 def size_table(results):

@@ -8,10 +8,9 @@ import json
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 from benchmarks.common.commandline import ROOT
-from benchmarks.common.report import table
+from benchmarks.common.report import corrected, table
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.figures import draw_scores
 from benchmarks.which_tagger.systems import CHOSEN, DEFAULTS, NEURAL, REFERENCE, SYSTEMS
@@ -128,7 +127,7 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
     found = results_of(records, neural, corpora, dict(quick or ()), n_seeds)
     if not found:
         raise SystemExit("No corpus is complete.")
-    found = corrected(found)
+    correct(found)
     report.write("sizes", size_table(found))
     report.write("scores", overview(found, lambda outcome: outcome.score() + outcome.mark()))
     report.write("seconds", overview(found, lambda outcome: short(outcome.median("seconds"))))
@@ -144,21 +143,17 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
     (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
 
 
-def corrected(found):
-    """The same results, with the p of all tests corrected by their false discovery rate.
-
-    Benjamini and Hochberg's procedure, over all systems and corpora together.
-    """
-    tests = [
-        (results, system, outcome.largest_p())
-        for results in found
+def correct(found):
+    """Correct the p of all systems and corpora together, for their number."""
+    tests = {
+        (place, system): outcome.largest_p()
+        for place, results in enumerate(found)
         for system, outcome in results.outcomes.items()
         if outcome.largest_p() is not None
-    ]
-    values = false_discovery_control([p for *_, p in tests]) if tests else []
-    for (results, system, _), p in zip(tests, values, strict=True):
-        results.outcomes[system] = results.outcomes[system]._replace(p=float(p))
-    return found
+    }
+    for (place, system), p in corrected(tests).items():
+        outcomes = found[place].outcomes
+        outcomes[system] = outcomes[system]._replace(p=p)
 
 
 def advice_table(found):
