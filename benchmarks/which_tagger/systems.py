@@ -104,7 +104,15 @@ NEURAL = ("Bi-LSTM", "Bi-LSTM-CRF")
 QUICK = [
     (
         "addresses",
-        [REFERENCE, "CRFsuite ap", "CRF++", "Wapiti", "CRFTagger", "PerceptronTagger, tuned"],
+        [
+            REFERENCE,
+            "CRFsuite lbfgs, tuned",
+            "CRFsuite ap",
+            "CRF++",
+            "Wapiti",
+            "CRFTagger",
+            "PerceptronTagger, tuned",
+        ],
     ),
     ("digits", [REFERENCE, "PerceptronTagger"]),
 ]
