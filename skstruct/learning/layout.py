@@ -23,7 +23,7 @@ from skstruct.compiled.lanes import (
 )
 from skstruct.compiled.rows import sum_rows
 from skstruct.input.training_set import take_rows
-from skstruct.matrices import read_only
+from skstruct.matrices import are_ones, read_only
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more
 # than 2e9 transitions.
@@ -315,41 +315,27 @@ def last_bit(labels):
 
 
 def point_to_rows(rows, layout):
-    """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
-    pointers = row_pointers(rows, layout.place, layout.width)
-    return without_zeros(StateFeatures(*pointers, layout.labels, len(layout.labels)))
+    """Replace the features of tokens by pointers to their rows, a `StateFeatures`.
 
-
-def without_zeros(features):
-    """Drop occurrences with the value 0, which change no score and no gradient.
-
-    A feature that is False, such as those of sklearn-crfsuite's tutorial, has this value. If all
-    that is left is one, no values are kept.
+    Values that are all one are not kept.
     """
-    data = features.data
-    if np.all(data == 1):
-        return features._replace(data=np.empty(0))
-    kept = data != 0
-    if kept.all():
-        return features
-    ends = np.concatenate([[0], np.cumsum(kept)])
-    data = data[kept]
-    if np.all(data == 1):
-        data = np.empty(0)
-    return features._replace(indptr=ends[features.indptr], places=features.places[kept], data=data)
+    indptr, places, data = row_pointers(rows, layout.place, layout.width)
+    data = np.empty(0) if are_ones(data) else data
+    return StateFeatures(indptr, places, data, layout.labels, len(layout.labels))
 
 
 @jit
 def row_pointers(rows, place, width):
-    """Replace features by the starts of their rows; drop features without a weight.
+    """Replace features by the starts of their rows; drop what changes no score and no gradient.
 
-    The features of a token are sorted by decreasing width, which makes the ends of rows predictable
-    for the processor.
+    That is features without a weight, and occurrences with the value 0: that of a feature that is
+    False, such as half of those of sklearn-crfsuite's tutorial. The features of a token are sorted
+    by decreasing width, which makes the ends of rows predictable for the processor.
     """
     unit = rows.data.shape[0] == 0
     n_kept = 0
-    for f in rows.indices:
-        n_kept += place[f] >= 0
+    for k in range(rows.indices.shape[0]):
+        n_kept += place[rows.indices[k]] >= 0 and value_of(rows.data, k) != 0.0
     indptr = np.zeros(rows.indptr.shape[0], np.int64)
     places = np.empty(n_kept, np.int32)
     widths = np.empty(longest(rows.indptr, 0, indptr.shape[0] - 1), np.int32)
@@ -359,7 +345,7 @@ def row_pointers(rows, place, width):
         n = 0
         for k in range(rows.indptr[t], rows.indptr[t + 1]):
             f = rows.indices[k]
-            if place[f] < 0:
+            if place[f] < 0 or value_of(rows.data, k) == 0.0:
                 continue
             m = n
             while m > 0 and n <= MOST_SORTED and widths[m - 1] < width[f]:
