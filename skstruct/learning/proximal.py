@@ -93,7 +93,7 @@ _WITH_TWO_THREADS = 2 / 3
 # iterations, and the first two shares may be larger: in proportion to such tokens, between two
 # bounds. With fewer it is too near to be met; likewise with hardly any L1 penalty. With hardly any
 # L2 penalty, the ascent is slow, and small changes do not mean that it is near.
-_TOKENS_OF_SHARES, _LARGEST_FACTOR = 2e5, 8.0
+_TOKENS_OF_SHARES, _SMALLEST_FACTOR, _LARGEST_FACTOR = 2e5, 0.5, 8.0
 _LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2.5e4, 0.1, 10.0
 
 
@@ -229,7 +229,8 @@ class _Changes:
             and self._penalty <= _MOST_OF_START * l2
         )
         if self.tell:
-            self._factor = min(max(tokens / (_TOKENS_OF_SHARES * l2), 1.0), _LARGEST_FACTOR)
+            factor = max(tokens / (_TOKENS_OF_SHARES * l2), _SMALLEST_FACTOR)
+            self._factor = min(factor, _LARGEST_FACTOR)
             if run is not None and run.n_ranges > 1:
                 self._factor *= _WITH_TWO_THREADS
 
