@@ -23,7 +23,7 @@ from skstruct.compiled.lanes import (
 )
 from skstruct.compiled.rows import sum_rows
 from skstruct.input.training_set import take_rows
-from skstruct.matrices import are_ones, read_only
+from skstruct.matrices import read_only
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more
 # than 2e9 transitions.
@@ -315,13 +315,9 @@ def last_bit(labels):
 
 
 def point_to_rows(rows, layout):
-    """Replace the features of tokens by pointers to their rows, a `StateFeatures`.
-
-    Values that are all one are not kept.
-    """
-    indptr, places, data = row_pointers(rows, layout.place, layout.width)
-    data = np.empty(0) if are_ones(data) else data
-    return StateFeatures(indptr, places, data, layout.labels, len(layout.labels))
+    """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
+    pointers = row_pointers(rows, layout.place, layout.width)
+    return StateFeatures(*pointers, layout.labels, len(layout.labels))
 
 
 @jit
@@ -329,13 +325,16 @@ def row_pointers(rows, place, width):
     """Replace features by the starts of their rows; drop what changes no score and no gradient.
 
     That is features without a weight, and occurrences with the value 0: that of a feature that is
-    False, such as half of those of sklearn-crfsuite's tutorial. The features of a token are sorted
-    by decreasing width, which makes the ends of rows predictable for the processor.
+    False, such as half of those of sklearn-crfsuite's tutorial. If all other values are one, none
+    is kept. The features of a token are sorted by decreasing width, which makes the ends of rows
+    predictable for the processor.
     """
-    unit = rows.data.shape[0] == 0
-    n_kept = 0
+    unit, n_kept = True, 0
     for k in range(rows.indices.shape[0]):
-        n_kept += place[rows.indices[k]] >= 0 and value_of(rows.data, k) != 0.0
+        x = value_of(rows.data, k)
+        if place[rows.indices[k]] >= 0 and x != 0.0:
+            unit &= x == 1.0
+            n_kept += 1
     indptr = np.zeros(rows.indptr.shape[0], np.int64)
     places = np.empty(n_kept, np.int32)
     widths = np.empty(longest(rows.indptr, 0, indptr.shape[0] - 1), np.int32)
