@@ -1,6 +1,7 @@
 """Input and output of the drop-in classes: tokens, labels, and lists of labels."""
 
 from collections.abc import Iterable, Iterator, Mapping, MappingView
+from itertools import chain
 
 import numpy as np
 
@@ -109,17 +110,21 @@ def as_text(label):
 
 
 def as_label_lists(y, name):
-    """Lists of labels, as text, one for each sequence; a ValueError for anything else."""
-    rows = enumerate(_copied_list(y, name, "a list of lists of labels"))
-    return [
-        list(map(as_text, _copied_list(row, f"{name}[{i}]", "a list of labels"))) for i, row in rows
-    ]
+    """Tuples of labels, as text, one for each sequence; a ValueError for anything else."""
+    rows = _labels_in(y, name, "a list of lists of labels")
+    # Not lists: with as many more, the garbage collector looks at all tokens in memory once more,
+    # which takes up to a tenth of a fit.
+    rows = [_labels_in(row, f"{name}[{i}]", "a list of labels") for i, row in enumerate(rows)]
+    kinds = set(map(type, chain.from_iterable(rows)))
+    if any(issubclass(kind, bytes) for kind in kinds):
+        return [tuple(map(as_text, row)) for row in rows]
+    return rows
 
 
-def _copied_list(value, name, expected):
+def _labels_in(value, name, expected):
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ValueError(f"{name} is {short_repr(value)}; expected {expected}. {_TAKES}")
-    return copied(value)
+    return tuple(value)
 
 
 def refuse_other_labels(y, labels):

@@ -5,6 +5,7 @@ import warnings
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from time import perf_counter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -51,7 +52,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     """
     estimator = make_estimator(params)
     y = as_label_lists(y, "y")
-    labels = list(dict.fromkeys(label for sequence in y for label in sequence))
+    labels = list(dict.fromkeys(chain.from_iterable(y)))
     refuse_other_labels(y, labels)
     start = perf_counter()
     with warnings.catch_warnings():

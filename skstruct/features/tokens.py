@@ -501,7 +501,7 @@ class PackedBatch:
 class Stream:
     """Sequences being read into a CSR matrix.
 
-    Takes four bytes for each attribute while reading, and sixteen for each value that is not 1.
+    Takes four bytes for each attribute while reading, and those of its value unless all are 1.
 
     Parameters
     ----------
@@ -517,9 +517,9 @@ class Stream:
         self.dtype = check_float_dtype(dtype)
         self.limit = float(np.finfo(self.dtype).max)
         self._codes = codes
-        # Buffers of int32, int64 and float64. A bytearray grows in place, by whole arrays.
+        # Buffers of int32 and `dtype`. A bytearray grows in place, by whole arrays. There are no
+        # values as long as all are one.
         self.columns = bytearray()
-        self.positions = bytearray()
         self.values = bytearray()
         self.token_lengths = array("q")
         self.sequence_lengths = array("q")
@@ -551,10 +551,12 @@ class Stream:
             names, *rest = read_tokens(tokens, self.limit, i, self._add_array)
             found = np.fromiter(self._codes.codes(names), np.int32, len(names)), *rest
         columns, lengths, positions, values = found
-        if len(values):
-            start = len(self.columns) // 4
-            self.positions += (np.array(positions, np.int64) + start).data
-            self.values += np.array(values, np.float64).data
+        if len(values) and not self.values:
+            self.values += np.ones(len(self.columns) // 4, self.dtype).data
+        if len(values) or self.values:
+            of_chunk = np.ones(len(columns), self.dtype)
+            of_chunk[np.array(positions, np.int64)] = np.array(values, np.float64)
+            self.values += of_chunk.data
         self.columns += columns.data
         self.token_lengths.extend(lengths)
         self.sequence_lengths.extend(map(len, chunk))
@@ -577,8 +579,7 @@ class Stream:
     def to_rows(self):
         """Data, codes and `indptr` of all tokens, unsorted; of dtype int8 if every value is 1."""
         columns = np.frombuffer(self.columns, np.int32)
-        n = len(columns)
-        data = self._values_of_all(n) if self.values else np.ones(n, np.int8)
+        data = self._values() if self.values else np.ones(len(columns), np.int8)
         indptr = _ends(self.token_lengths)
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
@@ -590,14 +591,12 @@ class Stream:
         """`LooseRows` of all tokens."""
         columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
         if self.values:
-            data = self._values_of_all(len(columns)).astype(np.float64)
+            data = self._values().astype(np.float64)
         ends, offsets = _ends(self.token_lengths), _ends(self.sequence_lengths)
         return LooseRows(ends, columns, data, offsets)
 
-    def _values_of_all(self, n):
-        data = np.ones(n, self.dtype)
-        data[np.frombuffer(self.positions, np.int64)] = np.frombuffer(self.values, np.float64)
-        return data
+    def _values(self):
+        return np.frombuffer(self.values, self.dtype)
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences, with the matrix of their tokens."""

@@ -69,7 +69,7 @@ def read_format(X, n_features=None, n_transition_features=None):
         return Format.ROWS, to_csr(X, place="Sequence {}, token 0".format)
     if sp.issparse(X) or is_frame(X):
         return Format.ROWS, X
-    X = _as_collection(copied_lists(X))
+    X = _as_collection(copied(X))
     if isinstance(X, Iterator):
         return Format.TOKENS, X
     leaf = _first_leaf(X)
@@ -80,7 +80,9 @@ def read_format(X, n_features=None, n_transition_features=None):
     if n_axes == depth == 2 and not _holds_dicts(X):
         return Format.ROWS, X
     if not isinstance(value, Number):
+        # Sequences of tokens are copied when they are read.
         return Format.TOKENS, X
+    X = copied_lists(X)
     if depth == 2:
         return Format.ROWS, _rectangular(X)
     if depth == 3:

@@ -317,39 +317,24 @@ def last_bit(labels):
 def point_to_rows(rows, layout):
     """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
     pointers = row_pointers(rows, layout.place, layout.width)
-    return without_zeros(StateFeatures(*pointers, layout.labels, len(layout.labels)))
-
-
-def without_zeros(features):
-    """Drop occurrences with the value 0, which change no score and no gradient.
-
-    A feature that is False, such as those of sklearn-crfsuite's tutorial, has this value. If all
-    that is left is one, no values are kept.
-    """
-    data = features.data
-    if np.all(data == 1):
-        return features._replace(data=np.empty(0))
-    kept = data != 0
-    if kept.all():
-        return features
-    ends = np.concatenate([[0], np.cumsum(kept)])
-    data = data[kept]
-    if np.all(data == 1):
-        data = np.empty(0)
-    return features._replace(indptr=ends[features.indptr], places=features.places[kept], data=data)
+    return StateFeatures(*pointers, layout.labels, len(layout.labels))
 
 
 @jit
 def row_pointers(rows, place, width):
-    """Replace features by the starts of their rows; drop features without a weight.
+    """Replace features by the starts of their rows; drop what changes no score and no gradient.
 
-    The features of a token are sorted by decreasing width, which makes the ends of rows predictable
-    for the processor.
+    That is features without a weight, and occurrences with the value 0: that of a feature that is
+    False, such as half of those of sklearn-crfsuite's tutorial. If all other values are one, none
+    is kept. The features of a token are sorted by decreasing width, which makes the ends of rows
+    predictable for the processor.
     """
-    unit = rows.data.shape[0] == 0
-    n_kept = 0
-    for f in rows.indices:
-        n_kept += place[f] >= 0
+    unit, n_kept = True, 0
+    for k in range(rows.indices.shape[0]):
+        x = value_of(rows.data, k)
+        if place[rows.indices[k]] >= 0 and x != 0.0:
+            unit &= x == 1.0
+            n_kept += 1
     indptr = np.zeros(rows.indptr.shape[0], np.int64)
     places = np.empty(n_kept, np.int32)
     widths = np.empty(longest(rows.indptr, 0, indptr.shape[0] - 1), np.int32)
@@ -359,7 +344,7 @@ def row_pointers(rows, place, width):
         n = 0
         for k in range(rows.indptr[t], rows.indptr[t + 1]):
             f = rows.indices[k]
-            if place[f] < 0:
+            if place[f] < 0 or value_of(rows.data, k) == 0.0:
                 continue
             m = n
             while m > 0 and n <= MOST_SORTED and widths[m - 1] < width[f]:

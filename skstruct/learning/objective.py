@@ -335,7 +335,7 @@ class CRFObjective(Objective):
         rows, *of_transitions = training_set.rows.sets()
         # Not kept: as many labels as there are features of tokens.
         states = lay_out(
-            observe(rows, self.labels, weight, n_features, n_labels),
+            observe(_counted(rows, min_freq), self.labels, weight, n_features, n_labels),
             n_labels,
             min_freq,
             all_possible_states,
@@ -346,7 +346,8 @@ class CRFObjective(Objective):
             zero_transition_weights(n_transition_features, n_labels)
             rows = without_first_tokens(rows, self.offsets)
             size = n_transition_features, n_labels**2
-            observed = observe(rows, self._transitions(n_labels), weight, *size)
+            counted = _counted(rows, min_freq)
+            observed = observe(counted, self._transitions(n_labels), weight, *size)
             transitions = lay_out(observed, n_labels**2, min_freq, all_possible_transitions)
             features = TransitionStateFeatures(*features, point_to_rows(rows, transitions))
             layouts.append(transitions)
@@ -370,3 +371,11 @@ class CRFObjective(Objective):
         transitions[1:] = labels[:-1] * n_labels + labels[1:]
         transitions[1:][(labels[:-1] < 0) | (labels[1:] < 0)] = -1
         return transitions
+
+
+def _counted(rows, min_freq):
+    """Rows as `observe` needs them: without values where any frequency is enough.
+
+    It would keep a number for each, at the peak of the memory that a fit takes.
+    """
+    return rows if min_freq > 0 else rows._replace(data=rows.data[:0])

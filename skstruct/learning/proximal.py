@@ -84,14 +84,16 @@ _LEAST_GAIN = 1e-3
 # An ascent has settled when an epoch, not one of the first, has changed both the weights and its
 # own estimate of the objective by no more than these shares of it, and the objective is hardly
 # above the estimate: epochs of two threads now and then end in a spike. The change of the weights
-# is squared and times half of the ascent's penalty.
+# is squared and times half of the ascent's penalty. With two threads, whose steps are shorter, the
+# same change means that more is left.
 _FIRST_EPOCHS = 5
-_MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 1e-4, 7e-4, 1.002
+_MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 1.5e-4, 1e-3, 1.002
+_WITH_TWO_THREADS = 2 / 3
 # With more tokens for each unit of the L2 penalty CRFsuite is further from the minimum after 100
 # iterations, and the first two shares may be larger: in proportion to such tokens, between two
 # bounds. With fewer it is too near to be met; likewise with hardly any L1 penalty. With hardly any
 # L2 penalty, the ascent is slow, and small changes do not mean that it is near.
-_TOKENS_OF_SHARES, _LARGEST_FACTOR = 2e5, 3.0
+_TOKENS_OF_SHARES, _SMALLEST_FACTOR, _LARGEST_FACTOR = 2e5, 0.5, 8.0
 _LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2.5e4, 0.1, 10.0
 
 
@@ -173,8 +175,8 @@ def proximal_points(objective, l1, run, settle=False):
     run : callable
         See `skstruct.utils.parallel.range_runner`.
     settle : bool, default=False
-        End with the first iterate that has settled, and compute the objective half as often before,
-        where that is known to end below CRFsuite.
+        End with the first iterate that has settled, and hardly compute the objective before, where
+        that is known to end below CRFsuite.
 
     Yields
     ------
@@ -184,9 +186,9 @@ def proximal_points(objective, l1, run, settle=False):
     memory = objective._memory()
     if memory is None:
         return
-    value, changes = objective.bound_at_zero, _Changes(objective, l1)
+    value, changes = objective.bound_at_zero, _Changes(objective, l1, run)
     settle = settle and changes.tell
-    every = 2 * _EPOCHS if settle else _EPOCHS
+    every = 4 * _EPOCHS if settle else _EPOCHS
     epochs = objective.dual_free_epochs(memory, l1, run=run)
     for epoch, (theta, estimate, _) in enumerate(epochs, 1):
         settled = settle and changes.are_small(theta, estimate) and epoch >= _FIRST_EPOCHS
@@ -215,7 +217,7 @@ class _Changes:
         ones, and the penalties are as those for which that was tried.
     """
 
-    def __init__(self, objective, l1):
+    def __init__(self, objective, l1, run):
         likelihood, l2 = objective.likelihood, objective.l2
         self._penalty = objective._penalty_of_ascent(l1)
         self._theta, self._estimate = None, np.inf
@@ -227,7 +229,10 @@ class _Changes:
             and self._penalty <= _MOST_OF_START * l2
         )
         if self.tell:
-            self._factor = min(max(tokens / (_TOKENS_OF_SHARES * l2), 1.0), _LARGEST_FACTOR)
+            factor = max(tokens / (_TOKENS_OF_SHARES * l2), _SMALLEST_FACTOR)
+            self._factor = min(factor, _LARGEST_FACTOR)
+            if run is not None and run.n_ranges > 1:
+                self._factor *= _WITH_TWO_THREADS
 
     def are_small(self, theta, estimate):
         """Take in the weights after an epoch; return True if it has changed little."""

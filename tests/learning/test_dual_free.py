@@ -25,7 +25,6 @@ from skstruct.learning.layout import (
     StateFeatures,
     lay_out,
     observe,
-    row_pointers,
     shrunk_state_scores,
 )
 from skstruct.learning.lbfgs import minimize_lbfgs
@@ -417,9 +416,10 @@ def test_values_of_zero_change_nothing(scale):
     theta = np.random.default_rng(0).normal(size=objective.size)
     found = evaluate(objective, theta)
     layout = lay_out(observe(rows, data.labels, None, 7, 4), 4, 0, False)
-    pointers = row_pointers(rows, layout.place, layout.width)
-    objective.likelihood.features = StateFeatures(*pointers, *features[3:])
-    assert len(pointers[1]) == values.size
+    # The same with all occurrences, in the order of decreasing widths.
+    order = np.argsort(-layout.width, kind="stable")
+    kept = np.tile(layout.place[order], len(values)), values[:, order].ravel()
+    objective.likelihood.features = StateFeatures(rows.indptr, *kept, *features[3:])
     wanted = evaluate(objective, theta)
     assert found[0] == wanted[0]
     assert_array_equal(found[1], wanted[1])
