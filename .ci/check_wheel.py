@@ -1,9 +1,9 @@
 """Call everything with the kernels of a platform wheel: none may be compiled, bits must agree.
 
-    python check_wheel.py README.md [CACHE]
+    python check_wheel.py README.md [ESTIMATOR ...]
 
-With CACHE, other processes then do without the kernels of the wheel, and what they compute has to
-be the same, bit for bit. What they compile is kept in that folder, and taken from there.
+Other processes then do without the kernels of the wheel. What the estimators, by default all,
+compute there has to be the same, bit for bit.
 """
 
 import hashlib
@@ -105,10 +105,10 @@ def use_the_wheel(readme):
     return shipped
 
 
-def do_without(shipped, cache):
+def do_without(shipped, estimators, cache):
     """Exit if kernels compiled here give other bits, or those of the wheel are used regardless."""
     print("The same, compiled here")
-    compiled, _ = in_a_fresh_process("", cache, "local")
+    compiled, _ = in_a_fresh_process("", cache, "local", estimators)
     compare(compiled, shipped, "Kernels compiled here")
     print("The same after something else changed")
     with ThreadPoolExecutor(2) as threads:
@@ -128,5 +128,5 @@ if __name__ == "__main__":
         print(json.dumps(digests(json.loads(sys.argv[3]))))
     else:
         shipped = use_the_wheel(Path(sys.argv[1]))
-        for cache in sys.argv[2:]:
-            do_without(shipped, Path(cache))
+        with tempfile.TemporaryDirectory() as compiled:
+            do_without(shipped, sys.argv[2:] or None, compiled)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.dask.shard import own_arrays
 from skstruct.input.training_set import TrainingSet, batch_rows
 
 
@@ -36,4 +37,4 @@ def training_problem(batch, y):
     classes, codes = np.unique(labels, return_inverse=True)
     weight = np.ones(len(batch))
     training_set = TrainingSet(batch_rows(batch), batch.offsets, codes.astype(np.int32), weight)
-    return TrainingProblem(training_set, batch.n_features, len(classes))
+    return TrainingProblem(own_arrays(training_set), batch.n_features, len(classes))

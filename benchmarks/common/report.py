@@ -4,6 +4,7 @@ import os
 import platform
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
 
 class Report:
@@ -50,6 +51,15 @@ def earlier_rows(path):
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
     return {row[0]: row for row in rows}
+
+
+def corrected(tests):
+    """The p of named tests, corrected for their number by their false discovery rate.
+
+    Benjamini and Hochberg's procedure; `tests` and the result are dicts.
+    """
+    values = false_discovery_control(list(tests.values())) if tests else []
+    return dict(zip(tests, map(float, values), strict=True))
 
 
 def median_and_range(values, digits=1):

@@ -1,6 +1,5 @@
 """The corpora of `which_tagger`, with tokens in place of features."""
 
-from functools import partial
 from typing import NamedTuple
 
 from benchmarks.which_tagger import corpora
@@ -32,17 +31,3 @@ QUICK_TASKS = {
         corpora.QUICK_CORPORA["addresses"], again=True, settings={"epochs": 2, "hidden": 20}
     )
 }
-
-
-def add_tokens(corpus, parts):
-    """Parts with tokens, or numbers where there are none; and how many words there are.
-
-    A token is a tuple of its word and of the tags in other columns, if the corpus has any.
-    """
-    if corpus.template is None:
-        return corpora.add_features(corpus, parts)
-    found = {name: (X, [list(map(str, labels)) for labels in y]) for name, (X, y) in parts.items()}
-    return found, len({word for tokens in found["train"][0] for word, *_ in tokens})
-
-
-prepare_tokens = partial(corpora.prepare, add=add_tokens)

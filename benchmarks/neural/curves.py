@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.processes import run_child
-from benchmarks.common.report import machine, table
+from benchmarks.common.report import corrected, machine, table
 from benchmarks.common.seeds import join_seeds
-from benchmarks.neural.corpora import prepare_tokens
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
-from benchmarks.which_tagger.corpora import prepare
+from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.plan import compare_labels
 from benchmarks.which_tagger.report import TITLES
 from benchmarks.which_tagger.systems import NEURAL
@@ -101,27 +100,36 @@ def write_curves(records, corpora, report):
     """Write the figure, the table and the records."""
     found = {name: finished(records, name) for name in corpora}
     found = {name: runs for name, runs in found.items() if runs}
-    rows = [row for name, runs in found.items() for row in curve_rows(records, corpora[name], runs)]
+    tests = curve_tests(records, found)
+    rows = [row for name, runs in found.items() for row in curve_rows(tests, corpora[name], runs)]
     head = ["", "", "seeds", "best epoch", "its score", "score at the end", "fall"]
-    report.write(
-        "curves", table([*head, "SAPOTagger ahead by", "p", "s an epoch"], rows, left=(0, 1))
-    )
+    report.write("curves", table([*head, "SAPOTagger ahead by", "p"], rows, left=(0, 1)))
     report.save_figure("curves", draw_curves(found, corpora))
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (report.folder / "curves.jsonl").write_text(lines, encoding="utf-8")
 
 
-def curve_rows(records, corpus, runs):
+def curve_tests(records, found):
+    """Differences by corpus and learner, with p corrected for their number."""
+    tests = {}
+    for name, runs in found.items():
+        head = {"kind": "curve test", "corpus": name, "system": BESIDE, "seed": len(runs[BESIDE])}
+        made = {(name, system): records.find(**head, other=system) for system in runs}
+        tests |= {key: test for key, test in made.items() if test}
+    values = corrected({key: test["p"] for key, test in tests.items()})
+    return {key: {**test, "p": values[key]} for key, test in tests.items()}
+
+
+def curve_rows(tests, corpus, runs):
     """The best and the last epoch of the mean curve of each learner."""
     name, n_seeds = runs[BESIDE][0]["corpus"], len(runs[BESIDE])
     for system, made in runs.items():
         curve = np.mean([run["scores"] for run in made], axis=0)
-        best, seconds = int(curve.argmax()), [run["epoch seconds"] for run in made]
-        head = {"kind": "curve test", "corpus": name, "system": BESIDE, "seed": n_seeds}
-        test = records.find(**head, other=system)
+        best = int(curve.argmax())
+        test = tests.get((name, system))
         ahead = [f"{test['difference']:+.2f}", f"{test['p']:.3f}"] if test else ["", ""]
         scores = [f"{curve[best]:.2f}", f"{curve[-1]:.2f}", f"{curve[best] - curve[-1]:.2f}"]
-        cells = [n_seeds, 1 + best, *scores, *ahead, f"{np.median(seconds):.2g}"]
+        cells = [n_seeds, 1 + best, *scores, *ahead]
         yield [corpus.title if system == BESIDE else "", system, *cells]
 
 

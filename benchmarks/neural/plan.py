@@ -10,9 +10,8 @@ from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
 from benchmarks.common.seeds import join_seeds
-from benchmarks.neural.corpora import prepare_tokens
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
-from benchmarks.which_tagger.corpora import prepare
+from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.plan import compare_labels
 from benchmarks.which_tagger.systems import NEURAL, REFERENCE, SYSTEMS
 

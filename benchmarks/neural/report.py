@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.common.report import table
+from benchmarks.common.report import corrected, table
 from benchmarks.neural.plan import comparisons
 from benchmarks.which_tagger.report import TITLES, Outcome, short
 from benchmarks.which_tagger.systems import NEURAL, TUNED
@@ -94,12 +94,15 @@ def score_table(found, systems):
 
 
 def difference_table(found, pairs):
-    """Differences with their p."""
+    """Differences with their p, corrected for the number of tests in the table."""
+    tests = {(r.name, pair): r.tests[pair] for r in found for pair in pairs if pair in r.tests}
+    p = corrected({key: test["p"] for key, test in tests.items()})
     rows = []
     for pair in pairs:
-        tests = [results.tests.get(pair) for results in found]
+        keys = [(results.name, pair) for results in found]
         cells = [
-            f"{test['difference']:+.2f} (p = {test['p']:.3f})" if test else "" for test in tests
+            f"{tests[key]['difference']:+.2f} (p = {p[key]:.3f})" if key in tests else ""
+            for key in keys
         ]
         rows.append([" - ".join(pair), *cells])
     return table(["", *(results.title for results in found)], rows)
@@ -135,14 +138,13 @@ def system_table(results):
                 outcome.score(),
                 short(outcome.median("seconds")),
                 f"{outcome.median('epochs'):.0f}",
-                short(epoch_seconds(outcome)),
                 f"{outcome.median('tokens per second'):,.0f}",
                 outcome.megabytes(kind),
                 f"{outcome.median('memory'):,.0f}",
             ]
         )
     measure = TITLES[results.task.corpus.measure]
-    head = [measure, "train, s", "epochs", "epoch, s", "tag, tokens/s", "model, MB"]
+    head = [measure, "train, s", "epochs", "tag, tokens/s", "model, MB"]
     return table(["", *head, "peak memory, MiB"], rows)
 
 

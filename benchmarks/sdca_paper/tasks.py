@@ -10,6 +10,7 @@ from benchmarks.common.corpora import choose, load_quick, load_quick_digits, rea
 from benchmarks.common.features import CHUNKING, SPELLING, TAGGING, WORDS
 from benchmarks.common.problems import training_problem
 from skstruct import SequenceBatch, TemplateVectorizer
+from skstruct.dask.shard import own_arrays
 from skstruct.datasets import fetch_ocr_letters
 
 
@@ -84,7 +85,8 @@ def load_problem(name, task, data, cache):
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         joblib.dump(make_problem(task, data), path)
-    return joblib.load(path)
+    problem = joblib.load(path)
+    return problem._replace(training_set=own_arrays(problem.training_set))
 
 
 def make_problem(task, data):

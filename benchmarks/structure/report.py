@@ -5,7 +5,7 @@ import json
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.common.report import table
+from benchmarks.common.report import corrected, table
 from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS, OPTIONAL, WHOLE
 
 EDGES = {False: "tokens", True: "tokens and edges"}
@@ -14,6 +14,8 @@ NEAR = 0.5
 N_COLUMNS = 3
 # Relative change of the objective in an epoch.
 CHANGE = 0.05
+# Learners with an objective.
+SETTLE = ("CRF", "CRF, averaged", "SAPO")
 # Table 1 of the paper: benchmark system and structure regularisation, by the corpora here.
 PAPER = {
     "ud-english-ewt": ("POS tagging", 97.33, 97.36),
@@ -30,6 +32,7 @@ class Results:
         self.name, self.task, self.n_seeds = name, corpus.task, n_seeds
         self._records = records
         self.short = corpus.task.title.rpartition(", ")[2]
+        self.corrected = {}  # p by learner and comparison
 
     def find(self, kind, **head):
         return self._records.find(kind=kind, corpus=self.name, **head)
@@ -42,12 +45,19 @@ class Results:
         head = {"learner": learner, "edges": edges, "length": length, "part": "test"}
         return [self.find("run", seed=seed, **head) for seed in range(self.n_seeds)]
 
+    def whole(self, learner, edges):
+        """Run of a learner without seeds; None if it is not made."""
+        head = {"learner": learner, "edges": edges, "length": None, "part": "test", "seed": 0}
+        return self.find("run", **head)
+
     def dev(self, learner, edges, length):
         head = {"learner": learner, "edges": edges, "length": length}
         return self.find("run", part="dev", seed=0, **head)
 
     def test(self, learner, what):
-        return self.find("test", learner=learner, what=what)
+        """Difference and p of a comparison; p is corrected once `correct` has seen all tests."""
+        found = self.find("test", learner=learner, what=what)
+        return found and {**found, "p": self.corrected.get((learner, what), found["p"])}
 
     @property
     def systems(self):
@@ -101,12 +111,26 @@ def write_report(records, corpora, report, *, n_seeds):
         if records.find(kind="sizes", corpus=name)
         and (found := Results(name, corpus, records, n_seeds)).complete
     ]
+    correct(results)
     for name, make in TABLES.items():
         report.write(name, make(results))
     report.save_figure("lengths", draw_lengths(results))
     names = {found.name for found in results}
     with (report.folder / "runs.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(r) + "\n" for r in records if r["corpus"] in names)
+
+
+def correct(results):
+    """Correct the p of all tests of all corpora."""
+    tests = {
+        (r, learner, what): found["p"]
+        for r in results
+        for learner in r.learners
+        for what in COMPARISONS
+        if (found := r.test(learner, what))
+    }
+    for (r, *key), p in corrected(tests).items():
+        r.corrected[tuple(key)] = p
 
 
 def size_table(results):
@@ -134,7 +158,7 @@ def score_table(results):
             rows.append([*row, length, show(r.runs(learner, edges, length)), *difference(test)])
         for learner in WHOLE:
             for edges in EDGES:
-                run = r.find("run", learner=learner, edges=edges, length=None, part="test", seed=0)
+                run = r.whole(learner, edges)
                 if run:
                     rows.append([r.short, learner, EDGES[edges], f"{run['score'][0]:.2f}"])
                     rows[-1] += 4 * [""]
@@ -190,7 +214,7 @@ def convergence_table(results):
             target = np.mean([run["score"][-1] for run in sides[0]]) - NEAR
             row = [r.short, learner, EDGES[edges], length]
             row += (cost(runs, lambda run, target=target: reaches(run, target)) for runs in sides)
-            if learner in ("CRF", "CRF, averaged", "SAPO"):
+            if learner in SETTLE:
                 row += (cost(runs, settles) for runs in sides)
             else:
                 row += ["", ""]
@@ -205,21 +229,34 @@ def figures_table(results):
     for r in results:
         lengths = lengths_of(r)
         for learner, edges in r.systems:
-            groups = [r.runs(learner, edges, n) for n in lengths]
-            if learner in FIGURES and not any(None in group for group in groups):
-                # Of runs that were made one after the other, so that they can be compared.
-                seconds = [np.median(r.dev(learner, edges, n)["time"]) for n in lengths]
-                cells = (
-                    f"{show(g)}, {training(g, s)}" for g, s in zip(groups, seconds, strict=True)
-                )
-                rows.append([r.short, learner, EDGES[edges], *cells])
+            if learner in (*FIGURES, *OPTIONAL):
+                cells = [figure_cell(r, learner, edges, n) for n in lengths]
+                if learner in OPTIONAL or all(cells):
+                    rows.append([r.short, learner, EDGES[edges], *cells])
+        for learner in WHOLE:
+            for edges in EDGES:
+                run = r.whole(learner, edges)
+                if run:
+                    cell = f"{run['score'][0]:.2f}, {run['time'][0]:.1f} s"
+                    blank = [""] * (len(lengths) - 1)
+                    rows.append([r.short, learner, EDGES[edges], cell, *blank])
     head = ["", "", "features of", "no cut", *(f"n' = {n}" for n in LENGTHS[1:])]
     return table(head[: len(rows[0])] if rows else head, rows, left=(0, 1, 2))
 
 
+def figure_cell(r, learner, edges, length):
+    """Test score and seconds of training; empty where runs are missing."""
+    runs = r.runs(learner, edges, length)
+    if None in runs:
+        return ""
+    # Of runs that were made one after the other, so that they can be compared.
+    seconds = np.median(r.dev(learner, edges, length)["time"])
+    return f"{show(runs)}, {training(runs, seconds)}"
+
+
 def training(runs, seconds):
     """Seconds until the objective settles; without one, of all epochs."""
-    settled = [settles(run) if run["learner"] == "CRF" else len(run["time"]) for run in runs]
+    settled = [settles(run) if run["learner"] in SETTLE else len(run["time"]) for run in runs]
     n_open = settled.count(None)
     return f"{n_open} of {len(runs)} never" if n_open else f"{np.mean(settled) * seconds:.1f} s"
 

@@ -1,4 +1,4 @@
-"""Every tagger, with default and tuned parameters, beside CRFsuite, CRF++ and Wapiti.
+"""Every tagger, with default and tuned parameters, beside CRFsuite, CRF++, Wapiti and spaCy.
 
     python -m benchmarks.which_tagger
     python -m benchmarks.which_tagger --only hapt --only "conll*" "CRFsuite*" CRFTagger
@@ -16,7 +16,8 @@ and maybe systems, with `*` for any text, and can be given more than once; `--li
 that take longer. `--write` makes the tables, the figure, and the file of records that the
 repository keeps, of all systems with all their seeds; tables and figure have the runs of
 `benchmarks.neural`, too. Needs the extra `bench`; CRF++ and Wapiti, which have no numbers as values
-of features, are run where their packages (extra `peers`) are installed.
+of features, and spaCy, which has words in place of features, are run where their packages (extra
+`peers`) are installed.
 """
 
 import os
@@ -63,7 +64,9 @@ def make_runs(chosen, corpora, records, folder, *, n_seeds, limit=None):
         possible = [
             system
             for system in systems
-            if find_spec(SYSTEMS[system].package) and (corpus.binary or SYSTEMS[system].values)
+            if find_spec(SYSTEMS[system].package)
+            and (corpus.binary or SYSTEMS[system].values)
+            and (corpus.words or not SYSTEMS[system].words)
         ]
         Runs(name, corpus, records, folder / "cache", limit).make_all(possible, n_seeds)
 

@@ -29,18 +29,25 @@ def read_shuffled(folder, name, seed):
     return [X[i] for i in order], [y[i] for i in order]
 
 
+def description(folder):
+    """Sizes of a corpus, with the measure."""
+    return json.loads((folder / "description.json").read_text(encoding="utf-8"))
+
+
 def score(folder, y_true, y_pred):
     """Score of a corpus, in per cent."""
     from skstruct.metrics import chunk_f1_score, token_accuracy_score
 
-    description = json.loads((folder / "description.json").read_text(encoding="utf-8"))
     metrics = {"chunk_f1": chunk_f1_score, "token_accuracy": token_accuracy_score}
-    return 100 * float(metrics[description["measure"]](y_true, y_pred))
+    return 100 * float(metrics[description(folder)["measure"]](y_true, y_pred))
 
 
 def run(folder, system, parameters, seed):
     """Learn from the training set, tag the test set, and say what it took."""
-    return measure(SYSTEMS[system].learner(parameters, seed), folder, seed)
+    more = ()
+    if SYSTEMS[system].words:
+        more = (read_part(folder, "fit"), read_part(folder, "dev"), description(folder)["measure"])
+    return measure(SYSTEMS[system].learner(parameters, seed, *more), folder, seed)
 
 
 def measure(learner, folder, seed):

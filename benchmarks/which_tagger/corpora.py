@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ class Corpus(NamedTuple):
     read: object  # function that returns {"train": (X, y), "test": ..., maybe "dev": ...}
     template: object = None  # lines for TemplateVectorizer; None where X is of numbers
     binary: bool = True  # whether the numbers are 0 and 1 only
+    words: bool = True  # whether tokens are words
 
 
 def columns(folder, n_columns=1, **names):
@@ -53,10 +55,14 @@ TWO_FILES = {"train": "train", "test": "test"}
 CORPORA = {
     "addresses": Corpus("addresses", "Addresses", F1, read_addresses, WORDS_AND_SPELLING),
     "wordseg-as": Corpus(
-        "words of Chinese", "AS", F1, columns("wordseg-as", **TWO_FILES), CHARACTERS
+        "words of Chinese", "AS", F1, columns("wordseg-as", **TWO_FILES), CHARACTERS, words=False
     ),
-    "hapt": Corpus("signals", "HAPT", ACCURACY, lambda: read_hapt(data_folder()), binary=False),
-    "ocr": Corpus("characters", "OCR letters", ACCURACY, lambda: read_ocr(data_folder())),
+    "hapt": Corpus(
+        "signals", "HAPT", ACCURACY, lambda: read_hapt(data_folder()), binary=False, words=False
+    ),
+    "ocr": Corpus(
+        "characters", "OCR letters", ACCURACY, lambda: read_ocr(data_folder()), words=False
+    ),
     "conll2002-esp": Corpus(
         "names, Spanish",
         "CoNLL-2002 Spanish",
@@ -85,7 +91,9 @@ CORPORA = {
 }
 QUICK_CORPORA = {
     "addresses": CORPORA["addresses"]._replace(read=lambda: read_addresses(80, 40)),
-    "digits": Corpus("characters", "Digits", ACCURACY, load_quick_digits, binary=False),
+    "digits": Corpus(
+        "characters", "Digits", ACCURACY, load_quick_digits, binary=False, words=False
+    ),
 }
 
 
@@ -133,6 +141,17 @@ def add_features(corpus, parts):
     return {name: (X[name], labels[name]) for name in parts}, n_attributes
 
 
+def add_tokens(corpus, parts):
+    """Parts with tokens, or numbers where there are none; and how many words there are.
+
+    A token is a tuple of its word and of the tags in other columns, if the corpus has any.
+    """
+    if corpus.template is None:
+        return add_features(corpus, parts)
+    found = {name: (X, [list(map(str, labels)) for labels in y]) for name, (X, y) in parts.items()}
+    return found, len({word for tokens in found["train"][0] for word, *_ in tokens})
+
+
 def as_strings(batch, names):
     """Attribute strings of each token of each sequence."""
     matrix = batch.X.tocsr()
@@ -154,3 +173,6 @@ def describe(corpus, parts, n_attributes):
         "test sequences": len(y_test),
         "test tokens": sum(map(len, y_test)),
     }
+
+
+prepare_tokens = partial(prepare, add=add_tokens)

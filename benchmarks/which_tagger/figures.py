@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from benchmarks.which_tagger.systems import CRFSUITE, NEURAL, PEERS, TUNED
+from benchmarks.which_tagger.systems import CHOSEN, CRFSUITE, NEURAL, PEERS
 
 N_COLUMNS = 3
 # The same colour where both libraries learn by the same rule.
@@ -23,6 +23,7 @@ COLORS = {
     "MIRATagger": "#009e73",
     "arow": "#56b4e9",
     "AROWTagger": "#56b4e9",
+    "spaCy": "#a6761d",
     "Bi-LSTM": "#b58ad6",
     "Bi-LSTM-CRF": "#6a2fa0",
 }
@@ -43,7 +44,7 @@ def style_of(system):
     return {
         "marker": markers.get(system, "o"),
         "markeredgecolor": color,
-        "markerfacecolor": "none" if system in TUNED else color,
+        "markerfacecolor": "none" if system in CHOSEN else color,
         "ecolor": color,
     }
 

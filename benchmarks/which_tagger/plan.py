@@ -8,7 +8,7 @@ from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
-from benchmarks.which_tagger.corpora import prepare
+from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.systems import NEURAL, REFERENCE, SYSTEMS
 from skstruct.metrics import paired_permutation_test
 
@@ -104,6 +104,13 @@ class Runs:
         return self._cache
 
     @cached_property
+    def _words(self):
+        """Folder of the corpus with words in place of features."""
+        folder = self._cache.with_name(f"{self.name}-words")
+        prepare_tokens(self._corpus, folder)
+        return folder
+
+    @cached_property
     def _test_labels(self):
         return read_part(self._folder, "test")[1]
 
@@ -133,4 +140,5 @@ class Runs:
         n_fits = sum(map(len, SYSTEMS[system].grid.values())) if action == "tune" else 1
         limit = self._limit and n_fits * self._limit
         child = "which_tagger.child"
-        return run_child(child, action, self._folder, system, *arguments, timeout=limit)
+        folder = self._words if SYSTEMS[system].words else self._folder
+        return run_child(child, action, folder, system, *arguments, timeout=limit)

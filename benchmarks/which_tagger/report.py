@@ -8,13 +8,12 @@ import json
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 from benchmarks.common.commandline import ROOT
-from benchmarks.common.report import table
+from benchmarks.common.report import corrected, table
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.figures import draw_scores
-from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE, SYSTEMS, TUNED
+from benchmarks.which_tagger.systems import CHOSEN, DEFAULTS, NEURAL, REFERENCE, SYSTEMS
 
 LEVEL = 0.05
 TITLES = {"chunk_f1": "F1, %", "token_accuracy": "accuracy, %"}
@@ -30,19 +29,19 @@ ADVICE = [
         "text, and a need for probabilities or for a result that no seed changes",
         "CRFTagger",
         "text",
-        "training takes {} times as long as SAPOTagger's",
+        "training takes {slower} times as long as SAPOTagger's",
     ),
     (
         "features under development, or little time",
         "PerceptronTagger",
         "text",
-        "probabilities are not calibrated; {} from SAPOTagger's scores",
+        "probabilities are not calibrated; {behind} from SAPOTagger's scores",
     ),
     (
         "dense numbers, long sequences",
-        "CRFTagger, tuned",
+        "CRFTagger",
         "numbers",
-        "a search for `l2`",
+        "a search for `l2`, which gains {tuning} more",
     ),
 ]
 
@@ -115,7 +114,7 @@ def results_of(records, neural, corpora, systems, n_seeds):
             chosen = {
                 system: records.find(kind="tuning", corpus=name, system=system)["parameters"]
                 for system in outcomes
-                if system in TUNED
+                if system in CHOSEN
             }
             description = records.find(kind="corpus", corpus=name)
             found.append(Results(corpus, description, outcomes, chosen))
@@ -128,7 +127,7 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
     found = results_of(records, neural, corpora, dict(quick or ()), n_seeds)
     if not found:
         raise SystemExit("No corpus is complete.")
-    found = corrected(found)
+    correct(found)
     report.write("sizes", size_table(found))
     report.write("scores", overview(found, lambda outcome: outcome.score() + outcome.mark()))
     report.write("seconds", overview(found, lambda outcome: short(outcome.median("seconds"))))
@@ -144,21 +143,17 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
     (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
 
 
-def corrected(found):
-    """The same results, with the p of all tests corrected by their false discovery rate.
-
-    Benjamini and Hochberg's procedure, over all systems and corpora together.
-    """
-    tests = [
-        (results, system, outcome.largest_p())
-        for results in found
+def correct(found):
+    """Correct the p of all systems and corpora together, for their number."""
+    tests = {
+        (place, system): outcome.largest_p()
+        for place, results in enumerate(found)
         for system, outcome in results.outcomes.items()
         if outcome.largest_p() is not None
-    ]
-    values = false_discovery_control([p for *_, p in tests]) if tests else []
-    for (results, system, _), p in zip(tests, values, strict=True):
-        results.outcomes[system] = results.outcomes[system]._replace(p=float(p))
-    return found
+    }
+    for (place, system), p in corrected(tests).items():
+        outcomes = found[place].outcomes
+        outcomes[system] = outcomes[system]._replace(p=p)
 
 
 def advice_table(found):
@@ -172,23 +167,26 @@ def advice_table(found):
     for situation, system, kind, costs in ADVICE:
         those = [r for r in found if kind == ("text" if r.corpus.template else "numbers")]
         those = [r for r in those if kind == "text" or not r.corpus.binary]
+        names = (system, f"{system}, tuned", REFERENCE, "SAPOTagger")
         mean = {
             name: np.array([r.outcomes[name].values("score").mean() for r in those])
-            for name in (system, REFERENCE, "SAPOTagger")
+            for name in names
         }
         seconds = {
-            name: np.array([r.outcomes[name].median("seconds") for r in those]) for name in mean
+            name: np.array([r.outcomes[name].median("seconds") for r in those]) for name in names
         }
-        slower = ends(seconds[system] / seconds["SAPOTagger"])
-        behind = ends(mean[system] - mean["SAPOTagger"], sign="+")
-        name, _, tuned = system.partition(", ")
+        found_costs = {
+            "slower": ends(seconds[system] / seconds["SAPOTagger"]),
+            "behind": ends(mean[system] - mean["SAPOTagger"], sign="+"),
+            "tuning": ends(mean[f"{system}, tuned"] - mean[system]),
+        }
         rows.append(
             [
                 situation,
-                f"`{name}`" + (" with a chosen `l2`" if tuned else ""),
+                f"`{system}`",
                 ends(mean[system] - mean[REFERENCE], sign="+"),
                 ends(seconds[REFERENCE] / seconds[system]),
-                costs.format(behind if "scores" in costs else slower),
+                costs.format(**found_costs),
             ]
         )
     head = [
@@ -259,7 +257,7 @@ def tuned_table(found):
                 for results in found
             ),
         ]
-        for system in TUNED
+        for system in CHOSEN
         if any(system in results.tuned for results in found)
     ]
     columns = range(1 + len(found))
@@ -278,7 +276,7 @@ def system_table(results):
                 "" if p is None else f"{p:.3f}",
                 short(outcome.median("seconds")),
                 f"{outcome.median('tokens per second'):,.0f}",
-                outcome.megabytes("skops", "torch", "crf++", "wapiti"),
+                outcome.megabytes("skops", "torch", "crf++", "wapiti", "spacy"),
                 outcome.megabytes("crfsuite"),
                 f"{outcome.median('memory'):,.0f}",
             ]

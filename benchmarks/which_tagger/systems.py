@@ -12,6 +12,7 @@ from benchmarks.which_tagger.learners import (
     SkstructLearner,
     WapitiLearner,
 )
+from benchmarks.which_tagger.spacy_pipelines import SpacyLearner
 
 
 class System(NamedTuple):
@@ -28,6 +29,7 @@ class System(NamedTuple):
     grid: dict = {}
     on_text: dict = {}  # more parameters of a tuned system, where features are strings
     values: bool = True  # False if features have no values but 0 and 1
+    words: bool = False  # True if it is given words in place of features, and development data
 
 
 L2 = [0.03, 0.1, 0.3, 1.0, 3.0]
@@ -73,10 +75,16 @@ CRFSUITE = {
     )
     for algorithm in ("lbfgs", "l2sgd", "ap", "pa", "arow")
 }
+# As in the tutorial; 100 iterations act as early stopping.
+PENALTIES = {"c2": [0.01, 0.03, 0.1, 0.3, 1.0], "c1": [0.0, 0.03, 0.1, 0.3, 1.0]}
+CRFSUITE["CRFsuite lbfgs, tuned"] = CRFSUITE[REFERENCE]._replace(
+    parameters={"max_iterations": 100}, grid=PENALTIES
+)
 # Their defaults: CRF++ has an L2 penalty, Wapiti's L-BFGS an elastic net that is nearly L1.
 PEERS = {
     "CRF++": System(CRFppLearner, "CRFPP", {}, seeded=False, values=False),
     "Wapiti": System(WapitiLearner, "wapiti", {}, seeded=False, values=False),
+    "spaCy": System(SpacyLearner, "spacy", {}, words=True),
 }
 DEFAULTS = {
     name: System(partial(SkstructLearner, kind), "skstruct", parameters, seeded)
@@ -89,13 +97,22 @@ TUNED = {
     for name, (*_, grid) in TAGGERS.items()
 }
 SYSTEMS = {**CRFSUITE, **PEERS, **DEFAULTS, **TUNED}
+CHOSEN = [name for name, system in SYSTEMS.items() if system.grid]
 # Systems of `benchmarks.neural`, whose finished runs are in the same tables.
 NEURAL = ("Bi-LSTM", "Bi-LSTM-CRF")
 # Corpora and systems of a quick run.
 QUICK = [
     (
         "addresses",
-        [REFERENCE, "CRFsuite ap", "CRF++", "Wapiti", "CRFTagger", "PerceptronTagger, tuned"],
+        [
+            REFERENCE,
+            "CRFsuite lbfgs, tuned",
+            "CRFsuite ap",
+            "CRF++",
+            "Wapiti",
+            "CRFTagger",
+            "PerceptronTagger, tuned",
+        ],
     ),
     ("digits", [REFERENCE, "PerceptronTagger"]),
 ]

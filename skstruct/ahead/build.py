@@ -6,7 +6,9 @@ The first baseline is one that this processor meets: its kernels are called whil
 which tells the types of their arguments. For the others they are compiled and never called.
 
 The work is cut into parts, each with a process, a cache and numbers of its own, so that archives do
-not depend on how many processes there are.
+not depend on how many processes there are. Where NUMBA_CACHE_DIR names a folder, what was compiled
+for the first baseline is kept there: processes find it if they compile for the same,
+NUMBA_CPU_NAME=<baseline> and NUMBA_CPU_FEATURES= (empty).
 """
 
 import argparse
@@ -27,13 +29,10 @@ from skstruct.compiled.archive import all_baselines, host_baselines, write_archi
 from skstruct.compiled.cache import loaded_kernels, own_folders, unpack
 from skstruct.compiled.folders import read_file
 
-# The estimators of each part share kernels; one more part is for those that are not listed.
-PARTS = (
-    ("CRFTagger",),
-    ("AROWTagger", "PerceptronTagger", "MIRATagger", "SAPOTagger"),
-    ("SDCACRF",),
-)
-N_PARTS = len(PARTS) + 1
+# Estimators of the first part; all others are the second. Each part takes half of the time. More of
+# them would compile more kernels that they share.
+FIRST = ("CRFTagger",)
+N_PARTS = 2
 
 
 def build(folder, baselines):
@@ -59,6 +58,10 @@ def build(folder, baselines):
                 shutil.copytree(cache, Path(work, "all"), dirs_exist_ok=True)
             if signatures is None:
                 signatures = processes.submit(_record, Path(work, "all")).result()
+                if "NUMBA_CACHE_DIR" in os.environ:
+                    shutil.copytree(
+                        Path(work, "all"), os.environ["NUMBA_CACHE_DIR"], dirs_exist_ok=True
+                    )
             path = folder / f"{baseline}.zip"
             processes.submit(_write, path, baseline, Path(work, "all"), signatures).result()
 
@@ -90,9 +93,8 @@ def _compile_part(part, cache, signatures):
             module, _, name = kernel.rpartition(".")
             getattr(import_module(module), name).compile(signature)
         return
-    listed = {name for names in PARTS for name in names}
     for step in steps():
-        if step.estimator in PARTS[part] if part < len(PARTS) else step.estimator not in listed:
+        if (step.estimator in FIRST) == (part == 0):
             run_step(step)
 
 

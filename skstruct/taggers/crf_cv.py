@@ -100,7 +100,9 @@ class CRFTaggerCV(BaseTagger):
         or a callable ``scoring(estimator, X, y)``. None is token accuracy. For feature dicts,
         attribute strings and lists of matrices, scorers get X as a `SequenceBatch`.
     search_tol : float, default=1e-3
-        Relative tolerance of the fits of the search; see `tol` of `CRFTagger`.
+        Relative tolerance of the fits of the search. They stop by the bound of `CRFTagger`, or when
+        ten iterations gained less than a tenth of this fraction of the objective; with `l1`, as
+        those of `CRFTagger`.
     tol : float, default=1e-4
         That of the last fit.
     refit : bool, default=True

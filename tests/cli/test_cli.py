@@ -997,6 +997,10 @@ def tokenizers(tmp_path, monkeypatch):
 
 
 def test_plain_text_is_split_by_a_function_of_the_user(tokenizers, folder, tmp_path, monkeypatch):
+    # Processes that joblib keeps were started in another folder.
+    monkeypatch.chdir(tmp_path.parent)
+    Parallel(n_jobs=2)(delayed(os.getcwd)() for _ in range(4))
+    monkeypatch.chdir(tmp_path)
     text = "".join(" ".join(tokens) + "\n" for tokens in TEST[0][:20])
     command = ["tag", "-m", folder / "model.skops", "--tokenizer"]
     expected = run(*command, r"\w+|,", text=text).output
@@ -1004,11 +1008,8 @@ def test_plain_text_is_split_by_a_function_of_the_user(tokenizers, folder, tmp_p
     assert run(*command, f"{tokenizers}:words", text=text).output == expected
     for name in "ab":
         (tmp_path / name).write_text(text)
-    # Processes that joblib keeps were started in another folder.
-    monkeypatch.chdir(tmp_path.parent)
-    Parallel(n_jobs=2)(delayed(os.getcwd)() for _ in range(4))
-    monkeypatch.chdir(tmp_path)
-    run(*command, f"{tokenizers}:words", "-j", "2", "--output-dir", "out", "a", "b")
+    files = tmp_path / "a", tmp_path / "b"
+    run(*command, f"{tokenizers}:words", "-j", "2", "--output-dir", "out", *files)
     assert (tmp_path / "out" / "b").read_text() == expected
     # Text without words has no tokens to find.
     assert run(*command, f"{tokenizers}:words", text="...\n").output == "...\n"

@@ -32,6 +32,13 @@ def origins():
     return [loaded.origin for loaded in cache.loaded_kernels if loaded.kernel.endswith("triple")]
 
 
+@pytest.fixture(autouse=True)
+def _no_named_processor(monkeypatch):
+    """With one, no archive is used."""
+    monkeypatch.setattr(numba.config, "CPU_NAME", None)
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", None)
+
+
 @pytest.fixture
 def shipped(monkeypatch, tmp_path):
     """File of an archive that has one kernel, which the user's cache has not."""

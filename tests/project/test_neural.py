@@ -27,7 +27,7 @@ pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
 from benchmarks.neural.child import LinearLearner  # noqa: E402
-from benchmarks.neural.corpora import TASKS, add_tokens  # noqa: E402
+from benchmarks.neural.corpora import TASKS  # noqa: E402
 from benchmarks.neural.curves import BESIDE, CURVES, curve_rows, finished  # noqa: E402
 from benchmarks.neural.encoding import (  # noqa: E402
     PADDING,
@@ -40,7 +40,7 @@ from benchmarks.neural.learner import NeuralLearner, Settings  # noqa: E402
 from benchmarks.neural.network import Network, Numbers, TokenVectors  # noqa: E402
 from benchmarks.neural.plan import NeuralRecords, Runs  # noqa: E402
 from benchmarks.which_tagger.child import pack_mistakes  # noqa: E402
-from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA  # noqa: E402
+from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA, add_tokens  # noqa: E402
 from benchmarks.which_tagger.plan import TaggerRecords, neural_runs  # noqa: E402
 from benchmarks.which_tagger.report import overview, results_of  # noqa: E402
 from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE  # noqa: E402
@@ -421,7 +421,7 @@ def test_curves_have_the_seeds_that_all_learners_have(tmp_path):
     } == dict.fromkeys(CURVES, 1)
     assert finished(records, "hapt") == {}
     records.add(curve_record(BESIDE, 1, [5.0, 5.0, 4.0]))
-    rows = list(curve_rows(records, QUICK_CORPORA["addresses"], finished(records, "addresses")))
+    rows = list(curve_rows({}, QUICK_CORPORA["addresses"], finished(records, "addresses")))
     # The mean curve is best in its first epoch, then falls.
     assert rows[0][1:7] == [BESIDE, 2, 2, "4.00", "3.00", "1.00"]
     assert rows[1][1:7] == ["CRFTagger, sgd", 2, 1, "2.00", "2.00", "0.00"]
