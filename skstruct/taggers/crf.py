@@ -112,10 +112,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     stop_when_settled : bool, default=False
         With `l1`, stop "lbfgs" near the minimum, when the epochs of dual-free coordinate ascent
         have settled: the last one has changed the weights and the objective little. Takes a third
-        of the time, and ends .05 to .4 % above the minimum. CRFsuite is usually further away after
-        100 iterations. Without effect where that is not so: without `l1`, with ``l1 < 0.1 * l2``,
-        with ``l2 < 0.3 * sqrt(l1)``, with fewer than 25,000 tokens times `l2`, or with values other
-        than 0 and 1.
+        of the time or less, and ends up to 1 % above the minimum. CRFsuite is usually further away
+        after 100 iterations. Without effect where that is not so: without `l1`, with
+        ``l1 < 0.1 * l2``, with ``l2 < 0.3 * sqrt(l1)``, with fewer than 25,000 tokens times `l2`,
+        or with values other than 0 and 1.
     learning_rate : float, default=0.1
         Step size of "sgd" at the first sequence.
     decay : float, default=0.9

@@ -1039,3 +1039,16 @@ def test_tokenizers_that_are_none(name, says, tokenizers, folder, capsys, monkey
     assert code == 2
     assert says.format(tokenizers) in told
     assert "--tokenizer" in told or "line 1" in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "freezes"),
+    [("sys.argv = ['skstruct', '--help']; main()", True), ("main(['--help'])", False)],
+)
+def test_what_is_imported_is_frozen_in_a_process_of_the_command(call, freezes):
+    """In a program that calls the command, the garbage collector is the program's."""
+    program = f"import gc, sys; from skstruct.cli.main import main; {call}; "
+    command = [sys.executable, "-c", program + "print(gc.get_freeze_count())"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (int(found.stdout.splitlines()[-1]) > 10_000) == freezes
