@@ -73,6 +73,10 @@ def read_format(X, n_features=None, n_transition_features=None):
     if isinstance(X, Iterator):
         return Format.TOKENS, X
     leaf = _first_leaf(X)
+    if leaf is not None and isinstance(leaf[0], Number):
+        # Lists of tokens are copied when they are read, these now: others may change them.
+        X = copied_lists(X)
+        leaf = _first_leaf(X)
     if leaf is None:
         return _read_empty(X, n_features, n_transition_features)
     value, depth = leaf
@@ -80,9 +84,7 @@ def read_format(X, n_features=None, n_transition_features=None):
     if n_axes == depth == 2 and not _holds_dicts(X):
         return Format.ROWS, X
     if not isinstance(value, Number):
-        # Sequences of tokens are copied when they are read.
         return Format.TOKENS, X
-    X = copied_lists(X)
     if depth == 2:
         return Format.ROWS, _rectangular(X)
     if depth == 3:
