@@ -58,10 +58,8 @@ def build(folder, baselines):
                 shutil.copytree(cache, Path(work, "all"), dirs_exist_ok=True)
             if signatures is None:
                 signatures = processes.submit(_record, Path(work, "all")).result()
-                if "NUMBA_CACHE_DIR" in os.environ:
-                    shutil.copytree(
-                        Path(work, "all"), os.environ["NUMBA_CACHE_DIR"], dirs_exist_ok=True
-                    )
+                if kept := os.environ.get("NUMBA_CACHE_DIR"):
+                    shutil.copytree(Path(work, "all"), kept, dirs_exist_ok=True)
             path = folder / f"{baseline}.zip"
             processes.submit(_write, path, baseline, Path(work, "all"), signatures).result()
 
