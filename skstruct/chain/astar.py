@@ -139,7 +139,7 @@ def deviate(rows, edges, paths, path_scores, workspace):
 
 @lean_jit
 def find_best(rows, edges, path, workspace):
-    """Write the best state sequence, and the lead of its states; return its score."""
+    """Write the best state sequence and each state's lead; return the score."""
     step_back, lead = workspace.step_back, workspace.lead
     for i in range(step_back.shape[1]):
         step_back[step_back.shape[0] - 1, i] = 0.0

@@ -56,18 +56,18 @@ class Chain(NamedTuple):
 
     @staticmethod
     def n_more(transition):
-        """Number of scores of transitions beyond those of a matrix, which says what is allowed."""
+        """Number of transition scores beyond the matrix, given the allowed transitions."""
         return 0
 
 
 class Dense(NamedTuple):
-    """Scores of transitions that all tokens share."""
+    """Transition scores that all tokens share."""
 
     log: np.ndarray  # (n_labels, n_labels), from row to column
 
 
 class DenseFactors(NamedTuple):
-    """Their exponentials; counts of shape (n_labels, n_labels) are sums over all tokens."""
+    """Exponentials of shared transition scores; counts are summed over all tokens."""
 
     edges: Dense
     shift: np.ndarray  # (n_labels,), largest score into each label
@@ -78,13 +78,13 @@ class DenseFactors(NamedTuple):
 
 
 class Separate(NamedTuple):
-    """Scores of transitions that all tokens share, each of which is counted by itself."""
+    """Transition scores that all tokens share, with a count for each token."""
 
     log: np.ndarray
 
 
 class SeparateFactors(NamedTuple):
-    """Their exponentials; ``counts[t - 1, i, j]`` is for token ``t``."""
+    """Exponentials of `Separate`; ``counts[t - 1, i, j]`` is the transition into token ``t``."""
 
     edges: Separate
     shift: np.ndarray
@@ -99,7 +99,7 @@ class SeparateFactors(NamedTuple):
 
 @edges_of.of(Chain)
 def dense_edges(chain, length):
-    """Edges of a model."""
+    """Transition scores of a model."""
     return Dense(chain.transition.copy())
 
 
@@ -117,19 +117,19 @@ def dense_n_states(edges, length):
 
 @sources.of(Dense, Separate)
 def dense_sources(edges, t, s):
-    """All labels."""
+    """The range of all labels."""
     return 0, edges.log.shape[0]
 
 
 @score.of(Dense, Separate)
 def dense_score(edges, t, i, s):
-    """Item of the matrix."""
+    """Entry of the transition matrix."""
     return edges.log[i, s]
 
 
 @max_buffer.of(Dense)
 def dense_max_buffer(edges, length):
-    """Handicap of each label, and a list of labels."""
+    """Workspace: the handicap of each label, and a list of labels."""
     k = edges.log.shape[0]
     handicap = np.empty(k)
     if k > FEW_LABELS and length > 1:
@@ -139,7 +139,7 @@ def dense_max_buffer(edges, length):
 
 @step_max.of(Dense)
 def dense_step_max(edges, buffer, t, previous, out):
-    """Maxima over all labels, or with many labels over those that can be on a best path."""
+    """Maximum over all labels; with many labels, over those that can be on a best path."""
     if edges.log.shape[0] <= FEW_LABELS:
         max_plus(previous, edges.log, out)
     else:
@@ -149,25 +149,25 @@ def dense_step_max(edges, buffer, t, previous, out):
 
 @best_source.of(Dense)
 def dense_best_source(edges, t, prefix, s, row):
-    """First of the best labels."""
+    """First label with the largest sum."""
     return first_largest_sum(prefix, edges.log[:, s])
 
 
 @n_steps.of(Dense)
 def dense_n_steps(edges, length):
-    """One for each label."""
+    """Number of labels: a column of the matrix each."""
     return edges.log.shape[0]
 
 
 @step_number.of(Dense)
 def dense_step_number(edges, length, t, s):
-    """The label."""
+    """Number of the label."""
     return s
 
 
 @lean_jit
 def handicaps(transition, out):
-    """Largest lag of each label behind the best one with which it can still win at the next token.
+    """Largest deficit with which each label can still win at the next token.
 
     ``out[i]`` is the most that label ``i`` can gain on another label by a transition: the maximum
     over ``j`` of ``transition[i, j] - min_k transition[k, j]``. It is infinite if a transition is
@@ -216,20 +216,20 @@ def best_contenders(previous, transition, contenders, out):
 
 @jit
 def prepare_transitions(transition):
-    """Factors of a matrix of transition scores."""
+    """Tabulate the factors of a matrix of transition scores."""
     return factors_of(Dense(transition), 0)
 
 
 @chain_factors.register(Chain)
 def dense_chain_factors(chain):
-    """Factors of a model, of a copy that is writable as the arrays of a fit are."""
+    """Factors of a model, from a writable copy of its matrix."""
     transition = chain.transition.copy()
     return DenseFactors(Dense(transition), *tabulate_matrix(transition))
 
 
 @jit
 def tabulate_matrix(transition):
-    """Fields of `DenseFactors` but for the edges."""
+    """Compute the fields of `DenseFactors`, except the edges."""
     k = transition.shape[0]
     shift, linear, linear_t = np.empty(k), np.empty((k, k)), np.empty((k, k))
     safe, forbids = tabulate(transition, shift, linear, linear_t)
@@ -245,20 +245,20 @@ def dense_factors(edges, length):
 
 @prepare.of(DenseFactors, SeparateFactors)
 def dense_prepare(factors, length):
-    """What was found when they were tabulated."""
+    """Flags ``safe`` and ``forbids`` of the table."""
     return factors.safe, factors.forbids
 
 
 @forbidding.of(DenseFactors)
 def dense_forbidding(factors):
-    """The same factors."""
+    """Factors with the flag ``forbids`` set."""
     edges, shift, linear, linear_t = factors[:4]
     return DenseFactors(edges, shift, linear, linear_t, factors.safe, True)
 
 
 @factor.of(DenseFactors, SeparateFactors)
 def dense_factor(factors, t, i, s):
-    """Item of the table."""
+    """Entry of the table of factors."""
     return factors.linear[i, s]
 
 
@@ -271,37 +271,37 @@ def dense_add_shift(factors, t, row):
 
 @step_sum.of(DenseFactors, SeparateFactors)
 def dense_step_sum(factors, buffer, t, previous, out):
-    """Product with the table."""
+    """Vector-matrix product with the table of factors."""
     vector_matrix(previous, factors.linear, out)
 
 
 @step_back.of(DenseFactors, SeparateFactors)
 def dense_step_back(factors, buffer, t, q, out):
-    """Product with its transpose."""
+    """Product with the transposed table."""
     vector_matrix(q, factors.linear_t, out)
 
 
 @zero_counts.of(Dense)
 def dense_zero_counts(edges, length):
-    """A matrix."""
+    """Zero matrix (n_labels, n_labels)."""
     return np.zeros(edges.log.shape)
 
 
 @add_edge.of(Dense)
 def dense_add_edge(edges, counts, t, i, s, weight):
-    """Add to an item of the matrix."""
+    """Add to an entry of the matrix."""
     counts[i, s] += weight
 
 
 @add_edge.of(Separate)
 def separate_add_edge(edges, counts, t, i, s, weight):
-    """Add to an item of the matrix of a token."""
+    """Add to an entry of the token's matrix."""
     counts[t - 1, i, s] += weight
 
 
 @collect.of(DenseFactors)
 def dense_collect(factors, buffer, t, weight, alpha, q, counts):
-    """Add an outer product, without the factor."""
+    """Add an outer product; `finish` multiplies it by the factors."""
     add_outer(weight, alpha, q, counts)
 
 
@@ -315,13 +315,13 @@ def separate_collect(factors, buffer, t, weight, alpha, q, counts):
 
 @pending.of(DenseFactors)
 def dense_pending(factors, t, i, s):
-    """The factor, where sums were safe."""
+    """Factor of the transition, if sums are in the linear domain."""
     return factors.linear[i, s] if factors.safe else 1.0
 
 
 @finish.of(DenseFactors)
 def dense_finish(factors, counts):
-    """Multiply by the factors, where sums were safe."""
+    """Multiply the counts by the factors, if sums are in the linear domain."""
     if factors.safe:
         for i in range(counts.shape[0]):
             for j in range(counts.shape[1]):
@@ -330,6 +330,6 @@ def dense_finish(factors, counts):
 
 @jit
 def separate(factors):
-    """The same factors, for counts of each transition."""
+    """Factors for counts of each transition at each token."""
     edges, shift, linear, linear_t, safe, forbids = factors
     return SeparateFactors(Separate(edges.log), shift, linear, linear_t, safe, forbids)

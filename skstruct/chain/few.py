@@ -26,7 +26,7 @@ ROUNDING = 5e-7
 
 @lean_jit
 def tidy(rows):
-    """Sort the columns of each token; False if one is there twice, or a value is too large."""
+    """Sort the columns of each token; return False if one repeats or a value is too large."""
     for k in range(rows.data.shape[0]):
         if not abs(rows.data[k]) <= LARGEST_VALUE:
             return False
@@ -61,14 +61,14 @@ def label_few(ends, columns, values, offsets, chain, labels):
 
 @jit
 def weigh_few(ends, columns, values, offsets, chain, marginals, log_partition):
-    """Write the marginals (n_rows, n_labels) and the log-partitions (n_sequences,)."""
+    """Write marginals (n_rows, n_labels) and log-partitions (n_sequences,)."""
     rows = Rows(ends, columns, values)
     return tidy(rows) and sum_few(rows, offsets, chain, marginals, log_partition)
 
 
 @jit
 def search_few(ends, columns, values, offsets, chain, labels, scores, marginals, log_partition):
-    """Do what both do, and write the score of the best labels of each sequence."""
+    """Write best labels, their scores, marginals and log-partitions."""
     rows = Rows(ends, columns, values)
     if not (tidy(rows) and sum_few(rows, offsets, chain, marginals, log_partition)):
         return False
@@ -80,7 +80,7 @@ def search_few(ends, columns, values, offsets, chain, labels, scores, marginals,
 
 @jit
 def best_few(rows, offsets, chain, labels, scores):
-    """Write the best labels and their scores; False where nothing is possible."""
+    """Write the best labels and their scores; return False if no labelling is possible."""
     n_sequences, n_labels = offsets.shape[0] - 1, chain.intercept.shape[0]
     length = longest(offsets, 0, n_sequences)
     emission, edges = np.empty((length, n_labels)), edges_of(chain, length)
@@ -95,7 +95,7 @@ def best_few(rows, offsets, chain, labels, scores):
 
 @jit
 def sum_few(rows, offsets, chain, marginals, log_partition):
-    """Write marginals and log-partitions; False where nothing is possible, or lost in rounding."""
+    """Write marginals and log-partitions; return False if none is possible, or sums underflow."""
     n_sequences = offsets.shape[0] - 1
     # No table of the transitions is kept: whoever changes them in place finds the change.
     factors = factors_of(edges_of(chain, 0), 0)
@@ -119,7 +119,7 @@ def forbids(bias):
 
 @lean_jit
 def add_up_to_one(marginals):
-    """Return True if the marginals of every token do."""
+    """Return True if the marginals of every token sum to one."""
     for t in range(marginals.shape[0]):
         total = 0.0
         for j in range(marginals.shape[1]):

@@ -111,7 +111,7 @@ def scaled_forward(rows, length, factors, forbids, buffer, alpha, scale):
 
 @lean_jit
 def restore(kept, scores):
-    """Copy ``kept`` into ``scores``; assigning to a slice would take seconds to compile."""
+    """Copy ``kept`` into ``scores``; numba takes seconds to compile a slice assignment."""
     for t in range(kept.shape[0]):
         for j in range(kept.shape[1]):
             scores[t, j] = kept[t, j]
@@ -219,7 +219,7 @@ def log_sum_exp(x, n):
 
 @jit
 def log_forward_backward(rows, length, factors, alpha, weight, counts):
-    """Do the same as `scaled_forward` and `backward` in the log domain: slower, but always safe.
+    """Compute marginals and log-partition in the log domain: slower, but always safe.
 
     Counts are divided by what `finish` will multiply them by.
     """

@@ -77,7 +77,7 @@ class Listed(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """Listed transitions, which others join; their counts are those of `Dense`."""
+    """Listed transitions to which others can be added; counts are a dense matrix."""
 
     default: np.ndarray
     indptr: np.ndarray
@@ -99,7 +99,7 @@ class ListedChain(NamedTuple):
 
 
 class GrowingChain(NamedTuple):
-    """Weights of a linear chain that learns, with few weights of transitions so far."""
+    """Weights of a linear chain while it is learnt, with few transition weights so far."""
 
     weights: np.ndarray
     transition: np.ndarray
@@ -206,13 +206,15 @@ def read_scores(transition, listed, scale):
 
 
 def list_chain(chain, listed):
-    """Weights of a chain with listed transitions, whose scores become those of the weights."""
+    """Chain with listed transitions, whose scores are read from its matrix."""
     read_scores(chain.transition, listed, 1.0)
     return ListedChain(*chain, listed)
 
 
 def grow_list(chain, listed):
-    """Do the same for weights that learn, whose scores are not read yet.
+    """Chain whose list of transitions can grow; scores are read at the first visit.
+
+    Memory for entries that may be added is reserved, but not touched.
 
     Memory for what may join is not used before it is written to.
     """
@@ -254,7 +256,7 @@ def list_transition(listed, i, j, score):
 
 @edges_of.of(ListedChain, GrowingChain)
 def listed_edges(chain, length):
-    """The list itself."""
+    """The list of transitions."""
     return chain.listed
 
 
@@ -272,7 +274,7 @@ def listed_n_states(edges, length):
 
 @sources.of(Listed, Growing)
 def listed_sources(edges, t, s):
-    """All labels."""
+    """The range of all labels."""
     return 0, edges.default.shape[0]
 
 
@@ -287,7 +289,7 @@ def listed_score(edges, t, i, s):
 
 @row_into.of(Listed, Growing)
 def listed_row_into(edges, t, s, out):
-    """Write the default, and then what is listed."""
+    """Write the default score, then the listed scores over it."""
     for i in range(edges.default.shape[0]):
         out[i] = edges.default[s]
     for m in range(edges.indptr[s], edges.indptr[s + 1]):
@@ -296,20 +298,20 @@ def listed_row_into(edges, t, s, out):
 
 @max_buffer.of(Listed, Growing)
 def listed_max_buffer(edges, length):
-    """Marks of labels, and a list of the best ones."""
+    """Workspace: a mark for each label, and a list of the best ones."""
     n_labels = edges.default.shape[0]
     return np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
 
 
 @step_max.of(Listed, Growing)
 def listed_step_max(edges, buffer, t, previous, out):
-    """Maxima over what is listed, and the best of the rest."""
+    """Maximum over the listed transitions and the best of the others."""
     extend_listed(edges, buffer[0], buffer[1], previous, out)
 
 
 @lean_jit
 def extend_listed(edges, mark, best, previous, out):
-    """Do it with workspace: marks of labels, and a list of the best ones."""
+    """Compute the maxima of `step_max`, given marks of labels and a list of the best ones."""
     n_labels = edges.default.shape[0]
     n_best = 1
     best[0] = first_largest(previous, n_labels)
@@ -352,7 +354,7 @@ def best_unlisted(x, listed, first, last):
 
 @best_source.of(Listed, Growing)
 def listed_best_source(edges, t, prefix, s, row):
-    """First of the best labels."""
+    """First label with the largest sum."""
     label, top, start = 0, -np.inf, 0
     for m in range(edges.indptr[s], edges.indptr[s + 1] + 1):
         listed = m < edges.indptr[s + 1]
@@ -371,13 +373,13 @@ def listed_best_source(edges, t, prefix, s, row):
 
 @n_steps.of(Listed, Growing)
 def listed_n_steps(edges, length):
-    """One for each label."""
+    """Number of labels."""
     return edges.default.shape[0]
 
 
 @step_number.of(Listed, Growing)
 def listed_step_number(edges, length, t, s):
-    """The label."""
+    """Number of the label."""
     return s
 
 
@@ -399,7 +401,7 @@ def listed_chain_factors(chain):
 
 @jit
 def tabulate_list(edges):
-    """Fields of `ListedFactors` but for the edges."""
+    """Compute the fields of `ListedFactors`, except the edges."""
     n_labels, nnz = edges.default.shape[0], edges.score.shape[0]
     shift, default = np.zeros(n_labels), np.zeros(n_labels)
     linear, linear_t = np.empty(nnz), np.empty(nnz)
@@ -430,13 +432,13 @@ def tabulate_list(edges):
 
 @prepare.of(ListedFactors)
 def listed_prepare(factors, length):
-    """What was found when they were tabulated."""
+    """Flags ``safe`` and ``forbids`` of the table."""
     return factors.safe, factors.forbids
 
 
 @forbidding.of(ListedFactors)
 def listed_forbidding(factors):
-    """The same factors."""
+    """Factors with the flag ``forbids`` set."""
     edges, shift, default, linear, linear_t = factors[:5]
     return ListedFactors(edges, shift, default, linear, linear_t, factors.safe, True)
 
@@ -450,25 +452,25 @@ def listed_add_shift(factors, t, row):
 
 @sum_buffer.of(ListedFactors)
 def listed_sum_buffer(factors, n):
-    """Two rows more: ones, and shares of a sum."""
+    """Workspace with two more rows: ones, and terms of a sum."""
     return np.ones((4, n))
 
 
 @step_sum.of(ListedFactors)
 def listed_step_sum(factors, buffer, t, previous, out):
-    """Sums over what is listed, and the rest of a total of one."""
+    """Sum over the listed transitions, plus the remainder of a total of one."""
     into_labels(previous, factors, buffer[2], out)
 
 
 @step_back.of(ListedFactors)
 def listed_step_back(factors, buffer, t, q, out):
-    """Sums over what is listed, and the rest of the total."""
+    """Sum over the listed transitions, plus the remainder of the total."""
     from_labels(q, factors, buffer[3], out)
 
 
 @reached.of(ListedFactors)
 def listed_reached(factors, t, s, previous):
-    """Return True if a label of positive probability precedes label ``s``, or may do so."""
+    """Return True if a label of positive probability may precede label ``s``."""
     edges = factors.edges
     if factors.default[s] > 0.0:
         return True
@@ -480,7 +482,7 @@ def listed_reached(factors, t, s, previous):
 
 @sum_of.of(ListedFactors)
 def listed_sum_of(factors, row, n):
-    """Sum in lanes: rows are long."""
+    """Sum in lanes, since rows are long."""
     return sum_in_lanes(row)
 
 
@@ -544,25 +546,25 @@ def from_labels(q, factors, shares, out):
 
 @zero_counts.of(Listed)
 def listed_zero_counts(edges, length):
-    """One for each listed transition."""
+    """Zero for each listed transition."""
     return np.zeros(edges.score.shape[0])
 
 
 @zero_counts.of(Growing)
 def growing_zero_counts(edges, length):
-    """A matrix."""
+    """Zero matrix (n_labels, n_labels)."""
     return np.zeros((edges.default.shape[0], edges.default.shape[0]))
 
 
 @add_edge.of(Growing)
 def growing_add_edge(edges, counts, t, i, s, weight):
-    """Add to an item of the matrix."""
+    """Add to an entry of the matrix."""
     counts[i, s] += weight
 
 
 @lean_jit
 def place_leaving(edges, i, s):
-    """Place of a transition in the order of `Leaving`, -1 if it is not listed."""
+    """Position of a transition in the order of `Leaving`; -1 if it is not listed."""
     leaving = edges.leaving
     place = first_at_least(s, leaving.into, leaving.indptr[i], leaving.indptr[i + 1])
     return place if place < leaving.indptr[i + 1] and leaving.into[place] == s else -1
@@ -570,7 +572,7 @@ def place_leaving(edges, i, s):
 
 @add_edge.of(Listed)
 def listed_add_edge(edges, counts, t, i, s, weight):
-    """Add to the count of a transition that is listed."""
+    """Add to the count of a transition, if it is listed."""
     place = place_leaving(edges, i, s)
     if place >= 0:
         counts[place] += weight
@@ -578,7 +580,7 @@ def listed_add_edge(edges, counts, t, i, s, weight):
 
 @collect.of(ListedFactors)
 def listed_collect(factors, buffer, t, weight, alpha, q, counts):
-    """Add products of what is listed, without the factor."""
+    """Add products for listed transitions; `finish` multiplies them by the factors."""
     leaving = factors.edges.leaving
     for i in range(alpha.shape[0]):
         a = weight * alpha[i]
@@ -588,14 +590,14 @@ def listed_collect(factors, buffer, t, weight, alpha, q, counts):
 
 @pending.of(ListedFactors)
 def listed_pending(factors, t, i, s):
-    """The factor, where sums were safe."""
+    """Factor of the transition, if sums are in the linear domain."""
     place = place_leaving(factors.edges, i, s)
     return factors.linear[place] if factors.safe and place >= 0 else 1.0
 
 
 @finish.of(ListedFactors)
 def listed_finish(factors, counts):
-    """Multiply by the factors, where sums were safe."""
+    """Multiply the counts by the factors, if sums are in the linear domain."""
     if factors.safe:
         for k in range(counts.shape[0]):
             counts[k] *= factors.linear[k]

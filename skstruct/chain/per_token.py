@@ -52,18 +52,18 @@ class TransitionChain(NamedTuple):
 
     @staticmethod
     def n_more(transition):
-        """Number of scores of transitions beyond those of a matrix, which says what is allowed."""
+        """Number of transition scores beyond the matrix, given the allowed transitions."""
         return 0
 
 
 class PerToken(NamedTuple):
-    """Scores of the transitions into each token; those of the first are never read."""
+    """Scores of the transitions into each token; those into the first are unused."""
 
     log: np.ndarray  # (length, n_labels, n_labels)
 
 
 class TokenFactors(NamedTuple):
-    """Their exponentials, of one sequence at a time; counts have the shape of the scores."""
+    """Exponentials of the scores of one sequence; counts have the shape of the scores."""
 
     edges: PerToken
     shift: np.ndarray  # (length, n_labels)
@@ -74,13 +74,13 @@ class TokenFactors(NamedTuple):
 
 @edges_of.of(TransitionChain)
 def token_edges(chain, length):
-    """Edges to be filled in."""
+    """Empty scores, which `score_edges` fills in for each sequence."""
     return PerToken(np.zeros((length, *chain.transition.shape)))
 
 
 @score_edges.of(TransitionChain)
 def score_token_edges(chain, rows, first, last, edges):
-    """Write linear scores, with transitions for labels and the transition matrix for biases."""
+    """Write linear scores: transitions take the place of labels, their matrix that of biases."""
     bias = chain.transition.reshape(chain.transition.size)
     scores = edges.log.reshape(edges.log.shape[0], bias.shape[0])
     linear_scores(rows.transitions, first + 1, last, chain.transition_weights, bias, scores[1:])
@@ -100,37 +100,37 @@ def token_n_states(edges, length):
 
 @sources.of(PerToken)
 def token_sources(edges, t, s):
-    """All labels."""
+    """The range of all labels."""
     return 0, edges.log.shape[1]
 
 
 @score.of(PerToken)
 def token_score(edges, t, i, s):
-    """Item of the matrix of a token."""
+    """Entry of the token's matrix."""
     return edges.log[t, i, s]
 
 
 @max_buffer.of(PerToken)
 def token_max_buffer(edges, length):
-    """Nothing."""
+    """Empty workspace."""
     return ()
 
 
 @step_max.of(PerToken)
 def token_step_max(edges, buffer, t, previous, out):
-    """Maxima over all labels: to select some would cost as much as it saves."""
+    """Maximum over all labels: selecting some would cost as much as it saves."""
     max_plus(previous, edges.log[t], out)
 
 
 @best_source.of(PerToken)
 def token_best_source(edges, t, prefix, s, row):
-    """First of the best labels."""
+    """First label with the largest sum."""
     return first_largest_sum(prefix, edges.log[t, :, s])
 
 
 @factors_of.of(PerToken)
 def token_factors(edges, length):
-    """Buffers for factors."""
+    """Buffers for the factors of a sequence."""
     shift = np.zeros(edges.log.shape[:2])
     linear, linear_t = np.zeros(edges.log.shape), np.zeros(edges.log.shape)
     return TokenFactors(edges, shift, linear, linear_t, False)
@@ -138,27 +138,27 @@ def token_factors(edges, length):
 
 @chain_factors.register(TransitionChain)
 def token_chain_factors(chain):
-    """Buffers that a call has to make for itself; whether it forbids anything is known before."""
+    """Empty factors that say whether transitions are forbidden; calls allocate their own."""
     none = np.empty((0, *chain.transition.shape))
     return TokenFactors(PerToken(none), none[:, 0], none, none, False)
 
 
 @factors_for.of(TransitionChain)
 def token_factors_for(chain, factors, length):
-    """Buffers for the factors of a sequence."""
+    """Buffers for the factors of a sequence of a call."""
     buffer = factors_of(edges_of(chain, length), length)
     return TokenFactors(buffer.edges, buffer.shift, buffer.linear, buffer.linear_t, factors.forbids)
 
 
 @forbidding.of(TokenFactors)
 def token_forbidding(factors):
-    """The same factors."""
+    """Factors with the flag ``forbids`` set."""
     return TokenFactors(factors.edges, factors.shift, factors.linear, factors.linear_t, True)
 
 
 @prepare.of(TokenFactors)
 def token_prepare(factors, length):
-    """Tabulate the transitions into each token."""
+    """Tabulate the factors of the transitions into each token."""
     safe, forbids = True, factors.forbids
     for t in range(1, length):
         one, forbidding_one = tabulate(
@@ -171,7 +171,7 @@ def token_prepare(factors, length):
 
 @factor.of(TokenFactors)
 def token_factor(factors, t, i, s):
-    """Item of the table of a token."""
+    """Entry of the token's table of factors."""
     return factors.linear[t, i, s]
 
 
@@ -184,31 +184,31 @@ def token_add_shift(factors, t, row):
 
 @step_sum.of(TokenFactors)
 def token_step_sum(factors, buffer, t, previous, out):
-    """Product with the table of the token."""
+    """Vector-matrix product with the token's table of factors."""
     vector_matrix(previous, factors.linear[t], out)
 
 
 @step_back.of(TokenFactors)
 def token_step_back(factors, buffer, t, q, out):
-    """Product with its transpose."""
+    """Product with the transposed table."""
     vector_matrix(q, factors.linear_t[t], out)
 
 
 @zero_counts.of(PerToken)
 def token_zero_counts(edges, length):
-    """A matrix for each token."""
+    """Zero matrix for each token."""
     return np.zeros((length, edges.log.shape[1], edges.log.shape[2]))
 
 
 @add_edge.of(PerToken)
 def token_add_edge(edges, counts, t, i, s, weight):
-    """Add to the item of a token."""
+    """Add to an entry of the token's matrix."""
     counts[t, i, s] += weight
 
 
 @collect.of(TokenFactors)
 def token_collect(factors, buffer, t, weight, alpha, q, counts):
-    """Add an outer product, times the factor: no two sequences share it."""
+    """Add an outer product times the factors, which no two sequences share."""
     for i in range(alpha.shape[0]):
         a = weight * alpha[i]
         for j in range(q.shape[0]):

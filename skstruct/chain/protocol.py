@@ -224,7 +224,7 @@ def prepare(factors, length):
 
 @creating
 def forbidding(factors):
-    """The same factors, for scores of states that may be minus infinity."""
+    """Factors for state scores that may be minus infinity."""
     return factors
 
 

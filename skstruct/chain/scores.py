@@ -54,7 +54,7 @@ def longest(offsets, first, last):
 
 @lean_jit
 def value_of(data, k):
-    """Value of the ``k``-th occurrence of a feature; all are one where ``data`` is empty."""
+    """Value of the ``k``-th occurrence of a feature; one if ``data`` is empty."""
     return 1.0 if data.shape[0] == 0 else data[k]
 
 

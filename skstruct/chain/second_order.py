@@ -68,7 +68,7 @@ class SecondOrderChain(NamedTuple):
 
     @staticmethod
     def n_more(transition):
-        """Number of scores of transitions beyond those of a matrix, which says what is allowed."""
+        """Number of transition scores beyond the matrix, given the allowed transitions."""
         return count_triples(transition)
 
 
@@ -91,7 +91,7 @@ class Pairs(NamedTuple):
 
 
 class SecondOrder(NamedTuple):
-    """Scores of transitions; those into the second token depend on one label only."""
+    """Transition scores of pairs of labels; those into the second token depend on one label."""
 
     first: np.ndarray  # (n_labels, n_labels), into the second token, from row to column
     log: np.ndarray  # (n_triples,), of the triples
@@ -99,7 +99,7 @@ class SecondOrder(NamedTuple):
 
 
 class PairFactors(NamedTuple):
-    """Their exponentials."""
+    """Exponentials of the transition scores."""
 
     edges: SecondOrder
     shift: np.ndarray  # (n_pairs,), largest score into each pair
@@ -139,7 +139,7 @@ def allowed_pairs(transition):
 
 @jit
 def bounds_of_pairs(allowed):
-    """Fields ``ending``, ``beginning`` and ``matrix`` of `Pairs`."""
+    """Compute the fields ``ending``, ``beginning`` and ``matrix`` of `Pairs`."""
     k = allowed.shape[0]
     ending, beginning = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)
     matrix = np.zeros(k + 1, np.int64)
@@ -156,13 +156,13 @@ def bounds_of_pairs(allowed):
 
 @jit
 def count_triples(transition):
-    """Number of triples of both pairs that are allowed."""
+    """Number of triples whose two pairs are allowed."""
     return bounds_of_pairs(allowed_pairs(transition))[2][-1]
 
 
 @jit
 def list_pairs(transition):
-    """Fields of `Pairs` that a matrix of scores allows."""
+    """Compute the fields of `Pairs` that a matrix of scores allows."""
     k, allowed = transition.shape[0], allowed_pairs(transition)
     ending, beginning, matrix = bounds_of_pairs(allowed)
     n = ending[k]
@@ -202,14 +202,14 @@ def pair_number(pairs, i, j):
 
 @jit(inline="always")
 def matrix_of(pairs, triples, i):
-    """Matrix of the triples with label ``i`` in the middle, a view of an array of all triples."""
+    """Matrix of the triples with label ``i`` in the middle, as a view."""
     n, m = pairs.ending[i + 1] - pairs.ending[i], pairs.beginning[i + 1] - pairs.beginning[i]
     return triples[pairs.matrix[i] : pairs.matrix[i + 1]].reshape((n, m))
 
 
 @jit(inline="always")
 def transposed_of(pairs, triples, i):
-    """Do the same where the matrices are transposed."""
+    """Transposed matrix of the triples with label ``i`` in the middle, as a view."""
     n, m = pairs.ending[i + 1] - pairs.ending[i], pairs.beginning[i + 1] - pairs.beginning[i]
     return triples[pairs.matrix[i] : pairs.matrix[i + 1]].reshape((m, n))
 
@@ -238,7 +238,7 @@ def score_triples(pairs, transition, triple, scale, first, log):
 
 @edges_of.of(SecondOrderChain)
 def pair_edges(chain, length):
-    """Edges of a model."""
+    """Transition scores of a model."""
     pairs = Pairs(*list_pairs(chain.transition))
     edges = SecondOrder(np.empty(chain.transition.shape), np.empty(pairs.last.shape[0]), pairs)
     score_triples(pairs, chain.transition, chain.triple, 1.0, edges.first, edges.log)
@@ -247,26 +247,26 @@ def pair_edges(chain, length):
 
 @width.of(SecondOrder)
 def pair_width(edges, t):
-    """Number of pairs, or of labels at the first token."""
+    """Number of pairs; at the first token, number of labels."""
     return edges.pairs.label.shape[0] if t > 0 else edges.first.shape[0]
 
 
 @n_states.of(SecondOrder)
 def pair_n_states(edges, length):
-    """Number of pairs, whatever the length: there are at least as many as labels."""
+    """Number of pairs, of which there are at least as many as labels."""
     return edges.pairs.label.shape[0]
 
 
 @sources.of(SecondOrder)
 def pair_sources(edges, t, s):
-    """Pairs that end with the first label of the pair."""
+    """The range of pairs that end with the first label of the pair."""
     i = edges.pairs.before[s]
     return (edges.pairs.ending[i], edges.pairs.ending[i + 1]) if t > 1 else (i, i + 1)
 
 
 @score.of(SecondOrder)
 def pair_score(edges, t, i, s):
-    """Score of three labels, or of the first two; minus infinity where a pair is forbidden."""
+    """Score of three labels, or of the first two; minus infinity for a forbidden pair."""
     if i < 0 or s < 0:
         return -np.inf
     if t == 1:
@@ -294,7 +294,7 @@ def pair_state_of(edges, labels, t):
 
 @row_into.of(SecondOrder)
 def pair_row_into(edges, t, s, out):
-    """Write a column of the matrix of a label."""
+    """Write a column of the matrix of the label in the middle."""
     pairs = edges.pairs
     i = pairs.before[s]
     if t == 1:
@@ -307,13 +307,13 @@ def pair_row_into(edges, t, s, out):
 
 @max_buffer.of(SecondOrder)
 def pair_max_buffer(edges, length):
-    """A row of labels."""
+    """Workspace for a row of labels."""
     return np.empty(edges.first.shape[0])
 
 
 @step_max.of(SecondOrder)
 def pair_step_max(edges, buffer, t, previous, out):
-    """A dense step for each label in the middle."""
+    """Dense step for each label in the middle."""
     pairs = edges.pairs
     if t == 1:
         for s in range(pairs.label.shape[0]):
@@ -330,7 +330,7 @@ def pair_step_max(edges, buffer, t, previous, out):
 
 @best_source.of(SecondOrder)
 def pair_best_source(edges, t, prefix, s, row):
-    """First of the best pairs."""
+    """First pair with the largest sum."""
     pairs = edges.pairs
     i = pairs.before[s]
     if t == 1:
@@ -348,13 +348,13 @@ def pair_most_sources(edges, length):
 
 @n_steps.of(SecondOrder)
 def pair_n_steps(edges, length):
-    """One for each pair, and again for those of the second token."""
+    """Number of pairs, twice: those of the second token have rows of their own."""
     return 2 * n_states(edges, length)
 
 
 @step_number.of(SecondOrder)
 def pair_step_number(edges, length, t, s):
-    """The pair, or its number among those of the second token."""
+    """Number of the pair; at the second token, after all others."""
     return s if t > 1 else n_states(edges, length) + s
 
 
@@ -363,7 +363,7 @@ def pair_step_number(edges, length, t, s):
 
 @jit
 def tabulate_triples(first, log, pairs):
-    """Fields of `PairFactors` but for the edges."""
+    """Compute the fields of `PairFactors`, except the edges."""
     n = pairs.label.shape[0]
     shift, sorted_shift = np.empty(n), np.empty(n)
     linear, linear_t = np.empty(log.shape), np.empty(log.shape)
@@ -395,7 +395,7 @@ def pair_factors(edges, length):
 
 @jit
 def read_pairs(transition, triple):
-    """Scores of all transitions, and fields of `Pairs`."""
+    """Compute the scores of all transitions, and the fields of `Pairs`."""
     found = list_pairs(transition)
     pairs = Pairs(*found)
     first, log = np.empty(transition.shape), np.empty(pairs.last.shape[0])
@@ -413,27 +413,27 @@ def pair_chain_factors(chain):
 
 @memory_of_call.register(SecondOrderChain)
 def pair_memory_of_call(chain, length):
-    """Pairs for each token; for each triple places, scores, factors and counts."""
+    """Numbers for each pair at each token, and for each triple: index, score, factor, count."""
     n_pairs = np.count_nonzero(chain.transition > -np.inf)
     return 7 * count_triples(chain.transition) + 3 * length * n_pairs
 
 
 @prepare.of(PairFactors)
 def pair_prepare(factors, length):
-    """What was found when they were tabulated."""
+    """Flags ``safe`` and ``forbids`` of the tables."""
     return factors.safe, factors.forbids
 
 
 @forbidding.of(PairFactors)
 def pair_forbidding(factors):
-    """The same factors."""
+    """Factors with the flag ``forbids`` set."""
     edges, shift, linear, linear_t = factors[:4]
     return PairFactors(edges, shift, linear, linear_t, factors.safe, True)
 
 
 @factor.of(PairFactors)
 def pair_factor(factors, t, i, s):
-    """Item of the table; one into the second token, whose finite scores are in the shift."""
+    """Entry of the table; one at the second token, where the shift has the finite scores."""
     if t > 1:
         return factors.linear[triple_number(factors.edges.pairs, i, s)]
     return 1.0 if score(factors.edges, t, i, s) > -np.inf else 0.0
@@ -441,7 +441,7 @@ def pair_factor(factors, t, i, s):
 
 @add_shift.of(PairFactors)
 def pair_add_shift(factors, t, row):
-    """Add the largest score into each pair, which has a single source at the second token."""
+    """Add the largest score into each pair, which has one source at the second token."""
     first, pairs = factors.edges.first, factors.edges.pairs
     for s in range(pairs.label.shape[0]):
         row[s] += factors.shift[s] if t > 1 else first[pairs.before[s], pairs.label[s]]
@@ -449,13 +449,13 @@ def pair_add_shift(factors, t, row):
 
 @sum_buffer.of(PairFactors)
 def pair_sum_buffer(factors, n):
-    """One row more, of labels."""
+    """Workspace with another row, for labels."""
     return np.empty((3, n))
 
 
 @step_sum.of(PairFactors)
 def pair_step_sum(factors, buffer, t, previous, out):
-    """A dense step for each label in the middle."""
+    """Dense step forward for each label in the middle."""
     pairs = factors.edges.pairs
     if t == 1:
         for s in range(pairs.label.shape[0]):
@@ -471,7 +471,7 @@ def pair_step_sum(factors, buffer, t, previous, out):
 
 @step_back.of(PairFactors)
 def pair_step_back(factors, buffer, t, q, out):
-    """Do the same backwards."""
+    """Dense step backward for each label in the middle."""
     pairs = factors.edges.pairs
     for i in range(factors.edges.first.shape[0]):
         first, table = pairs.beginning[i], transposed_of(pairs, factors.linear_t, i)
@@ -490,7 +490,7 @@ def pair_step_back(factors, buffer, t, q, out):
 
 @zero_counts.of(SecondOrder)
 def pair_zero_counts(edges, length):
-    """Arrays of the shapes of the scores; those of triples do not count for pairs."""
+    """Zero arrays in the shapes of the scores; triples are not counted as pairs."""
     n = edges.first.size
     both = np.zeros(n + edges.log.shape[0])
     return PairCounts(both[:n].reshape(edges.first.shape), both[n:], both)
@@ -498,7 +498,7 @@ def pair_zero_counts(edges, length):
 
 @lean_jit
 def add_to_pairs(pairs, counts):
-    """Count each triple for its last two labels, too."""
+    """Add the count of each triple to that of its last two labels."""
     of_pairs = counts.first.reshape(counts.first.size)
     for q in range(counts.log.shape[0]):
         of_pairs[pairs.last[q]] += counts.log[q]
@@ -506,7 +506,7 @@ def add_to_pairs(pairs, counts):
 
 @add_edge.of(SecondOrder)
 def pair_add_edge(edges, counts, t, i, s, weight):
-    """Add to an item of either; forbidden pairs are not counted."""
+    """Add to the count of a pair or triple; forbidden ones are not counted."""
     if i < 0 or s < 0:
         return
     if t > 1:
@@ -517,7 +517,7 @@ def pair_add_edge(edges, counts, t, i, s, weight):
 
 @collect.of(PairFactors)
 def pair_collect(factors, buffer, t, weight, alpha, q, counts):
-    """Add an outer product for each label in the middle, without the factor."""
+    """Add an outer product for each middle label; `finish` multiplies by the factors."""
     pairs = factors.edges.pairs
     if t == 1:
         for s in range(pairs.label.shape[0]):
@@ -534,13 +534,13 @@ def pair_collect(factors, buffer, t, weight, alpha, q, counts):
 
 @pending.of(PairFactors)
 def pair_pending(factors, t, i, s):
-    """The factor, where sums were safe."""
+    """Factor of the transition, if sums are in the linear domain."""
     return factor(factors, t, i, s) if factors.safe else 1.0
 
 
 @finish.of(PairFactors)
 def pair_finish(factors, counts):
-    """Multiply by the factors, where sums were safe."""
+    """Multiply the counts by the factors, if sums are in the linear domain."""
     if factors.safe:
         for p in range(counts.log.shape[0]):
             counts.log[p] *= factors.linear[p]

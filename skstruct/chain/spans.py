@@ -38,7 +38,7 @@ from skstruct.compiled.jit import jit, lean_jit
 
 
 class Reading(NamedTuple):
-    """How labels are read as chunks; the last of ``n_labels + 1`` stands for no token at all."""
+    """How labels are read as chunks; the last of ``n_labels + 1`` stands for no token."""
 
     kinds: np.ndarray  # (n_labels,) number of the type of chunk, -1 outside of chunks
     opens: np.ndarray  # (n_labels + 1, n_labels) a chunk begins with a label after another
@@ -135,7 +135,7 @@ def both_ways(scores, factors, marginals):
 
 @jit
 def log_both_ways(states, length, factors, alpha, beta):
-    """Fill in marginals, and logarithms of the backward sums; return the log-partition."""
+    """Write marginals and logarithms of the backward sums; return the log-partition."""
     edges, z = factors.edges, np.zeros(states.shape[1])
     for t in range(length):
         for s in range(width(edges, t)):
@@ -159,7 +159,7 @@ def log_both_ways(states, length, factors, alpha, beta):
 
 @lean_jit
 def log_back(states, t, edges, beta):
-    """Sum, in logarithms, over all that follows each state of token ``t - 1``."""
+    """Sum, in the log domain, over all that follows each state of token ``t - 1``."""
     for i in range(width(edges, t - 1)):
         beta[t - 1, i] = -np.inf
     for s in range(width(edges, t)):
@@ -184,7 +184,7 @@ def step(linear, factors, states, beta, t, i, s):
 
 @jit
 def ends(linear, factors, states, alpha, beta, reading):
-    """Factor of all that follows a state which is the last of its chunk, (length, n_states)."""
+    """Factor of all that follows a state that ends its chunk, (length, n_states)."""
     edges, (length, n) = factors.edges, states.shape
     at_end, none = np.zeros((length, n)), reading.closes.shape[1] - 1
     for s in range(width(edges, length - 1)):
@@ -202,7 +202,7 @@ def ends(linear, factors, states, alpha, beta, reading):
 
 @lean_jit
 def begin(linear, factors, states, alpha, beta, reading, t, open_):
-    """Forward vector of the states in which a chunk begins at token ``t``."""
+    """Write the forward vector of the states in which a chunk begins at token ``t``."""
     edges, none = factors.edges, reading.opens.shape[0] - 1
     for s in range(width(edges, t)):
         label, open_[s] = label_of(edges, t, s), 0.0
@@ -219,7 +219,7 @@ def begin(linear, factors, states, alpha, beta, reading, t, open_):
 
 @lean_jit
 def extend(linear, factors, states, beta, reading, t, open_):
-    """Go on with open chunks to token ``t``; the first row of ``open_`` is replaced."""
+    """Extend open chunks to token ``t``; the first row of ``open_`` is replaced."""
     edges, n = factors.edges, width(factors.edges, t)
     for s in range(n):
         label, open_[1, s] = label_of(edges, t, s), 0.0
@@ -235,7 +235,7 @@ def extend(linear, factors, states, beta, reading, t, open_):
 
 @lean_jit
 def rest(linear, factors, beta, t, open_):
-    """Probability of all chunks that are open at token ``t``, given the vector of their states."""
+    """Probability of all open chunks at token ``t``, given the vector of their states."""
     total = 0.0
     for s in range(width(factors.edges, t)):
         if open_[s] > 0.0:
@@ -245,7 +245,7 @@ def rest(linear, factors, beta, t, open_):
 
 @lean_jit
 def close(factors, reading, at_end, i, begin, t, open_, mass, least, places, probabilities, n):
-    """Keep the spans that end with token ``t`` and are probable; return how many are kept."""
+    """Keep the probable spans that end with token ``t``; return the number kept."""
     for kind in range(mass.shape[0]):
         mass[kind] = 0.0
     for s in range(width(factors.edges, t)):
@@ -261,7 +261,7 @@ def close(factors, reading, at_end, i, begin, t, open_, mass, least, places, pro
 
 @jit
 def grown(places, probabilities):
-    """The same arrays with space for as much again."""
+    """Copies of both arrays, twice as long."""
     n = places.shape[0]
     more, more_probabilities = np.empty((2 * n + 1024, 4), np.int64), np.empty(2 * n + 1024)
     for m in range(n):

@@ -30,7 +30,7 @@ def first_largest_sum(x, y):
 
 @lean_jit
 def next_largest(x, last):
-    """Position of the item that follows the item ``last``, largest first, smallest position."""
+    """Position of the item that comes after the item ``last``: largest first, ties by position."""
     found = -1
     for i in range(x.shape[0]):
         later = x[i] < x[last] or (x[i] == x[last] and i > last)
@@ -59,7 +59,7 @@ def precedes(a, b, paths):
 
 @lean_jit
 def goes_first(state, before, other, before_other):
-    """Return True if a prefix comes before another one of the same score, or ties with it.
+    """Return True if a prefix precedes, or ties with, another one of the same score.
 
     ``state`` is its last state, and ``before`` the one before.
     """
