@@ -29,7 +29,7 @@ LINE = 8
 if numba.config.DISABLE_JIT:
 
     def prefetch(array, position):
-        """Do nothing, as interpreted code gains nothing from it."""
+        """Ask for no data: interpreted code gains nothing from it."""
 
     def sum_block(initial, matrix, rows, values, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
@@ -44,7 +44,7 @@ if numba.config.DISABLE_JIT:
             out[j : j + LANES] += x * matrix.ravel()[place : place + LANES]
 
     def sum_shrunk_block(vector, rows, values, first, last, j, threshold, out):
-        """Do the same, starting at zero, with the rows of a vector that are shrunk by a threshold.
+        """Sum weighted rows of a vector as `sum_block`, from zero, with every number shrunk.
 
         A number ``v`` becomes ``v - min(max(v, -threshold), threshold)``.
         """
@@ -72,7 +72,7 @@ if numba.config.DISABLE_JIT:
             vector[rows[k] + j + skip : rows[k] + j + LANES] += values[k] * x[j + skip : j + LANES]
 
     def scatter_unit_block(x, rows, first, last, j, skip, vector):
-        """Do the same with values that are all one."""
+        """Add ``x`` to the row that begins at ``rows[k]``, except its first columns."""
         scatter_block(x, np.ones(last), rows, first, last, j, skip, vector)
 
     def dot_blocks(x, matrix, starts, out):
@@ -220,7 +220,7 @@ else:
 
     @intrinsic
     def sum_shrunk_block(typing, vector, rows, values, first, last, j, threshold, out):
-        """Do the same, starting at zero, with the rows of a vector that are shrunk by a threshold.
+        """Sum weighted rows of a vector as `sum_block`, from zero, with every number shrunk.
 
         A number ``v`` becomes ``v - min(max(v, -threshold), threshold)``.
         """
@@ -427,7 +427,7 @@ else:
 
     @intrinsic
     def scatter_unit_block(typing, x, rows, first, last, j, skip, vector):
-        """Do the same with values that are all one."""
+        """Add ``x`` to the row that begins at ``rows[k]``, except its first columns."""
 
         def codegen(context, builder, signature, args):
             kinds = [signature.args[0], None, *signature.args[1:]]

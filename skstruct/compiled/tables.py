@@ -98,7 +98,7 @@ def tabulate(transition, shift, linear, linear_t):
 
 @lean_jit
 def tabulate_possible(transition, shift, linear):
-    """Do the same for a matrix with minus infinity; return True if it is safe and has any."""
+    """Tabulate a matrix that may forbid transitions; return True if it does, and is safe."""
     n_rows, n_labels = transition.shape
     forbids = False
     for j in range(n_labels):
