@@ -34,6 +34,8 @@ from skstruct.metrics.chunks import chunks_of, count_chunks_of_sequences
 
 NAME = "rare_names"
 SHARES, SEEDS = (0.02, 0.05, 0.1, 0.3, 1.0), 5
+# Shares of the table that the page "Which tagger?" shows.
+SUMMARY = (0.05, 1.0)
 # From this share on, one part of the sentences is held out for all choices.
 HOLD_OUT_FROM = 0.3
 L2, COSTS = (0.03, 0.1, 0.3, 1.0), (1.0, 2.0, 4.0)
@@ -330,7 +332,7 @@ def permuted_p(counts, others, seed=0):
 
 def write_report(records, corpora, shares, n_seeds, report):
     """Write the tables of all corpora, with the shares that are complete."""
-    scores, gains, chosen = [], [], []
+    scores, gains, chosen, summary = [], [], [], {}
     for name in corpora:
         complete = {}
         for share in shares:
@@ -348,6 +350,7 @@ def write_report(records, corpora, shares, n_seeds, report):
             for title, system, other in COMPARED
         ]
         gains += [f"### {TITLES[name]}", table(head, rows)]
+        summary |= {(name, share): complete[share] for share in SUMMARY if share in complete}
         for share in complete:
             chosen += choices(records, name, share, seeds_of(share, n_seeds))
     if not scores:
@@ -356,18 +359,26 @@ def write_report(records, corpora, shares, n_seeds, report):
     report.write("gains", *gains)
     head = ["", "share", "`l2`", "cost", "threshold", "with default `l2`"]
     report.write("chosen", table(head, chosen, left=(0,)))
+    head = ["", *(f"{TITLES[name]}, {share:.0%}" for name, share in summary)]
+    rows = [[s, *(f"{mean_f1(found[s]):.2f}" for found in summary.values())] for s in SYSTEMS]
+    report.write("summary", table(head, rows))
+
+
+def mean_f1(counts):
+    """Mean F1 over the seeds."""
+    return f1(counts.sum(axis=1)).mean()
 
 
 def mean_score(counts):
     """Mean F1, with the standard deviation over the seeds."""
     scores = f1(counts.sum(axis=1))
-    return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")
+    return f"{mean_f1(counts):.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")
 
 
 def gain(found, system, other):
     """Difference of the mean F1 of two systems, and p."""
     counts, others = found[system], found[other]
-    difference = np.mean(f1(counts.sum(axis=1)) - f1(others.sum(axis=1)))
+    difference = mean_f1(counts) - mean_f1(others)
     return f"{difference:+.2f} ({permuted_p(counts, others):.4f})"
 
 

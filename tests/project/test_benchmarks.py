@@ -29,7 +29,7 @@ BENCHMARKS = {
     "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
-    "rare_names": ({"scores", "gains", "chosen"}, ("pycrfsuite",)),
+    "rare_names": ({"scores", "gains", "chosen", "summary"}, ("pycrfsuite",)),
     "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
