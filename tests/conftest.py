@@ -16,6 +16,11 @@ settings.register_profile("thorough", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that take long come first, so that no process waits for one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_collection_finish():
     """Modules of tests call no kernels when they are imported, as they are by every process."""
     from skstruct.compiled.cache import loaded_kernels
