@@ -49,8 +49,8 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     model.require_memory(2 * (1 + tagger.average), 2)
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
-    full = [i for i, size in enumerate(sizes) if size.n_sequences]
-    if not any(sizes[i].n_labelled for i in full):
+    full = [i for i, (n_sequences, _) in enumerate(sizes) if n_sequences]
+    if not any(n_labelled for _, n_labelled in sizes):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     epochs = _Epochs(
         tagger,
@@ -69,8 +69,7 @@ class _Epochs:
 
     def __init__(self, tagger, learner, workers, training_sets, numbers, sizes, start):
         self._workers, self._training_sets, self._numbers = workers, training_sets, numbers
-        self._n_labelled = sum(size.n_labelled for size in sizes)
-        self._n_sequences = [size.n_sequences for size in sizes]
+        self._n_sequences, self._n_labelled = map(sum, zip(*sizes, strict=True))
         self._state = learner.new_state(None, start)
         self._model = tagger._model()
         self._seed = check_random_state(tagger.random_state).randint(2**31)
@@ -87,7 +86,7 @@ class _Epochs:
             self._model,
             self._seed,
             number,
-            sum(self._n_sequences),
+            self._n_sequences,
             self._state.progress,
         )
         mixture = _Mixture(self._state)
@@ -199,13 +198,6 @@ def _gain(n_changed):
 # What workers do
 
 
-class _Sizes(NamedTuple):
-    """Number of sequences with tokens, and of tokens with a label."""
-
-    n_sequences: int
-    n_labelled: int
-
-
 class _Epoch(NamedTuple):
     """Settings of an epoch that all shards share."""
 
@@ -233,10 +225,10 @@ class _Learnt(NamedTuple):
 
 
 def count_labels(training_set, _):
-    """Sizes of a shard."""
+    """Numbers of sequences with tokens, and of tokens with a label."""
     effective = training_set.effective()
     n_labelled = int(np.count_nonzero(effective.labels >= 0))
-    return _Sizes(len(effective.sample_weight), n_labelled)
+    return len(effective.sample_weight), n_labelled
 
 
 def learn_alone(training_set, chain, shard, epoch):
