@@ -17,7 +17,7 @@ from skstruct.input.schemes import (
     write_chunk,
 )
 from skstruct.metrics.chunks import chunks_of
-from skstruct.metrics.labels import sequences_of
+from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -558,12 +558,9 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
     from spacy.tokens import Span  # optional: documents come with it
 
     docs, labels = list(docs), sequences_of(labels, "labels")
-    if len(labels) != len(docs):
-        raise ValueError(f"{len(docs)} documents, but labels for {len(labels)}.")
+    check_lengths(docs, labels)
     entities = []
-    for i, (doc, found) in enumerate(zip(docs, labels, strict=True)):
-        if len(found) != len(doc):
-            raise ValueError(f"Document {i} has {len(doc)} tokens, but {len(found)} labels.")
+    for doc, found in zip(docs, labels, strict=True):
         chunks = chunks_of(found, scheme)
         entities.append([Span(doc, first, end, label=kind) for first, end, kind in chunks])
     for doc, spans in zip(docs, entities, strict=True):
