@@ -43,9 +43,7 @@ class Cluster:
         try:
             import distributed  # optional
         except ImportError:
-            raise ImportError(
-                'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
-            ) from None
+            raise missing() from None
         if client is None:
             try:
                 client = distributed.default_client()
@@ -248,6 +246,11 @@ class Cluster:
                         f"Worker {worker} has {package} {release}, and this process {own[package]}."
                         " Install the same releases everywhere: other ones learn other weights."
                     )
+
+
+def missing():
+    """Error for what needs Dask."""
+    return ImportError('skstruct.dask needs the package distributed: pip install "skstruct[dask]".')
 
 
 def _releases():

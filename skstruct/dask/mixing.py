@@ -49,18 +49,11 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     model.require_memory(2 * (1 + tagger.average), 2)
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
-    full = [i for i, (n_sequences, _) in enumerate(sizes) if n_sequences]
-    if not any(n_labelled for _, n_labelled in sizes):
+    shards = zip(training_sets, numbers, sizes, strict=True)
+    shards = [shard for shard in shards if shard[2].n_sequences]
+    if not any(size.n_labelled for *_, size in shards):
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    epochs = _Epochs(
-        tagger,
-        learner,
-        workers,
-        [training_sets[i] for i in full],
-        [numbers[i] for i in full],
-        [sizes[i] for i in full],
-        start,
-    )
+    epochs = _Epochs(tagger, learner, workers, *zip(*shards, strict=True), start)
     return learner.run_epochs(epochs.run, epochs.chain, epochs.accuracy, None, watcher)
 
 
@@ -198,6 +191,13 @@ def _gain(n_changed):
 # What workers do
 
 
+class _Sizes(NamedTuple):
+    """Number of sequences with tokens, and of tokens with a label."""
+
+    n_sequences: int
+    n_labelled: int
+
+
 class _Epoch(NamedTuple):
     """Settings of an epoch that all shards share."""
 
@@ -225,10 +225,10 @@ class _Learnt(NamedTuple):
 
 
 def count_labels(training_set, _):
-    """Numbers of sequences with tokens, and of tokens with a label."""
+    """Sizes of a shard."""
     effective = training_set.effective()
     n_labelled = int(np.count_nonzero(effective.labels >= 0))
-    return len(effective.sample_weight), n_labelled
+    return _Sizes(len(effective.sample_weight), n_labelled)
 
 
 def learn_alone(training_set, chain, shard, epoch):

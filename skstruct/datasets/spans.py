@@ -167,22 +167,20 @@ def labels_to_spans(labels, offsets, *, scheme="conlleval"):
 
 
 def _checked_offsets(offsets):
-    offsets = [_pair(offset, f"Token {t}") for t, offset in enumerate(offsets)]
-    for t, (start, end) in enumerate(offsets):
-        if start >= end or (t and start < offsets[t - 1][1]):
+    """Offsets of tokens as tuples of integers; a ValueError unless tokens follow each other."""
+    checked = []
+    for t, offset in enumerate(offsets):
+        try:
+            start, end = map(as_whole, offset)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Token {t} is {short_repr(offset)}; expected its first character and its end, "
+                "(start, end)."
+            ) from None
+        if start >= end or (checked and start < checked[-1][1]):
             raise ValueError(f"Token {t}, {(start, end)}, is empty or overlaps the one before.")
-    return offsets
-
-
-def _pair(offset, what):
-    try:
-        start, end = offset
-        return as_whole(start), as_whole(end)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{what} is {short_repr(offset)}; expected its first character and its end, (start, "
-            "end)."
-        ) from None
+        checked.append((start, end))
+    return checked
 
 
 def as_whole(number):

@@ -158,7 +158,7 @@ def _column(history, name):
 
 
 def _histories(estimators):
-    """Histories by the keys of a dict, or by the names of classes, numbered where one comes again."""
+    """Histories by the keys of a dict, or by names of classes, with numbers where one recurs."""
     if isinstance(estimators, Mapping):
         return {name: _history(estimator)[1] for name, estimator in estimators.items()}
     histories = {}
