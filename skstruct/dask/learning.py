@@ -237,7 +237,7 @@ class Checkpoints:
         self._progress, self._model, self._path, self._period = progress, model, path, period
 
     def report(self, history, attributes):
-        """As `Progress.report`."""
+        """Report an iteration, and store the model if it ends a period."""
         stop = self._progress.report(history, attributes)
         epoch = history["epoch"][-1]
         if epoch and epoch % self._period == 0:

@@ -225,7 +225,7 @@ class _Learnt(NamedTuple):
 
 
 def count_labels(training_set, _):
-    """Sizes of a shard."""
+    """Count the sequences and the labelled tokens of a shard."""
     effective = training_set.effective()
     n_labelled = int(np.count_nonzero(effective.labels >= 0))
     return _Sizes(len(effective.sample_weight), n_labelled)

@@ -1,7 +1,6 @@
 """HTML view of texts with their labels."""
 
 from html import escape
-from itertools import count
 from zlib import crc32
 
 import numpy as np
@@ -258,7 +257,7 @@ class TaggedText:
         if self.nbest is None or not self.nbest[i]:
             return ""
         best, items = self.nbest[i][0].labels, []
-        for number, found in zip(count(1), self.nbest[i], strict=False):
+        for number, found in enumerate(self.nbest[i], 1):
             changed = [
                 f"{self.tokens[i][t]} {label}"
                 for t, label in enumerate(found.labels)
