@@ -125,10 +125,15 @@ def best_labels(rows, offsets, chain, n_jobs):
     def decode(_, first, last):
         decode_best(rows, offsets, first, last, chain, codes)
 
+    _run(decode, offsets, chain, n_jobs)
+    return codes
+
+
+def _run(decode, offsets, chain, n_jobs):
+    """Results of ``decode(number, first, last)`` for ranges of sequences, in threads."""
     with range_runner(offsets, n_jobs, chain_work(len(chain.transition), chain.order)) as run:
         require_decoding_memory(chain, offsets, run.n_ranges)
-        run(decode)
-    return codes
+        return run(decode)
 
 
 def marginals(rows, offsets, chain, n_jobs, *, forbids):
@@ -155,9 +160,7 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     def decode(_, first, last):
         decode_marginals(rows, offsets, first, last, chain, factors, proba, log_partition)
 
-    with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
-        require_decoding_memory(chain, offsets, run.n_ranges)
-        run(decode)
+    _run(decode, offsets, chain, n_jobs)
     return proba, log_partition
 
 
@@ -183,14 +186,12 @@ def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
     log_partition : ndarray of shape (n_sequences,)
     """
     # Not with a list: which label follows which decides about chunks, so all pairs are looked at.
-    n_labels, factors = len(chain.transition), chain_factors(chain)
+    factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     log_partition = np.empty(len(offsets) - 1)
 
     def find(_, first, last):
         return find_spans(rows, offsets, first, last, chain, factors, reading, least, log_partition)
 
-    with range_runner(offsets, n_jobs, chain_work(n_labels, chain.order)) as run:
-        require_decoding_memory(chain, offsets, run.n_ranges)
-        places, probabilities = zip(*run(find), strict=True)
+    places, probabilities = zip(*_run(find, offsets, chain, n_jobs), strict=True)
     return np.concatenate(places), np.concatenate(probabilities), log_partition

@@ -322,13 +322,21 @@ class _Loop:
         self._estimator.history_ = self.history.arrays()
 
     def store(self, path, given):
-        """Write a checkpoint."""
+        """Write a checkpoint, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path
+        given : dict
+            What `_describe` made of the estimator and the vectoriser.
+        """
         score = self.history["validation_score"] if self._best is not None else [0]
         # Not twice where this round is the best so far.
         best = None if np.argmax(score) == len(score) - 1 else self._best
         place = {"epoch": self._epoch, "batch": self._n_in_epoch, "tokens": self._n_tokens}
         state = {"estimator": self._estimator, "best": best, "place": place}
-        _write_checkpoint(path, given, {**state, "history": self.history.arrays()})
+        state |= {"history": self.history.arrays(), "given": given, _KEY: _VERSION}
+        write_whole(path.resolve(), archived(state))
 
     def load(self, path, given, classes, is_scored):
         """Restore the state of a checkpoint."""
@@ -371,6 +379,8 @@ _MAY_CHANGE = frozenset(
     }
 )
 _FITTED = Part("_state", "classes_", "n_features_in_", "n_iter_")
+# The tagger as it is; as it was after the round with the best score, unless that was the last one;
+# an entry for each round; and the numbers of the epoch, of its batches so far, and of all tokens.
 _STORED = {
     "estimator": _FITTED,
     "best": Maybe(_FITTED),
@@ -379,24 +389,8 @@ _STORED = {
 }
 
 
-def _write_checkpoint(path, given, state):
-    """Write a file, whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-    given : dict
-        What `_describe` made of the estimator and the vectoriser.
-    state : dict
-        Of `_STORED`: the tagger as it is; as it was after the round with the best score, if that
-        was not the last one; an entry of the history for each round; and the numbers of the epoch,
-        of its batches that have been learnt, and of tokens.
-    """
-    write_whole(path.resolve(), archived({_KEY: _VERSION, "given": given, **state}))
-
-
 def _read_checkpoint(path, estimator, given):
-    """Read the state that `_write_checkpoint` wrote.
+    """Read the state that `_Loop.store` wrote.
 
     Parameters
     ----------
@@ -404,7 +398,7 @@ def _read_checkpoint(path, estimator, given):
     estimator : tagger
         The one that is to go on.
     given : dict
-        As of `_write_checkpoint`. That of the file must be the same.
+        As of `_Loop.store`. That of the file must be the same.
 
     Returns
     -------

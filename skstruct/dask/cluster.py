@@ -1,9 +1,11 @@
 """Calls of functions for each shard on the workers of a cluster."""
 
 from collections import deque
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+
+import numba
+import numpy as np
 
 import skstruct
 from skstruct.dask.direct import DirectCall, DirectCalls
@@ -12,8 +14,6 @@ from skstruct.dask.direct import DirectCall, DirectCalls
 _AHEAD = 2
 # Shards of an iterator whose arguments are in memory at a time.
 _AT_A_TIME = 4
-# Packages whose release can change the bits of a result.
-_PACKAGES = ("skstruct", "numpy", "numba")
 
 
 class Cluster:
@@ -43,9 +43,7 @@ class Cluster:
         try:
             import distributed  # optional
         except ImportError:
-            raise ImportError(
-                'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
-            ) from None
+            raise missing() from None
         if client is None:
             try:
                 client = distributed.default_client()
@@ -134,41 +132,39 @@ class Cluster:
             As in `map`.
         """
         # Workers have something to do while the next results are taken.
-        most, n_threads = 2 * together, None
+        most, n_threads = 2, None
         direct = direct and shared is None
         shared, shards = self._share(shared), iter(shards)
-        futures, sent, taken = deque(), 0, 0
+        pending, sent, taken = deque(), 0, 0
         try:
             while True:
-                while len(futures) + together <= most and (some := list(islice(shards, together))):
-                    called = self._call_directly(function, some, sent) if direct else None
-                    futures += called or self._submit(function, some, shared, sent)
+                while len(pending) < most and (some := list(islice(shards, together))):
+                    pending.append(self._start(function, some, shared, sent, direct))
                     sent += len(some)
                 # Free the arguments before the results are waited for.
                 some = None
-                if len(futures) == most and n_threads is None:
+                if len(pending) == most and n_threads is None:
                     # While workers compute, and only where there are many shards.
                     n_threads = sum(self.client.nthreads().values())
-                    most = max(most, _AHEAD * n_threads if together > 1 else n_threads + 1)
+                    of_threads = _AHEAD * n_threads // together if together > 1 else n_threads + 1
+                    most = max(most, of_threads)
                     continue
-                if not futures:
+                if not pending:
                     return
-                first = [futures.popleft() for _ in range(min(together, len(futures)))]
-                results = deque(self._take(function, first, taken))
-                taken += len(first)
-                # The workers may free them.
-                del first
+                results = deque(self._take(function, pending.popleft(), taken))
+                taken += len(results)
                 while results:
                     yield results.popleft()
         finally:
-            self.client.cancel([future for future in futures if not isinstance(future, DirectCall)])
+            calls = [call for calls in pending for call in calls]
+            self.client.cancel([call for call in calls if not isinstance(call, DirectCall)])
 
     def _share(self, value):
         """Future of an argument of all shards."""
         if value is None:
             return None
         with _large_graphs():
-            return self.client.submit(_Constant(value), pure=False)
+            return self.client.submit(partial(_constant, value), pure=False)
 
     def _submit(self, function, shards, shared, first=0):
         """Futures of the calls for shards, numbered from `first` on."""
@@ -188,33 +184,29 @@ class Cluster:
                 call, numbers, [shared] * len(shards), *columns, pure=False, **retries
             )
 
-    def _call_directly(self, function, shards, first):
-        """Call a function for shards, bypassing the scheduler; None if that is impossible."""
-        if not self._is_direct:
-            return None
-        try:
-            return self._calls.start(_Call(function), first, shards)
-        except Exception:
-            # Tasks are repeated, and their errors say what is wrong.
-            self._is_direct = False
-            return None
-
-    def _take(self, function, sent, first):
-        """Results of tasks and of direct calls; those that fail are called again as tasks."""
-        if not any(isinstance(item, DirectCall) for item in sent):
-            return self._gather(sent, first)
-        results = []
-        for number, item in enumerate(sent, first):
-            if not isinstance(item, DirectCall):
-                results += self._gather([item], number)
-                continue
+    def _start(self, function, shards, shared, first, direct):
+        """Start the calls for shards, direct ones if they are wanted and possible, else tasks."""
+        if direct and self._is_direct:
             try:
-                result = item.result()
+                return self._calls.start(_Call(function), first, shards)
+            except Exception:
+                # Tasks are repeated, and their errors say what is wrong.
+                self._is_direct = False
+        return self._submit(function, shards, shared, first)
+
+    def _take(self, function, calls, first):
+        """Results of tasks or direct calls; direct ones that fail are repeated as tasks."""
+        if not isinstance(calls[0], DirectCall):
+            return self._gather(calls, first)
+        results = []
+        for number, call in enumerate(calls, first):
+            try:
+                result = call.result()
             except Exception:
                 self._is_direct = False
-                results += self._gather(self._submit(function, [item.shard], None, number), number)
-            else:
-                results += _without_failures([result])
+                tasks = self._submit(function, [call.shard], None, number)
+                (result,) = self._gather(tasks, number)
+            results += _without_failures([result])
         return results
 
     def _gather(self, futures, first=0):
@@ -242,8 +234,8 @@ class Cluster:
         RuntimeError
             With the worker, the package and both releases.
         """
-        own = installed_releases()
-        for worker, found in self.client.run(installed_releases, on_error="return").items():
+        own = _releases()
+        for worker, found in self.client.run(_releases, on_error="return").items():
             if isinstance(found, Exception):
                 raise RuntimeError(
                     f"Worker {worker} cannot import skstruct {own['skstruct']}: {found}"
@@ -256,16 +248,14 @@ class Cluster:
                     )
 
 
-def installed_releases():
+def missing():
+    """Error for what needs Dask."""
+    return ImportError('skstruct.dask needs the package distributed: pip install "skstruct[dask]".')
+
+
+def _releases():
     """Releases of the packages whose release can change the bits of a result."""
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    found["skstruct"] = skstruct.__version__
-    return found
+    return {package.__name__: package.__version__ for package in (skstruct, np, numba)}
 
 
 def _large_graphs():
@@ -275,34 +265,20 @@ def _large_graphs():
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
 
 
-class _Failure(NamedTuple):
-    """Result of a task whose data are invalid."""
-
-    message: str
-
-
 def _without_failures(results):
-    """Raise the first error of results, or return them."""
-    failure = next((result for result in results if isinstance(result, _Failure)), None)
+    """Raise the first ValueError among results, or return them."""
+    failure = next((result for result in results if isinstance(result, ValueError)), None)
     if failure is not None:
-        raise ValueError(failure.message)
+        raise failure
     return results
 
 
-class _Constant:
-    """A task that returns a value."""
-
-    __name__ = "constant"
-
-    def __init__(self, value):
-        self._value = value
-
-    def __call__(self):
-        return self._value
+def _constant(value):
+    return value
 
 
 class _Call:
-    """A task that calls a function, and returns a `_Failure` where it raises a ValueError.
+    """A task that calls a function, and returns the ValueError that it raises.
 
     Dask would repeat a task that fails, and raise the error that came first in time.
     """
@@ -312,13 +288,13 @@ class _Call:
         self.__name__ = function.__name__
 
     def __call__(self, number, shared, *shard):
-        failure = next((value for value in shard if isinstance(value, _Failure)), None)
+        failure = next((value for value in shard if isinstance(value, ValueError)), None)
         if failure is not None:
             return failure
         try:
             return self._function(*shard, shared)
         except ValueError as error:
-            return _Failure(f"Partition {number}: {error}")
+            return ValueError(f"Partition {number}: {error}")
 
 
 def _lost(futures, first, error, killed):

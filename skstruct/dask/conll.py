@@ -6,6 +6,7 @@ from copy import copy
 from itertools import chain, pairwise, repeat
 from numbers import Integral
 
+from skstruct.dask.cluster import missing
 from skstruct.datasets.conll import GZIP_MAGIC, TokenLines, open_line_blocks, starting_with
 from skstruct.datasets.conll import read_conll as read_columns
 from skstruct.utils.messages import short_repr
@@ -93,12 +94,18 @@ def read_conll(
     >>> len(y)
     2
     """
-    delayed, OpenFile, find, parse_bytes = _load()
+    try:
+        from dask.delayed import delayed  # optional
+        from dask.utils import parse_bytes  # optional
+        from fsspec.core import OpenFile, get_fs_token_paths  # optional
+    except ImportError:
+        raise missing() from None
     if isinstance(blocksize, str):
         blocksize = parse_bytes(blocksize)
     if blocksize is not None:
         _check_blocksize(blocksize, encoding)
-    fs, _, paths = find(urlpath, mode="rb", storage_options=dict(storage_options or {}))
+    options = {"mode": "rb", "storage_options": dict(storage_options or {})}
+    fs, _, paths = get_fs_token_paths(urlpath, **options)
     if not paths:
         raise FileNotFoundError(f"{short_repr(urlpath)} matches no file.")
     parameters = {
@@ -126,19 +133,6 @@ def read_conll(
             ]
     X, y = zip(*parts, strict=True)
     return list(X), None if label is None else list(y)
-
-
-def _load():
-    """Functions of dask and fsspec."""
-    try:
-        from dask.delayed import delayed  # optional
-        from dask.utils import parse_bytes  # optional
-        from fsspec.core import OpenFile, get_fs_token_paths  # optional
-    except ImportError:
-        raise ImportError(
-            'skstruct.dask needs the package distributed: pip install "skstruct[dask]".'
-        ) from None
-    return delayed, OpenFile, get_fs_token_paths, parse_bytes
 
 
 def _check_blocksize(blocksize, encoding):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skstruct.dask.mixing import fit_online
-from skstruct.dask.shard import count, describe, number, read
+from skstruct.dask.shard import count, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.formats import Format, encode_labels
@@ -88,7 +88,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     """
     classes = None if classes is None else sort_classes(classes)
     shards = workers.map(read, parts, (vectorizer, classes), keep=True)
-    found = workers.map(describe, [(shard,) for shard in shards])
+    found = workers.map(getattr, [(shard, "summary") for shard in shards])
     merged = merge_classes(found)
     tagger.classes_ = merged if classes is None else classes
     learns = isinstance(vectorizer, (SequenceVectorizer, LearningTemplateVectorizer))
@@ -120,43 +120,37 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     model.require_memory(1, 2 * model.n_labels * (model.order - 1))
     n_labels, min_freq = model.n_labels, settings.min_freq
     sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
-    asked = n_labels, model.order, min_freq > 0
-    counts = _Counted(workers.iterate(count, sizes, asked), n_labels, model.order)
+    counts = workers.iterate(count, sizes, (n_labels, model.order, min_freq > 0))
+    transitions = [np.zeros((n_labels,) * n) for n in range(2, model.order + 2)]
+    n_labelled, partial = 0, False
+
+    def observed():
+        """Yield the observed features of each shard, and add its other counts to the totals."""
+        nonlocal n_labelled, partial
+        for counted in counts:
+            for total, of_shard in zip(transitions, counted.transitions, strict=True):
+                total += of_shard
+            n_labelled += counted.n_labelled
+            partial |= counted.partial
+            yield counted.observed
+
     size = model.n_features, n_labels
-    observed = merge_observed(counts.observed(), numbers, *size, by_frequency=min_freq > 0)
-    if not counts.n_labelled:
+    merged = merge_observed(observed(), numbers, *size, by_frequency=min_freq > 0)
+    if not n_labelled:
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    layout = lay_out(observed, n_labels, min_freq, settings.all_possible_states)
+    layout = lay_out(merged, n_labels, min_freq, settings.all_possible_states)
     vector = ParameterVector(
         [layout],
-        counts.transitions,
+        transitions,
         min_freq=min_freq,
         all_possible_transitions=settings.all_possible_transitions,
         fit_intercept=settings.fit_intercept,
         possible=model.possible,
     )
     likelihood = ShardedLikelihood(
-        workers, training_sets, numbers, layout, vector, counts.partial, dtype, model.cost
+        workers, training_sets, numbers, layout, vector, partial, dtype, model.cost
     )
     return ShardedObjective(likelihood, vector, settings.l2)
-
-
-class _Counted:
-    """Totals of the counts of all shards, added one by one."""
-
-    def __init__(self, counts, n_labels, order):
-        self._counts = counts
-        self.transitions = [np.zeros((n_labels,) * n) for n in range(2, order + 2)]
-        self.n_labelled, self.partial = 0, False
-
-    def observed(self):
-        """Yield the observed features of each shard."""
-        for counted in self._counts:
-            for total, of_shard in zip(self.transitions, counted.transitions, strict=True):
-                total += of_shard
-            self.n_labelled += counted.n_labelled
-            self.partial |= counted.partial
-            yield counted.observed
 
 
 def start_from(before, tagger, vectorizer):
@@ -243,7 +237,7 @@ class Checkpoints:
         self._progress, self._model, self._path, self._period = progress, model, path, period
 
     def report(self, history, attributes):
-        """As `Progress.report`."""
+        """Report an iteration, and store the model if it ends a period."""
         stop = self._progress.report(history, attributes)
         epoch = history["epoch"][-1]
         if epoch and epoch % self._period == 0:
@@ -260,10 +254,6 @@ class Checkpoints:
 
 
 # Labels and features of all shards
-
-# Their kinds, for messages.
-_NAMED, _NUMBERED = "feature dicts or attribute strings", "numbers"
-_STRINGS, _INTEGERS = "strings", "integers"
 
 
 class Columns(NamedTuple):
@@ -313,14 +303,15 @@ def merge_classes(found):
         raise ValueError("Found an empty batch: at least one sequence is required.")
     if not any(shard.n_tokens for shard in found):
         raise ValueError("Found no token: every sequence is empty.")
-    kinds = [
-        (_STRINGS if isinstance(shard.classes[0], str) else _INTEGERS) if shard.classes else None
-        for shard in found
-    ]
-    _require_one_kind(kinds, "labels")
     classes = set().union(*(shard.classes for shard in found))
     if not classes:
         raise ValueError("No token has a label: at least one label is required.")
+    kinds = {
+        i: "strings" if isinstance(shard.classes[0], str) else "integers"
+        for i, shard in enumerate(found)
+        if shard.classes
+    }
+    _require_one_kind(kinds, "labels")
     check_number(len(classes))
     return sort_classes(classes)
 
@@ -345,19 +336,16 @@ def merge_columns(found, vectorizer):
         If there is no feature, or shards have features of different kinds, numbers of columns or
         lengths of arrays.
     """
-    full = [shard.n_sequences > 0 for shard in found]
-    kinds = [
-        (_NAMED if shard.n_features is None else _NUMBERED) if is_full else None
-        for shard, is_full in zip(found, full, strict=True)
-    ]
     if isinstance(vectorizer, LearningTemplateVectorizer):
         return _merge_templates(found, vectorizer)
-    if _require_one_kind(kinds, "features") == _NUMBERED:
-        return _number_columns(found, full)
-    names = [
-        unpack_strings(shard.columns) if is_full else []
-        for shard, is_full in zip(found, full, strict=True)
-    ]
+    kinds = {
+        i: "feature dicts or attribute strings" if shard.n_features is None else "numbers"
+        for i, shard in enumerate(found)
+        if shard.n_sequences
+    }
+    if _require_one_kind(kinds, "features") == "numbers":
+        return _number_columns(found, list(kinds))
+    names = [unpack_strings(shard.columns) if shard.n_sequences else [] for shard in found]
     vectorizer = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
     kept = _frequent(names, [shard.frequency for shard in found], vectorizer.min_freq)
     if not kept:
@@ -372,13 +360,12 @@ def merge_columns(found, vectorizer):
 
 
 def _number_columns(found, full):
-    """Check that all shards have the same number of columns."""
-    first = full.index(True)
-    n_features = found[first].n_features
-    for i, shard in enumerate(found):
-        if full[i] and shard.n_features != n_features:
+    """Check that all shards with sequences have the same number of columns."""
+    n_features = found[full[0]].n_features
+    for i in full:
+        if found[i].n_features != n_features:
             raise ValueError(
-                f"Partition {i} has {shard.n_features} features, but partition {first} has "
+                f"Partition {i} has {found[i].n_features} features, but partition {full[0]} has "
                 f"{n_features}."
             )
     if n_features == 0:
@@ -429,12 +416,11 @@ def _merge_lengths(found):
 
 
 def _require_one_kind(kinds, what):
-    """Return the kind that all shards share; None stands for a shard of any kind."""
-    first = next((i for i, kind in enumerate(kinds) if kind is not None), None)
-    for i, kind in enumerate(kinds):
-        if kind is not None and kind != kinds[first]:
+    """Return the kind that partitions have in common; a ValueError if one differs."""
+    (first, kind), *others = kinds.items()
+    for i, other in others:
+        if other != kind:
             raise ValueError(
-                f"The {what} of partition {i} are {kind}, but those of partition {first} "
-                f"{kinds[first]}."
+                f"The {what} of partition {i} are {other}, but those of partition {first} {kind}."
             )
-    return None if first is None else kinds[first]
+    return kind

@@ -49,18 +49,11 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     model.require_memory(2 * (1 + tagger.average), 2)
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
-    full = [i for i, size in enumerate(sizes) if size.n_sequences]
-    if not any(sizes[i].n_labelled for i in full):
+    shards = zip(training_sets, numbers, sizes, strict=True)
+    shards = [shard for shard in shards if shard[2].n_sequences]
+    if not any(size.n_labelled for *_, size in shards):
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    epochs = _Epochs(
-        tagger,
-        learner,
-        workers,
-        [training_sets[i] for i in full],
-        [numbers[i] for i in full],
-        [sizes[i] for i in full],
-        start,
-    )
+    epochs = _Epochs(tagger, learner, workers, *zip(*shards, strict=True), start)
     return learner.run_epochs(epochs.run, epochs.chain, epochs.accuracy, None, watcher)
 
 
@@ -69,8 +62,7 @@ class _Epochs:
 
     def __init__(self, tagger, learner, workers, training_sets, numbers, sizes, start):
         self._workers, self._training_sets, self._numbers = workers, training_sets, numbers
-        self._n_labelled = sum(size.n_labelled for size in sizes)
-        self._n_sequences = [size.n_sequences for size in sizes]
+        self._n_sequences, self._n_labelled = map(sum, zip(*sizes, strict=True))
         self._state = learner.new_state(None, start)
         self._model = tagger._model()
         self._seed = check_random_state(tagger.random_state).randint(2**31)
@@ -87,7 +79,7 @@ class _Epochs:
             self._model,
             self._seed,
             number,
-            sum(self._n_sequences),
+            self._n_sequences,
             self._state.progress,
         )
         mixture = _Mixture(self._state)
@@ -233,7 +225,7 @@ class _Learnt(NamedTuple):
 
 
 def count_labels(training_set, _):
-    """Sizes of a shard."""
+    """Count the sequences and the labelled tokens of a shard."""
     effective = training_set.effective()
     n_labelled = int(np.count_nonzero(effective.labels >= 0))
     return _Sizes(len(effective.sample_weight), n_labelled)

@@ -210,11 +210,6 @@ def vectorize(X, vectorizer):
     return format, batch, learnt
 
 
-def describe(shard, _):
-    """Return the summary of a shard alone, for the driver."""
-    return shard.summary
-
-
 def number(shard, codes, kept, settings):
     """Number labels and features as all shards do.
 

@@ -152,7 +152,7 @@ class _ShardedAscent:
         self._states = likelihood.map(ascend, shards, epoch, keep=True)
         self._number += 1
         before, loss, distance = vector.copy(), 0, 0
-        for positions, change in likelihood.each(get_change, zip(self._states, strict=True)):
+        for positions, change in likelihood.each(getattr, zip(self._states, repeat("change"))):
             if not change.successful:
                 vector[:] = before
                 return False
@@ -326,8 +326,3 @@ def ascend(likelihood, state, shard, epoch):
     change = ((vector - before) / epoch.n_shards).astype(dtype, copy=False)
     change = _Change(change, float(ascent.loss), float(ascent.distance), successful)
     return _State(memory, state.positions, change)
-
-
-def get_change(state, _):
-    """Return the change alone, which the driver adds."""
-    return state.change

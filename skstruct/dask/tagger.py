@@ -200,28 +200,24 @@ class DaskTagger(Persistent, BaseEstimator):
 
         workers = Cluster(self.client, self.max_retries)
 
-        def make_watcher(progress):
-            known = X_val is None or _is_of_tagger(vectorizer)
-            held_out = X_val if known else vectorizer.transform(X_val), y_val, None
-            return tagger._watcher(held_out, None, progress)
-
         def learn_from_parts(progress):
             if self.checkpoint is not None:
+                progress = Checkpoints(
+                    progress,
+                    lambda: copy(self)._keep(tagger, vectorizer),
+                    self.checkpoint,
+                    self.checkpoint_period,
+                )
 
-                def model():
-                    return copy(self)._keep(tagger, vectorizer)
+            def make_watcher():
+                known = X_val is None or _is_of_tagger(vectorizer)
+                held_out = X_val if known else vectorizer.transform(X_val), y_val, None
+                return tagger._watcher(held_out, None, progress)
 
-                progress = Checkpoints(progress, model, self.checkpoint, self.checkpoint_period)
-            return learn(
-                tagger,
-                workers,
-                _pair_parts(workers.client, X, y),
-                vectorizer,
-                classes,
-                lambda: make_watcher(progress),
-                self.transport_dtype,
-                self if tagger.warm_start and hasattr(self, "estimator_") else None,
-            )
+            before = self if tagger.warm_start and hasattr(self, "estimator_") else None
+            parts = _pair_parts(workers.client, X, y)
+            given = parts, vectorizer, classes, make_watcher, self.transport_dtype
+            return learn(tagger, workers, *given, before)
 
         with closing(workers):
             workers.check_versions()

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, islice, takewhile
 from operator import itemgetter, methodcaller
 
-from skstruct.metrics.labels import sequences_of
+from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import not_in_encoding, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_count
@@ -230,15 +230,8 @@ def read_conll(
     >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
     [['He', 'sleeps']]
     """
-    parsed = parsed_lines(
-        path_or_file,
-        columns=columns,
-        label=label,
-        encoding=encoding,
-        separator=separator,
-        skip=starting_with(comment),
-        skip_docstart=skip_docstart,
-    )
+    layout = columns, label, encoding, separator, comment, skip_docstart
+    parsed = _parsed(path_or_file, *layout)
     tokens, labels = map(list, zip(*parsed, strict=True))
     return tokens, None if label is None else labels
 
@@ -311,16 +304,8 @@ def iter_conll(
     [['He', 'sleeps'], ['Yes']] [['B-NP', 'B-VP'], ['O']]
     """
     check_count("batch_size", batch_size, none=True)
-    sequences = parsed_lines(
-        path_or_file,
-        columns=columns,
-        label=label,
-        encoding=encoding,
-        separator=separator,
-        skip=starting_with(comment),
-        skip_docstart=skip_docstart,
-        remembered=_REMEMBERED,
-    )
+    layout = columns, label, encoding, separator, comment, skip_docstart
+    sequences = _parsed(path_or_file, *layout, remembered=_REMEMBERED)
     return sequences if batch_size is None else batched(sequences, batch_size, label is not None)
 
 
@@ -348,32 +333,24 @@ def starting_with(comment):
     return None if comment is None else methodcaller("startswith", comment)
 
 
-def parsed_lines(
-    source, *, encoding="utf-8", skip=None, label=None, remembered=float("inf"), **layout
+def _parsed(
+    source,
+    columns,
+    label,
+    encoding,
+    separator,
+    comment,
+    skip_docstart,
+    remembered=float("inf"),
 ):
     """Yield tokens and labels of each sequence of a file.
 
-    Parameters
-    ----------
-    source : str, path-like, file object or iterable of lines
-    encoding : str or None
-        As of `open_line_blocks`.
-    skip : callable, default=None
-        Tells lines to skip.
-    label : int or None
-        Column of the label.
-    remembered : float
-        Approximate number of distinct lines to cache.
-    **layout
-        Of the columns, for `TokenLines`.
-
-    Yields
-    ------
-    tokens, labels : list
-        Labels are None if `label` is.
+    All arguments but the last are those of `iter_conll`; that is of `TokenLines.sequences`.
     """
+    layout = {"columns": columns, "separator": separator, "skip_docstart": skip_docstart}
     with open_line_blocks(source, encoding) as (name, blocks):
-        yield from TokenLines(name, label, **layout).sequences(blocks, skip, remembered)
+        lines = TokenLines(name, label, **layout)
+        yield from lines.sequences(blocks, starting_with(comment), remembered)
 
 
 class TokenLines(dict):
@@ -406,7 +383,21 @@ class TokenLines(dict):
         self._block = block
 
     def sequences(self, blocks, skip=None, remembered=float("inf")):
-        """Yield tokens and labels of each sequence in blocks of lines; see `parsed_lines`."""
+        """Yield tokens and labels of each sequence in blocks of lines.
+
+        Parameters
+        ----------
+        blocks : iterable of list of str
+        skip : callable, default=None
+            Tells lines to skip.
+        remembered : float
+            Approximate number of distinct lines to cache.
+
+        Yields
+        ------
+        tokens, labels : list
+            Labels are None if there is no column of labels.
+        """
         self._block, self._n_lines = [], 0
         before, labels_before = [], []
         for block in chain(blocks, [[""]]):
@@ -584,16 +575,14 @@ def write_conll(
     """
     tokens = sequences_of(tokens, "tokens")
     labels = None if labels is None else sequences_of(labels, "labels")
-    if labels is not None and len(labels) != len(tokens):
-        raise ValueError(f"{len(tokens)} sequences of tokens, but labels for {len(labels)}.")
+    if labels is not None:
+        check_lengths(tokens, labels)
     if not tokens:
         raise ValueError("There is no sequence, and a file without tokens could not be read back.")
     write = _Line(separator, comment, skip_docstart)
     lines, places = [], []
     for i, sequence in enumerate(tokens):
         given = [()] * len(sequence) if labels is None else [(label,) for label in labels[i]]
-        if len(given) != len(sequence):
-            raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} labels.")
         if not sequence:
             raise ValueError(f"Sequence {i} is empty, which a column file cannot express.")
         lines += [write(*pair, i, t) for t, pair in enumerate(zip(sequence, given, strict=True))]

@@ -9,7 +9,7 @@ from skstruct.datasets.conll import (
     splitter,
     write_lines,
 )
-from skstruct.metrics.labels import sequences_of
+from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -76,8 +76,7 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     >>> read_conllu(lines, columns=("form", "lemma"), label="xpos")
     ([[('vamos', 'ir'), ('nos', 'nosotros')]], [[None, None]])
     """
-    with open_line_blocks(path_or_file, None) as (name, blocks):
-        lines = [line for block in blocks for line in block]
+    name, lines = _all_lines(path_or_file)
     known = _columns_of(lines)
     if isinstance(columns, str):
         columns = _number(columns, known)
@@ -131,19 +130,18 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
     1       go      go      VERB    _       _       0       root    _       _
     <BLANKLINE>
     """
-    labels, like = sequences_of(labels, "labels"), _kept(like)
+    labels, (_, like) = sequences_of(labels, "labels"), _all_lines(like)
+    while like and not like[-1].strip():
+        like.pop()
     known = _columns_of(like)
     column = _number(label, known)
     tokens, _ = read_conllu(like, columns=known[0], label=None)
-    if len(tokens) != len(labels):
-        raise ValueError(
-            f"The file has {len(tokens)} sentences, but there are labels for {len(labels)}."
-        )
-    words = []
-    for i, (sentence, given) in enumerate(zip(tokens, labels, strict=True)):
-        if len(sentence) != len(given):
-            raise ValueError(f"Sequence {i} has {len(sentence)} tokens, but {len(given)} labels.")
-        words += [(value, f"Sequence {i}, token {t}") for t, value in enumerate(given)]
+    check_lengths(tokens, labels)
+    words = [
+        (value, f"Sequence {i}, token {t}")
+        for i, given in enumerate(labels)
+        for t, value in enumerate(given)
+    ]
     words, lines, places = iter(words), [], []
     for number, line in enumerate(like, start=1):
         place = f"Line {number}"
@@ -182,13 +180,10 @@ def _is_read(line, column, label, width):
     )
 
 
-def _kept(source):
-    """All lines of a source, without empty ones at the end."""
-    with open_line_blocks(source, None) as (_, blocks):
-        lines = [line for block in blocks for line in block]
-    while lines and not lines[-1].strip():
-        lines.pop()
-    return lines
+def _all_lines(source):
+    """Name and lines of a source."""
+    with open_line_blocks(source, None) as (name, blocks):
+        return name, [line for block in blocks for line in block]
 
 
 def _columns_of(lines):

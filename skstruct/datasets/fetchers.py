@@ -11,10 +11,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pooch
-from sklearn.utils import Bunch
 
 from skstruct.datasets.conll import read_conll, unpacked
-from skstruct.datasets.loaders import description, text_bunch
+from skstruct.datasets.loaders import make_bunch
 from skstruct.utils.files import write_whole
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -279,7 +278,7 @@ def fetch_conll2000(*, subset="train", data_home=None, download_if_missing=True,
     """
     check_choice("subset", subset, ("train", "test"))
     path = obtained(f"conll2000/{subset}", data_home, download_if_missing)
-    return text_bunch(*read_conll(path), fetch_conll2000, return_X_y)
+    return make_bunch(*read_conll(path), fetch_conll2000, return_X_y)
 
 
 @set_module("skstruct.datasets")
@@ -352,7 +351,7 @@ def fetch_conll2002(
     check_choice("language", language, ("esp", "ned"))
     check_choice("subset", subset, ("train", "testa", "testb"))
     path = obtained(f"conll2002-{language}/{subset}", data_home, download_if_missing)
-    return text_bunch(*read_conll(path), fetch_conll2002, return_X_y)
+    return make_bunch(*read_conll(path), fetch_conll2002, return_X_y)
 
 
 @set_module("skstruct.datasets")
@@ -414,11 +413,7 @@ def fetch_ocr_letters(
     check_choice("subset", subset, ("train", "test"))
     path = obtained("ocr", data_home, download_if_missing)
     read = _prepared_letters if path.suffix == ".npz" else _original_letters
-    data, target = read(path, subset)
-    if return_X_y:
-        return data, target
-    names = sorted(set(np.concatenate(target).tolist()))
-    return Bunch(data=data, target=target, target_names=names, DESCR=description(fetch_ocr_letters))
+    return make_bunch(*read(path, subset), fetch_ocr_letters, return_X_y)
 
 
 def _prepared_letters(path, subset):

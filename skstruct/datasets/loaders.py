@@ -8,24 +8,34 @@ from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_random_state
 
 from skstruct.datasets.conll import read_conll
+from skstruct.metrics.labels import as_list
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
 
-def text_bunch(tokens, labels, source, return_X_y):
-    """Make a Bunch of tokens and labels, or just return them if `return_X_y`.
+def make_bunch(data, target, source, return_X_y, **more):
+    """Make the result of a loader.
 
-    Its description is the docstring of `source`.
+    Parameters
+    ----------
+    data, target : list
+    source : callable
+        The loader. Summary and extended summary of its docstring are the description.
+    return_X_y : bool
+        Return data and target alone.
+    **more : object
+        Other fields.
+
+    Returns
+    -------
+    dataset : Bunch or tuple
+        With the labels that occur, unless they are given.
     """
     if return_X_y:
-        return tokens, labels
-    names = sorted({label for sequence in labels for label in sequence})
-    return Bunch(data=tokens, target=labels, target_names=names, DESCR=description(source))
-
-
-def description(function):
-    """Summary and extended summary of a function's docstring."""
-    return (inspect.getdoc(function) or "").partition("\n\nParameters\n")[0]
+        return data, target
+    names = sorted({label for labels in target for label in as_list(labels)})
+    about = (inspect.getdoc(source) or "").partition("\n\nParameters\n")[0]
+    return Bunch(**{"data": data, "target": target, "target_names": names, **more, "DESCR": about})
 
 
 _N_TRAIN = 1198  # two thirds of the images, in the order of scikit-learn
@@ -103,7 +113,7 @@ def load_addresses(*, return_X_y=False):
     """
     with resources.as_file(resources.files("skstruct.datasets") / "data" / "addresses.txt") as path:
         tokens, labels = read_conll(path, separator="\t")
-    return text_bunch(tokens, labels, load_addresses, return_X_y)
+    return make_bunch(tokens, labels, load_addresses, return_X_y)
 
 
 @set_module("skstruct.datasets")
@@ -193,15 +203,8 @@ def load_digit_sequences(
     data = [images[[rng.choice(pool[digit]) for digit in number]] for number in target]
     if noise:
         data = [np.clip(rows + noise * rng.standard_normal(rows.shape), 0, 16) for rows in data]
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        kind=kinds,
-        target_names=list(range(10)),
-        DESCR=description(load_digit_sequences),
-    )
+    more = {"kind": kinds, "target_names": list(range(10))}
+    return make_bunch(data, target, load_digit_sequences, return_X_y, **more)
 
 
 def _year(rng):

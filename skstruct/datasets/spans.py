@@ -17,7 +17,7 @@ from skstruct.input.schemes import (
     write_chunk,
 )
 from skstruct.metrics.chunks import chunks_of
-from skstruct.metrics.labels import sequences_of
+from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -167,22 +167,20 @@ def labels_to_spans(labels, offsets, *, scheme="conlleval"):
 
 
 def _checked_offsets(offsets):
-    offsets = [_pair(offset, f"Token {t}") for t, offset in enumerate(offsets)]
-    for t, (start, end) in enumerate(offsets):
-        if start >= end or (t and start < offsets[t - 1][1]):
+    """Offsets of tokens as tuples of integers; a ValueError unless tokens follow each other."""
+    checked = []
+    for t, offset in enumerate(offsets):
+        try:
+            start, end = map(as_whole, offset)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Token {t} is {short_repr(offset)}; expected its first character and its end, "
+                "(start, end)."
+            ) from None
+        if start >= end or (checked and start < checked[-1][1]):
             raise ValueError(f"Token {t}, {(start, end)}, is empty or overlaps the one before.")
-    return offsets
-
-
-def _pair(offset, what):
-    try:
-        start, end = offset
-        return as_whole(start), as_whole(end)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{what} is {short_repr(offset)}; expected its first character and its end, (start, "
-            "end)."
-        ) from None
+        checked.append((start, end))
+    return checked
 
 
 def as_whole(number):
@@ -558,12 +556,9 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
     from spacy.tokens import Span  # optional: documents come with it
 
     docs, labels = list(docs), sequences_of(labels, "labels")
-    if len(labels) != len(docs):
-        raise ValueError(f"{len(docs)} documents, but labels for {len(labels)}.")
+    check_lengths(docs, labels)
     entities = []
-    for i, (doc, found) in enumerate(zip(docs, labels, strict=True)):
-        if len(found) != len(doc):
-            raise ValueError(f"Document {i} has {len(doc)} tokens, but {len(found)} labels.")
+    for doc, found in zip(docs, labels, strict=True):
         chunks = chunks_of(found, scheme)
         entities.append([Span(doc, first, end, label=kind) for first, end, kind in chunks])
     for doc, spans in zip(docs, entities, strict=True):

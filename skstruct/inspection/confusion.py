@@ -1,15 +1,12 @@
 """Confusion matrices of labels and of types of chunks."""
 
-from itertools import chain
-
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from skstruct.inspection.figures import new_axes
-from skstruct.inspection.models import labels_of, order_of_labels
-from skstruct.metrics.chunks import chosen_types
-from skstruct.metrics.labels import as_list, stack_both
-from skstruct.metrics.scores import extract_chunks
+from skstruct.inspection.models import order_of_labels
+from skstruct.metrics.chunks import chosen_types, pairs_of_chunks
+from skstruct.metrics.labels import stack_both
 from skstruct.utils.public_paths import set_module
 
 _NONE = "(none)"
@@ -128,7 +125,7 @@ class LabelConfusionDisplay(_SequenceConfusion):
         ValueError
             If a sequence has another number of labels in `y_pred`.
         """
-        pairs = chain.from_iterable(zip(*pair, strict=True) for pair in _pairs(y_true, y_pred))
+        pairs = zip(*(side.labels for side in stack_both(y_true, y_pred)), strict=True)
         true, pred = map(list, zip(*((a, b) for a, b in pairs if a is not None), strict=True))
         if labels is None:
             known = sorted({*true, *pred})
@@ -200,12 +197,10 @@ class ChunkConfusionDisplay(_SequenceConfusion):
             If there is no chunk, a sequence has another number of labels in `y_pred`, or as in
             :func:`~skstruct.metrics.chunk_f1_score`.
         """
-        # Refuses a sequence without the list around it.
-        stack_both(y_true, y_pred)
+        types, pairs = pairs_of_chunks(y_true, y_pred, scheme)
         true, pred = [], []
-        for true_labels, labels_found in _pairs(y_true, y_pred):
-            expected = {(a, b): kind for a, b, kind in extract_chunks(true_labels, scheme=scheme)}
-            found = {(a, b): kind for a, b, kind in extract_chunks(labels_found, scheme=scheme)}
+        for sides in pairs:
+            expected, found = ({(a, b): types[kind] for a, b, kind in side} for side in sides)
             for span in {**expected, **found}:
                 true.append(expected.get(span, _NONE))
                 pred.append(found.get(span, _NONE))
@@ -214,17 +209,3 @@ class ChunkConfusionDisplay(_SequenceConfusion):
         types = sorted({*true, *pred} - {_NONE})
         types = types if labels is None else chosen_types(labels, types)
         return cls._plotted(true, pred, [*types, _NONE], normalize, options)
-
-
-def _pairs(y_true, y_pred):
-    """Lists of the true and the predicted labels of each sequence."""
-    y_true, y_pred = as_list(y_true), as_list(y_pred)
-    if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} sequences, y_pred has {len(y_pred)}.")
-    for i, pair in enumerate(zip(y_true, y_pred, strict=True)):
-        true, pred = map(labels_of, pair)
-        if len(true) != len(pred):
-            raise ValueError(
-                f"Sequence {i} has {len(true)} labels in y_true and {len(pred)} in y_pred."
-            )
-        yield true, pred

@@ -1,6 +1,7 @@
 """Curves: histories of fits, scores along penalties, precision and recall along thresholds."""
 
 from collections.abc import Mapping
+from itertools import chain, count
 
 import numpy as np
 
@@ -157,39 +158,28 @@ def _column(history, name):
 
 
 def _histories(estimators):
-    if hasattr(estimators, "get_params"):
-        estimators = [estimators]
-    if not isinstance(estimators, Mapping):
-        estimators = _named(estimators)
-    return {name: _history(estimator) for name, estimator in estimators.items()}
-
-
-def _named(estimators):
-    """Names of classes, numbered where one occurs again."""
-    named = {}
-    for estimator in estimators:
-        name = base = type(_last(estimator)).__name__
-        number = 1
-        while name in named:
-            number += 1
-            name = f"{base} {number}"
-        named[name] = estimator
-    return named
-
-
-def _last(estimator):
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    """Histories by the keys of a dict, or by names of classes, with numbers where one recurs."""
+    if isinstance(estimators, Mapping):
+        return {name: _history(estimator)[1] for name, estimator in estimators.items()}
+    histories = {}
+    for estimator in [estimators] if hasattr(estimators, "get_params") else estimators:
+        base, history = _history(estimator)
+        names = chain([base], (f"{base} {number}" for number in count(2)))
+        histories[next(name for name in names if name not in histories)] = history
+    return histories
 
 
 def _history(estimator):
-    history = getattr(_last(estimator), "history_", None)
+    """Name of the class and history of an estimator, or of the last step of a Pipeline."""
+    last = getattr(estimator, "best_estimator_", estimator)
+    last = last.steps[-1][1] if hasattr(last, "steps") else last
+    history = getattr(last, "history_", None)
     if history is None:
         raise TypeError(
             f"{type(estimator).__name__} has no history: pass fitted taggers or rerankers, or "
             "Pipelines or searches that end in one."
         )
-    return history
+    return type(last).__name__, history
 
 
 @set_module("skstruct.inspection")

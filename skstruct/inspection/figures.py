@@ -73,7 +73,7 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
     ax : Axes
     values : ndarray of shape (n_rows, n_columns)
         Values that are not finite are left out, on a hatched background.
-    rows, columns : list of str
+    rows, columns : list
         Names.
     values_format : str, default=None
         Format of the numbers in the cells; with None, there are none.
@@ -85,8 +85,10 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
     image : AxesImage
     text : ndarray of Text of the shape of `values`, or None
     """
+    rows, columns = list(map(str, rows)), list(map(str, columns))
     shown = np.ma.masked_invalid(values)
-    if shown.mask.any():
+    missing = np.ma.getmaskarray(shown)
+    if missing.any():
         ax.patch.set(facecolor="0.92", edgecolor="0.75", hatch="///")
     drawn = ax.imshow(shown, aspect="auto", **image)
     ax.set_xticks(range(len(columns)), columns)
@@ -98,14 +100,13 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
     if values_format is None:
         return drawn, None
     text = np.full(values.shape, None, dtype=object)
-    for cell in np.ndindex(values.shape):
-        if not shown.mask.any() or not np.ma.getmaskarray(shown)[cell]:
-            red, green, blue, _ = drawn.cmap(drawn.norm(values[cell]))
-            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
-            number = format(values[cell], values_format)
-            number = number.lstrip("-") if set(number) <= set("-0.") else number
-            place = {"ha": "center", "va": "center", "size": "small"}
-            text[cell] = ax.text(cell[1], cell[0], number, color="w" if dark else "k", **place)
+    for cell in map(tuple, np.argwhere(~missing)):
+        red, green, blue, _ = drawn.cmap(drawn.norm(values[cell]))
+        dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
+        number = format(values[cell], values_format)
+        number = number.lstrip("-") if set(number) <= set("-0.") else number
+        place = {"ha": "center", "va": "center", "size": "small"}
+        text[cell] = ax.text(cell[1], cell[0], number, color="w" if dark else "k", **place)
     return drawn, text
 
 

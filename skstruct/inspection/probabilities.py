@@ -205,10 +205,12 @@ class SequenceProbabilityDisplay:
         self.im_, self.text_ = heat_map(
             self.ax_,
             np.asarray(self.proba).T,
-            [str(label) for label in self.labels],
-            [str(token) for token in self.tokens],
+            self.labels,
+            self.tokens,
             values_format=".2f" if include_values else None,
-            **{"cmap": cmap, "vmin": 0, "vmax": 1},
+            cmap=cmap,
+            vmin=0,
+            vmax=1,
         )
         self.pred_ = self.true_ = None
         if self.y_pred is not None:

@@ -1,7 +1,6 @@
 """HTML view of texts with their labels."""
 
 from html import escape
-from itertools import count
 from zlib import crc32
 
 import numpy as np
@@ -10,7 +9,7 @@ from skstruct.input.schemes import are_chunk_labels
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.probabilities import token_texts
 from skstruct.metrics.errors import errors_of_sequence
-from skstruct.metrics.labels import sequences_of
+from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
@@ -148,15 +147,10 @@ class TaggedText:
             If the numbers of sequences, tokens and labels differ.
         """
         tokens, labels = sequences_of(tokens, "tokens"), sequences_of(y_pred, "y_pred")
-        gold = None if gold is None else sequences_of(gold, "gold")
-        for given in (labels, *([] if gold is None else [gold])):
-            if len(tokens) != len(given):
-                raise ValueError(f"There are {len(tokens)} texts, but labels of {len(given)}.")
-            for i, (texts, names) in enumerate(zip(tokens, given, strict=True)):
-                if len(texts) != len(names):
-                    raise ValueError(
-                        f"Sequence {i} has {len(texts)} tokens, but {len(names)} labels."
-                    )
+        check_lengths(tokens, labels)
+        if gold is not None:
+            gold = sequences_of(gold, "gold")
+            check_lengths(tokens, gold)
         return cls(tokens, labels, alternatives=alternatives, nbest=nbest, gold=gold)
 
     def to_html(self):
@@ -263,7 +257,7 @@ class TaggedText:
         if self.nbest is None or not self.nbest[i]:
             return ""
         best, items = self.nbest[i][0].labels, []
-        for number, found in zip(count(1), self.nbest[i], strict=False):
+        for number, found in enumerate(self.nbest[i], 1):
             changed = [
                 f"{self.tokens[i][t]} {label}"
                 for t, label in enumerate(found.labels)

@@ -78,13 +78,9 @@ class FeatureWeightsDisplay:
         ValueError
             If the tagger does not know a label.
         """
-        found = _strongest(estimator, labels, n_features)
-        display = cls(
-            [names for _, names, _ in found],
-            [weights for _, _, weights in found],
-            labels=[label for label, _, _ in found],
-        )
-        return display.plot(ax=ax, **options)
+        found = zip(*_strongest(estimator, labels, n_features), strict=True)
+        labels, features, weights = map(list, found)
+        return cls(features, weights, labels=labels).plot(ax=ax, **options)
 
     def plot(self, ax=None, *, colors=("C0", "C3")):
         """Plot the bars.
@@ -289,10 +285,12 @@ class TransitionDisplay:
         self.im_, self.text_ = heat_map(
             self.ax_,
             self.transition,
-            [str(label) for label in self.from_labels],
-            [str(label) for label in self.to_labels],
+            self.from_labels,
+            self.to_labels,
             values_format=values_format if include_values else None,
-            **{"cmap": cmap, "vmin": -limit, "vmax": limit},
+            cmap=cmap,
+            vmin=-limit,
+            vmax=limit,
         )
         self.ax_.set(xlabel="label", ylabel="previous label", title="Transition weights")
         if colorbar:

@@ -20,7 +20,6 @@ from skstruct.input.schemes import (
 from skstruct.metrics.labels import (
     StackedLabels,
     as_list,
-    check_pair,
     check_types,
     stack_both,
     weigh_tokens,
@@ -253,7 +252,9 @@ def pairs_of_chunks(y_true, y_pred, scheme):
 def _find_pair(y_true, y_pred, scheme):
     """Types, lengths of the sequences, and the correct, predicted and true chunks."""
     check_choice("scheme", scheme, _READINGS)
-    pair = check_pair(*stack_both(y_true, y_pred), str, _MUST_BE_STRINGS)
+    pair = stack_both(y_true, y_pred)
+    for tokens in pair:
+        check_types(tokens, str, _MUST_BE_STRINGS)
     types, coded = _encode(pair, scheme)
     lengths = np.diff(pair[0].offsets)
     is_first = np.zeros(len(pair[0].labels), dtype=bool)

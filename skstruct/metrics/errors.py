@@ -3,6 +3,7 @@
 import numpy as np
 
 from skstruct.metrics.chunks import pairs_of_chunks
+from skstruct.metrics.scores import table
 from skstruct.utils.public_paths import set_module
 
 KINDS_OF_ERRORS = ("right", "wrong type", "wrong boundary", "both wrong", "missed", "invented")
@@ -94,15 +95,15 @@ def chunk_error_report(
             errors[chunk[2], KINDS_OF_ERRORS.index(kind)] += 1
         for name in SCHEMAS:
             _count(true, predicted, name, counts[name])
-    rows = [*zip(types, errors.tolist(), strict=True), ("all", errors.sum(axis=0).tolist())]
-    rows = [row for row in rows if any(row[1]) or row[0] == "all"]
+    rows = [*zip(types, *errors.T.tolist(), strict=True), ("all", *errors.sum(axis=0).tolist())]
+    rows = [row for row in rows if any(row[1:]) or row[0] == "all"]
     scores = {name: _score(counts[name], SCHEMAS[name][2], zero_division) for name in SCHEMAS}
     if output_dict:
-        by_type = {name: dict(zip(KINDS_OF_ERRORS, row, strict=True)) for name, row in rows}
+        by_type = {name: dict(zip(KINDS_OF_ERRORS, row, strict=True)) for name, *row in rows}
         return {"errors": by_type, **{name: {**counts[name], **scores[name]} for name in SCHEMAS}}
-    scored = [(name, [*counts[name].values(), *scores[name].values()]) for name in SCHEMAS]
+    scored = [(name, *counts[name].values(), *scores[name].values()) for name in SCHEMAS]
     tables = (KINDS_OF_ERRORS, rows), ((*_COUNTS, *_SCORES), scored)
-    return "\n".join(_table(*table, digits) for table in tables)
+    return "\n".join(table(header, [rows], digits) for header, rows in tables)
 
 
 def errors_of_sequence(true, predicted):
@@ -162,14 +163,3 @@ def _score(counts, share, zero_division):
     precision, recall = (hits / n if n else float(zero_division) for n in sums)
     f1 = 2 * hits / sum(sums) if sum(sums) else float(zero_division)
     return {"precision": precision, "recall": recall, "f1-score": f1}
-
-
-def _table(header, rows, digits):
-    """Lines of a table with right-aligned columns."""
-    width = max(len(name) for name, _ in rows)
-    lines = [" " * width + "".join(f"  {name}" for name in header), ""]
-    for name, values in rows:
-        texts = (f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in values)
-        cells = (f"  {text:>{len(head)}}" for text, head in zip(texts, header, strict=True))
-        lines.append(f"{name:>{width}}" + "".join(cells))
-    return "\n".join([*lines, ""])

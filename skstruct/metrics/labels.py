@@ -50,6 +50,17 @@ def sequences_of(y, name):
     return [as_list(row) for row in rows]
 
 
+def check_lengths(tokens, labels):
+    """Raise a ValueError unless each sequence of tokens has as many labels."""
+    if len(tokens) != len(labels):
+        raise ValueError(
+            f"There are {len(tokens)} sequences of tokens, but labels for {len(labels)}."
+        )
+    for i, (sequence, given) in enumerate(zip(tokens, labels, strict=True)):
+        if len(sequence) != len(given):
+            raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} labels.")
+
+
 def stack(y, name):
     """Stack the labels of all sequences."""
     if isinstance(y, str) or not hasattr(y, "__len__"):
@@ -77,7 +88,7 @@ def stack(y, name):
 
 
 def stack_both(y_true, y_pred):
-    """Stack the labels of both sides.
+    """Stack the labels of both sides; a ValueError unless their sequences are equally long.
 
     Labels of a list are a sequence without the list around it, unless the other side is an array:
     then the rows of X were sequences of length one.
@@ -91,20 +102,12 @@ def stack_both(y_true, y_pred):
             f"the labels of a single sequence into a list, [{name}]. If every label is a sequence "
             "of its own, pass one-dimensional arrays."
         )
-    return pair
-
-
-def check_pair(y_true, y_pred, allowed, complaint):
-    """Check the lengths and types of the stacked labels of both sides, and return them."""
-    pair = y_true, y_pred
     true, pred = (np.diff(tokens.offsets) for tokens in pair)
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
     if (true != pred).any():
         i = np.argmax(true != pred)
         raise ValueError(f"y_true[{i}] has {true[i]} labels but y_pred[{i}] has {pred[i]}")
-    for tokens in pair:
-        check_types(tokens, allowed, complaint)
     return pair
 
 
@@ -149,14 +152,13 @@ def compare_tokens(y_true, y_pred, *, partial=False):
     known : ndarray of shape (n_tokens,), dtype bool
         False where `partial` and the correct label is None.
     """
-    numbers = (str, int, float, np.generic)
-    pair = stack_both(y_true, y_pred)
-    n, known = len(pair[0].labels), np.ones(len(pair[0].labels), bool)
-    if partial and type(None) in set(map(type, pair[0].labels)):
-        known = np.fromiter((label is not None for label in pair[0].labels), bool, n)
-        labels = [0 if label is None else label for label in pair[0].labels]
-        pair = pair[0]._replace(labels=labels), pair[1]
-    true, pred = check_pair(*pair, numbers, "labels must be str or numbers")
+    true, pred = stack_both(y_true, y_pred)
+    n, known = len(true.labels), np.ones(len(true.labels), bool)
+    if partial and type(None) in set(map(type, true.labels)):
+        known = np.fromiter((label is not None for label in true.labels), bool, n)
+        true = true._replace(labels=[0 if label is None else label for label in true.labels])
+    for tokens in (true, pred):
+        check_types(tokens, (str, int, float, np.generic), "labels must be str or numbers")
     if NO_LABEL in true.labels:
         replaced = "skstruct.datasets.labels_from_ids replaces it by None"
         true.fail(true.labels.index(NO_LABEL), f"it stands for no label; {replaced}")

@@ -357,10 +357,7 @@ def chunk_report(
     if output_dict:
         rows = types + averages
         return {name: dict(zip(header, values, strict=True)) for name, *values in rows}
-    width = max(len(name) for name, *_ in types + averages)
-    title = f"{'':>{width}} " + "".join(f" {name:>9}" for name in header)
-    blocks = [[_format_row(row, width, digits) for row in rows] for rows in (types, averages)]
-    return "\n".join([title, "", *blocks[0], "", *blocks[1], ""])
+    return table(header, (types, averages), digits, width=9, gap=" ")
 
 
 def _summarise(counts, average, zero_division):
@@ -394,11 +391,40 @@ def _mean(values, weights, zero_division):
     return float(np.average(values, weights=weights if weights.sum() else None))
 
 
-def _format_row(row, width, digits):
-    name, *scores, support = row
-    support = support if isinstance(support, int) else f"{support:.{digits}f}"
-    cells = [f"{score:>9.{digits}f}" for score in scores]
-    return f"{name:>{width}}  {' '.join(cells)} {support:>9}"
+def table(header, blocks, digits, *, width=0, gap="  "):
+    """Format numbers as text, in columns that are right-aligned.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    blocks : sequence of list of (name, *numbers)
+        Rows; a blank line stands before each block.
+    digits : int
+        Digits of a float after the decimal point.
+    width : int, default=0
+        Least width of a column.
+    gap : str, default="  "
+        Text between two columns.
+
+    Returns
+    -------
+    text : str
+    """
+    widths = [max(len(head), width) for head in header]
+    indent = max(len(name) for rows in blocks for name, *_ in rows)
+
+    def line(name, cells):
+        cells = (f"{cell:>{n}}" for cell, n in zip(cells, widths, strict=True))
+        return f"{name:>{indent}}  {gap.join(cells)}"
+
+    lines = [line("", header)]
+    for rows in blocks:
+        lines.append("")
+        for name, *numbers in rows:
+            texts = (f"{n:.{digits}f}" if isinstance(n, float) else str(n) for n in numbers)
+            lines.append(line(name, texts))
+    return "\n".join([*lines, ""])
 
 
 chunk_precision_scorer = make_scorer(chunk_precision_score)

@@ -121,13 +121,7 @@ def _of_labels(metric, y_true, y_pred_1, y_pred_2):
     # An array says that each label is a sequence of its own.
     collect = np.array if any(side.flat for pair in pairs for side in pair) else list
     y_true, *predicted = (as_list(y) for y in (y_true, y_pred_1, y_pred_2))
-    n = len(y_true)
-    if any(len(y_pred) != n for y_pred in predicted):
-        raise ValueError(
-            f"y_true has {n} sequences, and the predictions have {len(predicted[0])} and "
-            f"{len(predicted[1])}."
-        )
-    y_true, stacked = collect(y_true), [*predicted[0], *predicted[1]]
+    n, y_true, stacked = len(y_true), collect(y_true), [*predicted[0], *predicted[1]]
 
     def difference(first, second):
         scores = (metric(y_true, collect([stacked[i] for i in part])) for part in (first, second))

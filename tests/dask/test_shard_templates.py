@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, WordVectorizer
 from skstruct.dask.learning import learn, merge_columns
-from skstruct.dask.shard import describe, read
+from skstruct.dask.shard import read
 from skstruct.learning.solver import Watcher
 
 TEMPLATE = ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]", "U2:%x[0,1]", "U3:%x[1,0|suffix2]", "B"]
@@ -45,7 +45,7 @@ def merged(vectorizer, parts):
     """Shards, their columns, and the vectoriser that has merged them."""
     shards = [read(*part, (vectorizer, None)) for part in parts]
     vectorizer = clone(vectorizer)
-    columns = merge_columns([describe(shard, None) for shard in shards], vectorizer)
+    columns = merge_columns([shard.summary for shard in shards], vectorizer)
     return shards, columns, vectorizer
 
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
 from skstruct.dask.learning import learn, merge_columns
-from skstruct.dask.shard import describe, read
+from skstruct.dask.shard import read
 from skstruct.dask.sums import RowTable, ShardedLikelihood, ShardedObjective
 from skstruct.input.constraints import read_constraint
 from skstruct.learning.layout import (
@@ -166,7 +166,7 @@ def test_vocabularies_are_merged(min_freq):
     X, y = labelled_sequences(40)
     vectorizer = SequenceVectorizer(min_freq=min_freq)
     shards = [read(*part, (vectorizer, None)) for part in cut(X, y, 4)]
-    columns = merge_columns([describe(shard, None) for shard in shards], vectorizer)
+    columns = merge_columns([shard.summary for shard in shards], vectorizer)
     expected = clone(vectorizer).fit(X)
     assert columns.vectorizer.vocabulary_ == expected.vocabulary_
     assert columns.n_features == len(expected.feature_names_)

@@ -207,8 +207,8 @@ def test_labels_that_do_not_fit_documents():
     spacy = pytest.importorskip("spacy")
     docs = list(spacy.blank("en").pipe(["Rome", "Rome burns"]))
     for labels, message in (
-        ([["B-LOC"]], "2 documents, but labels for 1"),
-        ([["B-LOC"], ["B-LOC"]], "Document 1 has 2 tokens, but 1 labels"),
+        ([["B-LOC"]], "There are 2 sequences of tokens, but labels for 1"),
+        ([["B-LOC"], ["B-LOC"]], "Sequence 1 has 2 tokens, but 1 labels"),
         (["O", "OO"], r"labels\[0\] is 'O', but a list of sequences"),
     ):
         with pytest.raises(ValueError, match=message):

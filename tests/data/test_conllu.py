@@ -102,7 +102,7 @@ def test_conllu_round_trip(labels):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (TAGS[:1], "The file has 2 sentences, but there are labels for 1"),
+        (TAGS[:1], "There are 2 sequences of tokens, but labels for 1"),
         ([TAGS[0], TAGS[1][:2]], "Sequence 1 has 6 tokens, but 2 labels"),
         ([[*TAGS[0][:4], "a\tb"], TAGS[1]], "Sequence 0, token 4: the label"),
         ([[*TAGS[0][:4], ""], TAGS[1]], "Sequence 0, token 4: the label"),

@@ -241,9 +241,9 @@ def test_confusion_of_chunks():
 
 def test_invalid_predictions():
     for display in (LabelConfusionDisplay, ChunkConfusionDisplay):
-        with pytest.raises(ValueError, match="y_true has 1 sequences, y_pred has 2"):
+        with pytest.raises(ValueError, match="y_true has 1 sequences but y_pred has 2"):
             display.from_predictions([["O"]], [["O"], ["O"]])
-        with pytest.raises(ValueError, match="Sequence 1 has 2 labels in y_true and 1 in y_pred"):
+        with pytest.raises(ValueError, match=r"y_true\[1\] has 2 labels but y_pred\[1\] has 1"):
             display.from_predictions([["O"], ["O", "O"]], [["O"], ["O"]])
     with pytest.raises(ValueError, match="There are no chunks"):
         ChunkConfusionDisplay.from_predictions([["O"]], [["O"]])

@@ -134,7 +134,7 @@ def test_lone_surrogates_can_be_saved(tmp_path):
 @pytest.mark.parametrize(
     ("tokens", "labels", "message"),
     [
-        ([["a"]], [["O"], ["O"]], "There are 1 texts, but labels of 2"),
+        ([["a"]], [["O"], ["O"]], "There are 1 sequences of tokens, but labels for 2"),
         ([["a"], ["b"]], [["O"], ["O", "O"]], "Sequence 1 has 1 tokens, but 2 labels"),
         (["a", "b"], [["O"], ["O"]], r"tokens\[0\] is 'a', but a list of sequences is expected"),
         ([["a"], ["b"]], ["O", "O"], r"y_pred\[0\] is 'O', but a list of sequences is expected"),

@@ -87,7 +87,7 @@ def test_unknown_labels_do_not_count():
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="metric must be one of"):
         paired_permutation_test([["O"]], [["O"]], [["O"]], metric="f1")
-    with pytest.raises(ValueError, match=r"2 sequences.* 2 and 1"):
+    with pytest.raises(ValueError, match="y_true has 2 sequences but y_pred has 1"):
         paired_permutation_test(
             [["O"], ["O"]], [["O"], ["O"]], [["O"]], metric=token_accuracy_score
         )
