@@ -159,7 +159,7 @@ def test_types_that_are_none(dtype, folder, tmp_path):
         ({"labels": ["A", 0.5]}, '"labels"[1] is 0.5; expected a string or a whole number'),
         ({"labels": {"A": 1}}, '"labels" is not a list'),
         ({"labels": ["A", 1]}, "label 1 is not a string like the first label"),
-        ({"candidates": [{}], "costs": [0]}, "PerceptronTagger needs tokens"),
+        ({"candidates": [{}], "costs": [0]}, 'PerceptronTagger needs "tokens"'),
     ],
 )
 def test_tokens_of_wrong_types(entry, told, tmp_path):
@@ -429,7 +429,7 @@ def test_outputs_are_checked_before_the_work(output, folder, tmp_path, monkeypat
         raise AssertionError("work has begun")
 
     monkeypatch.setattr("skstruct.cli.train.read_all", never)
-    monkeypatch.setattr(models, "model_format", never)
+    monkeypatch.setattr(models, "_reader_of", never)
     model, text = folder / "a.txt.skops", folder / "a.txt"
     for words in (
         ["train", text, *QUICK, "-m", output],
