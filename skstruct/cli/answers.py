@@ -74,21 +74,18 @@ class Choice(NamedTuple):
 
 
 def inputs_of(model, sequences):
-    """Return X of sequences, as a model takes it."""
+    """Return X of sequences, as a model takes it: without a vectoriser, columns are attributes."""
     X = [sequence.X for sequence in sequences]
-    takes_attributes = model.vectorizer is None and not model.is_reranker
-    return as_attributes(X) if takes_attributes else X
+    if model.vectorizer is not None or model.is_reranker:
+        return X
+    return [[_attributes(token) for token in tokens] for tokens in X]
 
 
-def as_attributes(X):
-    """Sequences of columns as those of lists of attribute strings; feature dicts as they are."""
-
-    def attributes(token):
-        if isinstance(token, str):
-            return [token]
-        return list(token) if isinstance(token, tuple) else token
-
-    return [[attributes(token) for token in tokens] for tokens in X]
+def _attributes(token):
+    """Columns as a list of attribute strings; a feature dict as it is."""
+    if isinstance(token, str):
+        return [token]
+    return list(token) if isinstance(token, tuple) else token
 
 
 def baselines_of(sequences):

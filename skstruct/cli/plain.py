@@ -14,6 +14,7 @@ import click
 from skstruct.cli.options import did_you_mean
 from skstruct.cli.text import Sequence, opened_source, without_end
 from skstruct.datasets.spans import labels_to_spans
+from skstruct.utils.files import value_errors_name
 from skstruct.utils.messages import short_repr
 
 _RULES = {"whitespace": r"\S+", "characters": r"\S"}
@@ -124,10 +125,8 @@ def read_texts(path, layout, tokenizer):
     with opened_source(path, layout) as (name, blocks):
         lines = chain.from_iterable(without_end(blocks))
         for number, line in enumerate(lines, start=1):
-            try:
+            with value_errors_name(f"{name}, line {number}"):
                 offsets = tokenizer(line)
-            except ValueError as error:
-                raise ValueError(f"{name}, line {number}: {error}") from error
             has_words = has_words or any(map(str.isalnum, line))
             has_tokens = has_tokens or bool(offsets)
             tokens = [line[start:end] for start, end in offsets]

@@ -16,7 +16,8 @@ import click
 
 from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter, starting_with
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
-from skstruct.utils.files import os_errors_name
+from skstruct.datasets.tool_spans import parse_json
+from skstruct.utils.files import os_errors_name, value_errors_name
 from skstruct.utils.messages import short_repr
 
 _MISC = COLUMNS.index("misc")
@@ -233,37 +234,30 @@ def _read_objects(name, blocks, layout, labelled):
     """Iterate over the objects of a file of JSON lines; `raw` is the object."""
     for number, line in enumerate(chain.from_iterable(blocks), start=1):
         if line.strip():
-            try:
-                sequence = _parse(line, labelled, name, number)
-            except ValueError as error:
-                raise ValueError(f"{name}, line {number}: {error}") from None
-            yield sequence
+            where = f"{name}, line {number}"
+            found = parse_json(line, f"{where}: this")
+            with value_errors_name(where):
+                X, y, baseline = _contents(found, labelled)
+            yield Sequence(X, y, name, number, [], found, baseline)
 
 
-def _parse(line, labelled, name, number):
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"this is not JSON ({error.msg}, column {error.colno})") from None
-    except RecursionError:
-        raise ValueError("this is nested too deeply") from None
+def _contents(found, labelled):
+    """Tokens and labels of an object; or candidates, their costs and their baseline scores."""
     if not isinstance(found, dict) or not {"tokens", "candidates"} & set(found):
         raise ValueError('expected an object with "tokens" or "candidates"')
+    y, baseline = None, None
     if "candidates" in found:
         X = _list_in(found, "candidates", (list, dict), "a dict of features")
-        y = _costs(found, len(X)) if labelled else None
-        baseline = None
+        if labelled:
+            y = _costs(found, len(X))
         if "baseline_score" in found:
             length = len(X), "candidates", "baseline scores"
             baseline = _list_in(found, "baseline_score", *_NUMBERS, length)
-        return Sequence(X, y, name, number, [], found, baseline)
+        return X, y, baseline
     X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
-    X, y = [_token(token) for token in X], None
     if labelled:
-        if "labels" not in found:
-            raise ValueError('"labels" are missing')
         y = labels_in(found, "labels", len(X))
-    return Sequence(X, y, name, number, [], found)
+    return [_token(token) for token in X], y, baseline
 
 
 def labels_in(found, key, n_tokens):
@@ -276,6 +270,8 @@ def _list_in(found, key, kinds, expected, length=None):
 
     `length` is a number, what it counts, and the name of the entries.
     """
+    if key not in found:
+        raise ValueError(f'"{key}" are missing')
     values = found[key]
     if not isinstance(values, list):
         raise ValueError(f'"{key}" is not a list')

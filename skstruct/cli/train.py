@@ -11,7 +11,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 
 import skstruct
-from skstruct.cli.answers import as_attributes, baselines_of, check_kind
+from skstruct.cli.answers import baselines_of, check_kind, inputs_of
 from skstruct.cli.estimators import ESTIMATORS, RERANKERS, STACKED, make, make_vectorizer
 from skstruct.cli.evaluate import brief_scores
 from skstruct.cli.labels import (
@@ -36,7 +36,7 @@ from skstruct.cli.options import (
 from skstruct.cli.output import Log, Progress, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
 from skstruct.input.schemes import SCHEMES
-from skstruct.metrics import scores as scorers
+from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
 
 
 @click.command(short_help="Train a tagger or a reranker.")
@@ -169,33 +169,20 @@ def train(**options):
     plan.reranks = plan.estimator in RERANKERS
     _check_options(plan)
     # Before the text is read, for mistakes in them.
-    estimator = _make_estimator(plan)
-    vectorizer = make_vectorizer(
-        "words" if plan.features == "auto" else plan.features,
-        plan.template,
-        plan.feature_parameters,
-        plan.gazetteers,
-        plan.clusters,
-    )
+    estimator, vectorizer = _make_estimator(plan), _make_vectorizer(plan)
     sequences = _read(plan.files, plan)
-    if plan.reranks:
-        _train_reranker(plan, estimator, sequences)
-        return
-    sequences = _in_scheme(sequences, plan)
-    lists = plan.gazetteers or plan.clusters
-    given = plan.template or plan.features != "auto" or plan.feature_parameters or lists
-    if not given and isinstance(sequences[0].X[0], dict):
-        vectorizer = None
+    if not plan.reranks:
+        sequences = _in_scheme(sequences, plan)
+        if plan.features == "auto" and isinstance(sequences[0].X[0], dict):
+            vectorizer = None
+    model = Model(estimator, vectorizer)
     if plan.cv:
-        X, y = _X_y(sequences, vectorizer)
-        reading = reading_of(plan.to_scheme or plan.scheme, y)
-        name, scorer = "token_accuracy", scorers.token_accuracy_scorer
-        if reading is not None:
-            name, scorer = "chunk_f1", make_scorer(scorers.chunk_f1_score, scheme=reading)
-        with errors_name_lines(sequences):
-            _cross_validate(plan, Model(estimator, vectorizer), X, y, name, scorer)
+        _cross_validate(plan, model, sequences)
     if plan.model is not None:
-        _store(_train_tagger(plan, vectorizer, estimator, sequences), plan)
+        (_fit_reranker if plan.reranks else _fit_tagger)(plan, model, sequences)
+        layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
+        size = store_model(model._replace(layout=layout), plan.model)
+        plan.log.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
 
 
 def _check_options(plan):
@@ -230,6 +217,17 @@ def _make_estimator(plan):
     if plan.early_stopping:
         parameters[f"{part}early_stopping"] = True
     return make(plan.estimator, {**parameters, **plan.parameters}, "-p")
+
+
+def _make_vectorizer(plan):
+    """Make the vectoriser of a tagger. Its features are no longer "auto" if any option is given."""
+    if plan.reranks:
+        return None
+    lists = plan.gazetteers, plan.clusters
+    if plan.features == "auto" and (plan.template or plan.feature_parameters or any(lists)):
+        plan.features = "words"
+    features = "words" if plan.features == "auto" else plan.features
+    return make_vectorizer(features, plan.template, plan.feature_parameters, *lists)
 
 
 def _read(paths, plan):
@@ -280,10 +278,8 @@ def _progress(plan, estimator):
             estimator.tagger_.set_params(verbose=0)
 
 
-def _X_y(sequences, vectorizer):
-    """Tokens, as attributes if there is no vectoriser to take them, and labels."""
-    X = [sequence.X for sequence in sequences]
-    return as_attributes(X) if vectorizer is None else X, [sequence.y for sequence in sequences]
+def _X_y(model, sequences):
+    return inputs_of(model, sequences), [sequence.y for sequence in sequences]
 
 
 def _like(y, others):
@@ -295,11 +291,12 @@ def _like(y, others):
     ]
 
 
-def _train_tagger(plan, vectorizer, estimator, sequences):
+def _fit_tagger(plan, model, sequences):
+    estimator, vectorizer = model.estimator, model.vectorizer
     held_out = _read(plan.dev, plan) if plan.dev else []
     with errors_name_lines(held_out):
         held_out, _, _ = convert_sequences(held_out, plan.scheme, plan.repair, plan.to_scheme)
-    (X, y), (X_val, y_val) = (_X_y(part, vectorizer) for part in (sequences, held_out))
+    (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
     y_val = _like(y, y_val)
     if vectorizer is not None:
         with errors_name_lines(sequences):
@@ -308,52 +305,51 @@ def _train_tagger(plan, vectorizer, estimator, sequences):
             X_val = vectorizer.transform(X_val) if held_out else X_val
         plan.log.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
     # A reranker on top of a tagger has no epochs at which to score.
-    scores = held_out and plan.estimator != STACKED
-    validation = {"X_val": X_val, "y_val": y_val} if scores else {}
+    is_watched = held_out and plan.estimator != STACKED
+    validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
     with errors_name_lines(sequences), _progress(plan, estimator):
         estimator.fit(X, y, **validation)
     plan.log.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
     if held_out:
         scores = brief_scores(y_val, estimator.predict(X_val), plan.to_scheme or plan.scheme)
         plan.log.report(f"Validation set: {scores}")
-    layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
-    return Model(estimator, vectorizer, layout)
 
 
-def _train_reranker(plan, estimator, sequences):
-    X, y = [sequence.X for sequence in sequences], [sequence.y for sequence in sequences]
-    baseline = baselines_of(sequences)
-    with errors_name_lines(sequences):
-        if plan.cv:
-            name = "accuracy" if isinstance(y[0], int) else "negative mean cost"
-            _cross_validate(plan, Model(estimator), X, y, name, baseline_score=baseline)
-        if plan.model is not None:
-            with _progress(plan, estimator):
-                estimator.fit(X, y, baseline_score=baseline)
-    if plan.model is not None:
-        plan.log.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
-        _store(Model(estimator, None, {"format": "jsonl"}), plan)
+def _fit_reranker(plan, model, sequences):
+    estimator, given = model.estimator, _X_y(model, sequences)
+    with errors_name_lines(sequences), _progress(plan, estimator):
+        estimator.fit(*given, baseline_score=baselines_of(sequences))
+    plan.log.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
 
 
-def _store(model, plan):
-    size = store_model(model, plan.model)
-    plan.log.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
+def _scorer(plan, y):
+    """Name and scorer of the scores of folds; None for those of ``score``."""
+    if plan.reranks:
+        return "accuracy" if isinstance(y[0], int) else "negative mean cost", None
+    reading = reading_of(plan.to_scheme or plan.scheme, y)
+    if reading is None:
+        return "token_accuracy", token_accuracy_scorer
+    return "chunk_f1", make_scorer(chunk_f1_score, scheme=reading)
 
 
-def _cross_validate(plan, model, X, y, name, scoring=None, baseline_score=None):
-    """Print the scores of the folds, by default those of ``score``."""
-    estimator, params = clone(model.as_estimator()), None
-    if baseline_score is not None:
-        params = {"baseline_score": baseline_score}
-    with config_context(enable_metadata_routing=params is not None):
-        if params is not None:
+def _cross_validate(plan, model, sequences):
+    """Print the scores of the folds."""
+    X, y = _X_y(model, sequences)
+    name, scorer = _scorer(plan, y)
+    estimator, baseline, params = clone(model.as_estimator()), baselines_of(sequences), None
+    with (
+        errors_name_lines(sequences),
+        config_context(enable_metadata_routing=baseline is not None),
+    ):
+        if baseline is not None:
+            params = {"baseline_score": baseline}
             estimator.set_fit_request(baseline_score=True).set_score_request(baseline_score=True)
         scores = cross_val_score(
             estimator,
             X,
             y,
             cv=KFold(plan.cv),
-            scoring=scoring,
+            scoring=scorer,
             n_jobs=plan.jobs,
             params=params,
             error_score="raise",

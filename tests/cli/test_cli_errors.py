@@ -231,7 +231,7 @@ def test_json_that_is_nested_deeply(folder, tmp_path):
         path.write_text(json.dumps(TOKENS) + "\n" + line + "\n")
         for words in (["train", "-m", tmp_path / "m", *QUICK], ["tag", "-m", model], ["evaluate"]):
             told = fails(*words, path)
-            assert told == f"Error: {path}, line 2: this is nested too deeply" or "line 1" in told
+            assert told == f"Error: {path}, line 2: this is nested too deeply." or "line 1" in told
     # What can be read, if only just, can be written or is an error of the same kind.
     for depth in range(50, 1000, 50):
         path.write_text(f'{{"tokens": ["a"], "other": {depth * "["}{depth * "]"}}}\n')
