@@ -43,11 +43,17 @@ def evaluate(files, model, scheme, show_errors, as_json, layout):
       skstruct tag -m chunker.skops test.txt | skstruct evaluate
       skstruct evaluate -m chunker.skops --json test.txt
     """
-    write_line(_report(list(files) or ["-"], model, layout, scheme, show_errors, as_json))
+    files = list(files) or ["-"]
+    scores, reports = _scores(files, model, layout, scheme, show_errors, as_json)
+    if as_json:
+        write_line(json.dumps({**scores, **reports}))
+        return
+    lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
+    write_line("\n\n".join(["\n".join(lines), *(text.rstrip() for text in reports.values())]))
 
 
-def _report(files, path, layout, scheme, show_errors, as_json):
-    """Text with the scores of a model, or of the predictions in files if there is none."""
+def _scores(files, path, layout, scheme, show_errors, as_json):
+    """Scores of a model, or of the predictions in files if there is none, and reports on chunks."""
     if path is None:
         sequences, y_pred = _read_predictions(files, layout)
     else:
@@ -55,7 +61,7 @@ def _report(files, path, layout, scheme, show_errors, as_json):
         sequences = [one for file in files for one in _read(model, file, layout)]
         check_kind(sequences, model.is_reranker)
         if model.is_reranker:
-            return _report_reranker(model, sequences, as_json)
+            return _scores_of_choices(model, sequences), {}
         y_pred = [one.labels[0] for one in answer(model, sequences, Details())]
     y_true, y_pred = _as_text(_known_labels(sequences)), _as_text(y_pred)
     scores = {
@@ -74,10 +80,7 @@ def _report(files, path, layout, scheme, show_errors, as_json):
             reports["errors"] = chunk_error_report(y_true, y_pred, **how)
     elif look_like_runs(y_true):
         click.echo("No chunk scores: labels have no prefixes. --scheme runs scores runs.", err=True)
-    if as_json:
-        return json.dumps({**scores, **reports})
-    lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
-    return "\n\n".join(["\n".join(lines), *(text.rstrip() for text in reports.values())])
+    return scores, reports
 
 
 def _read(model, file, layout):
@@ -149,11 +152,10 @@ def _predicted(sequence):
         raise ValueError(f"{sequence.where()}: {error}.") from None
 
 
-def _report_reranker(model, sequences, as_json):
+def _scores_of_choices(model, sequences):
+    """Score of a reranker."""
     X, y = inputs_of(model, sequences), [sequence.y for sequence in sequences]
     with errors_name_lines(sequences):
         score = model.estimator.score(X, y, baseline_score=baselines_of(sequences))
     name, value = ("accuracy", score) if isinstance(y[0], int) else ("mean_cost", -score)
-    if as_json:
-        return json.dumps({"groups": len(X), name: value})
-    return f"groups: {len(X):,}\n{name.replace('_', ' ')}: {value:.4f}"
+    return {"groups": len(X), name: value}
