@@ -1,5 +1,6 @@
 """Compilation ahead of time, in several processes."""
 
+import functools
 import itertools
 import os
 import warnings
@@ -9,8 +10,7 @@ import joblib
 from numba.core.bytecode import FunctionIdentity
 
 from skstruct.ahead.workload import estimators, run_step, steps
-from skstruct.compiled import cache
-from skstruct.compiled.cache import mark_native
+from skstruct.compiled.cache import loaded_kernels, mark_native
 from skstruct.utils.public_paths import set_module
 
 
@@ -85,21 +85,17 @@ def _run(number, native):
     if native:
         os.environ["SKSTRUCT_KERNELS"] = "local"
     number_symbols_from((1 + os.getpid()) * 10**5)
-    cache.loaded_kernels.clear()
+    loaded_kernels.clear()
     run_step(steps()[number])
-    return Counter(loaded.origin for loaded in cache.loaded_kernels)
+    return Counter(loaded.origin for loaded in loaded_kernels)
 
 
+@functools.cache
 def number_symbols_from(start):
-    """Set the number that numba gives to the next function, in this process only once.
+    """Set the number that numba gives to the next function; again from the same start, do nothing.
 
     It is part of the names of symbols. Numba tells functions with the same name, such as closures
     of its own, apart by nothing else, so that what processes compile side by side, and load
     together, should be numbered apart.
     """
-    if not _numbered:
-        FunctionIdentity._unique_ids = itertools.count(start)
-        _numbered.append(start)
-
-
-_numbered = []
+    FunctionIdentity._unique_ids = itertools.count(start)

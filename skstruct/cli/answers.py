@@ -43,15 +43,15 @@ class Answer(NamedTuple):
             return [f"{name}/{p:.6f}" for name, p in self.marginals[t].items()]
         return [f"{self.marginals[t][str(label)]:.6f}"]
 
-    def as_dict(self):
-        """Return it in the names of JSON lines."""
+    def entries(self):
+        """Entries of a JSON line."""
         found = {"labels": self.labels[0]}
         if self.spans is not None:
             found["spans"] = [span._asdict() for span in self.spans]
         if self.probabilities is not None:
-            columns = zip(self.labels, self.scores, self.probabilities, strict=True)
             found["n_best"] = [
-                dict(zip(("labels", "score", "probability"), row, strict=True)) for row in columns
+                {"labels": labels, "score": score, "probability": probability}
+                for labels, score, probability in zip(*self[:3], strict=True)
             ]
         if self.marginals is not None:
             pairs = zip(self.marginals, self.labels[0], strict=True)
@@ -68,27 +68,30 @@ class Choice(NamedTuple):
     ranking: list | None = None  # numbers of the n best candidates
     probabilities: list | None = None  # of all candidates
 
-    def as_dict(self):
-        """Return it in the names of JSON lines."""
+    def entries(self):
+        """Entries of a JSON line."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def inputs_of(model, sequences):
-    """Return X of sequences, as a model takes it."""
+    """Return X of sequences, as a model takes it: without a vectoriser, columns are attributes."""
     X = [sequence.X for sequence in sequences]
-    takes_attributes = model.vectorizer is None and not model.is_reranker
-    return as_attributes(X) if takes_attributes else X
-
-
-def as_attributes(X):
-    """Sequences of columns as those of lists of attribute strings; feature dicts as they are."""
+    if model.vectorizer is not None or model.is_reranker:
+        return X
     return [[_attributes(token) for token in tokens] for tokens in X]
 
 
 def _attributes(token):
+    """Columns as a list of attribute strings; a feature dict as it is."""
     if isinstance(token, str):
         return [token]
     return list(token) if isinstance(token, tuple) else token
+
+
+def baselines_of(sequences):
+    """Baseline scores of candidates; None if the groups have none."""
+    found = [sequence.baseline for sequence in sequences]
+    return None if all(scores is None for scores in found) else found
 
 
 def answer(model, sequences, details):
@@ -110,38 +113,36 @@ def answer(model, sequences, details):
     ValueError
         If a sequence is invalid; the message names the file and the line.
     """
-    check_kind(model, sequences)
+    check_kind(sequences, model.is_reranker)
     _check_details(model, details)
     with errors_name_lines(sequences):
         return (_choose if model.is_reranker else _label)(model, sequences, details)
 
 
-def check_kind(model, sequences):
-    """Raise an error for tokens where a model needs candidates, and the reverse."""
-    needed = "candidates" if model.is_reranker else "tokens"
+def check_kind(sequences, are_groups, who="this model"):
+    """Raise an error for tokens where candidates are needed, and the reverse."""
+    needed = "candidates" if are_groups else "tokens"
     for sequence in sequences:
-        if model.is_reranker and not isinstance(sequence.raw, dict):
+        if are_groups and not isinstance(sequence.raw, dict):
             raise ValueError(f"{sequence.name}: a reranker reads JSON lines (--format jsonl).")
-        found = "candidates" if "candidates" in sequence.raw else "tokens"
-        if isinstance(sequence.raw, dict) and found != needed:
-            where = sequence.where()
-            raise ValueError(f'{where}: this model needs "{needed}", and not "{found}".')
+        if sequence.kind != needed:
+            found = f'needs "{needed}", and not "{sequence.kind}"'
+            raise ValueError(f"{sequence.where()}: {who} {found}.")
 
 
 def _check_details(model, details):
     """Raise an error if a model cannot predict the details that are wanted."""
-    kind = type(model.estimator).__name__
-    if details.n_best is not None and not any(
-        hasattr(model.estimator, name) for name in ("rank", "predict_nbest")
-    ):
+    estimator, kind = model.estimator, type(model.estimator).__name__
+    n_best, marginals = details.n_best is not None, details.any_marginals
+    if n_best and not (hasattr(estimator, "rank") or hasattr(estimator, "predict_nbest")):
         raise ValueError(f"{kind} chooses one labelling: leave out --n-best.")
-    if details.spans and (details.any_marginals or details.n_best is not None):
+    if details.spans and (marginals or n_best):
         raise ValueError(
             "--spans has probabilities of its own: leave out --n-best and --marginals."
         )
-    if details.spans and not hasattr(model.estimator, "predict_spans"):
+    if details.spans and not hasattr(estimator, "predict_spans"):
         raise ValueError(f"{kind} has no probabilities of chunks: leave out --spans.")
-    if details.any_marginals and not hasattr(model.estimator, "predict_proba"):
+    if marginals and not hasattr(estimator, "predict_proba"):
         raise ValueError(f"{kind} has no probabilities of labels: leave out --marginals.")
 
 
@@ -151,11 +152,10 @@ def _label(model, sequences, details):
         X = model.vectorizer.transform(X)
     if details.spans:
         scheme = scheme_of_classes(tagger.classes_.tolist())
+        pairs = zip(sequences, tagger.predict_spans(X, threshold=details.threshold), strict=True)
         found = [
-            Answer([labels_of_spans(spans, len(sequence.X), scheme)], spans=spans)
-            for sequence, spans in zip(
-                sequences, tagger.predict_spans(X, threshold=details.threshold), strict=True
-            )
+            Answer([labels_of_spans(spans, len(one.X), scheme)], spans=spans)
+            for one, spans in pairs
         ]
     elif details.n_best is None:
         found = [Answer([list(labels)]) for labels in tagger.predict(X)]
@@ -166,33 +166,21 @@ def _label(model, sequences, details):
         ]
     if details.any_marginals:
         names = [str(name) for name in tagger.classes_]
-        found = [
-            one._replace(
-                marginals=[dict(zip(names, row, strict=True)) for row in proba.tolist()],
-                all_marginals=details.all_marginals,
-            )
-            for one, proba in zip(found, tagger.predict_proba(X), strict=True)
-        ]
+        for i, proba in enumerate(tagger.predict_proba(X)):
+            marginals = [dict(zip(names, row, strict=True)) for row in proba.tolist()]
+            found[i] = found[i]._replace(marginals=marginals, all_marginals=details.all_marginals)
     # What has no tokens, such as comments at the end of a file, is written as it is.
     pairs = zip(sequences, found, strict=True)
     return [one if len(sequence.X) else Answer([[]]) for sequence, one in pairs]
 
 
 def _choose(model, sequences, details):
-    X, baseline = inputs_of(model, sequences), baselines_of(sequences)
-    ranks = model.estimator.rank(X, baseline)
-    proba = [None] * len(X)
+    given = inputs_of(model, sequences), baselines_of(sequences)
+    found = []
+    for order in model.estimator.rank(*given):
+        ranking = None if details.n_best is None else order[: details.n_best].tolist()
+        found.append(Choice(int(order[0]), ranking))
     if details.any_marginals:
-        proba = [p.tolist() for p in model.estimator.predict_proba(X, baseline)]
-    return [
-        Choice(
-            int(order[0]), None if details.n_best is None else order[: details.n_best].tolist(), p
-        )
-        for order, p in zip(ranks, proba, strict=True)
-    ]
-
-
-def baselines_of(sequences):
-    """Baseline scores of candidates; None if the groups have none."""
-    found = [sequence.baseline for sequence in sequences]
-    return None if all(scores is None for scores in found) else found
+        pairs = zip(found, model.estimator.predict_proba(*given), strict=True)
+        found = [one._replace(probabilities=proba.tolist()) for one, proba in pairs]
+    return found

@@ -1,12 +1,11 @@
 """Estimators and vectorisers by name, with parameters from the command line."""
 
-import inspect
 import io
 
 import click
 
 import skstruct
-from skstruct.cli.options import in_options
+from skstruct.cli.options import find_name
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
@@ -16,26 +15,16 @@ _PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}
 TAGGERS = tuple(
     sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
 )
-
+# All taggers and rerankers, and the reranker on top of a tagger.
+ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED)
 # Parameters that options take.
-_PARAMETERS = {
-    "-p": {p for name in (*TAGGERS, *RERANKERS) for p in _PUBLIC[name]._parameter_constraints},
-    "-f": {
-        p
-        for name in ("WordVectorizer", "TemplateVectorizer")
-        for p in _PUBLIC[name]._parameter_constraints
-    },
+PARAMETERS = {
+    option: {p for name in names for p in _PUBLIC[name]._parameter_constraints}
+    for option, names in (
+        ("-p", (*TAGGERS, *RERANKERS)),
+        ("-f", ("WordVectorizer", "TemplateVectorizer")),
+    )
 }
-
-
-def estimator_names():
-    """Names of all taggers and rerankers, and of the reranker on top of a tagger."""
-    return [*TAGGERS, *RERANKERS, STACKED]
-
-
-def with_options(message):
-    """Message in one line that speaks of options, and not of Python's parameters."""
-    return in_options(" ".join(message.split()), _PARAMETERS)
 
 
 def make(name, parameters, option):
@@ -59,9 +48,9 @@ def make(name, parameters, option):
     click.BadParameter
         If the class has no parameter of a name, or a value is invalid.
     """
-    parameters, kind = dict(parameters), getattr(skstruct, name)
+    parameters = dict(parameters)
     try:
-        estimator = _make_stacked(parameters) if name == STACKED else kind()
+        estimator = _stacked(parameters) if name == STACKED else _PUBLIC[name]()
         estimator.set_params(**parameters)
         for part in (estimator, *vars(estimator).values()):
             if hasattr(part, "_validate_params"):
@@ -71,33 +60,28 @@ def make(name, parameters, option):
     return estimator
 
 
-def _make_stacked(parameters):
-    """Make an `NBestReranker`; the names of its parts are taken from the parameters.
+def _stacked(parameters):
+    """Make an `NBestReranker`, and put its parts in place of their names in the parameters.
 
     Features of labellings are ready-made, since the command line has no functions.
     """
-    known = inspect.signature(skstruct.NBestReranker).parameters
+    tagger, reranker = skstruct.CRFTagger(), skstruct.VRDAReranker(random_state=0)
+    stacked = skstruct.NBestReranker(tagger, reranker, features="labels")
+    known = stacked.get_params(deep=False)
     for name in parameters:
         if name.partition("__")[0] not in known:
             raise ValueError(
                 f"{STACKED} has no parameter {name!r}; it has {', '.join(known)}, and those of its "
                 "parts, such as tagger__max_iter."
             )
-
-    def part(name, known, default):
-        if name not in parameters:
-            return default
-        wanted = str(parameters.pop(name))
-        found = next((kind for kind in known if kind.lower() == wanted.lower()), None)
-        if found is None:
-            raise ValueError(f"{name}={wanted}: expected one of {', '.join(known)}.")
-        return getattr(skstruct, found)()
-
-    return skstruct.NBestReranker(
-        part("tagger", TAGGERS, skstruct.CRFTagger()),
-        part("reranker", RERANKERS, skstruct.VRDAReranker(random_state=0)),
-        features="labels",
-    )
+    for part, names in (("tagger", TAGGERS), ("reranker", RERANKERS)):
+        if part in parameters:
+            found = find_name(str(parameters[part]), names)
+            if found is None:
+                wanted = f"{part}={parameters[part]}"
+                raise ValueError(f"{wanted}: expected one of {', '.join(names)}.")
+            parameters[part] = _PUBLIC[found]()
+    return stacked
 
 
 def make_vectorizer(features, template, parameters, gazetteers, clusters):
@@ -127,16 +111,17 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
         raise click.UsageError("--gazetteer and --clusters are for --features words.")
     if features == "none":
         return None
-    parameters = dict(parameters)
+    if features == "template":
+        return make("TemplateVectorizer", parameters, "-f")
+    lists = {}
     if gazetteers:
-        parameters["gazetteers"] = {
+        lists["gazetteers"] = {
             name: list(filter(None, map(str.strip, _lines(path))))
             for name, path in gazetteers.items()
         }
     if clusters:
-        parameters["clusters"] = _read_clusters(clusters)
-    kind = "WordVectorizer" if features == "words" else "TemplateVectorizer"
-    return make(kind, parameters, "-f")
+        lists["clusters"] = _read_clusters(clusters)
+    return make("WordVectorizer", {**parameters, **lists}, "-f")
 
 
 def _read_clusters(path):

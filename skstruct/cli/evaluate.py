@@ -5,25 +5,27 @@ import json
 import click
 
 from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
-from skstruct.cli.labels import look_like_runs, reading_of, scheme_option
+from skstruct.cli.labels import has_chunks, look_like_runs, reading_of
 from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
 from skstruct.cli.models import load_model
-from skstruct.cli.options import model_option
+from skstruct.cli.options import FILE_OR_INPUT, model_option
 from skstruct.cli.output import write_line
-from skstruct.cli.text import errors_name_lines, has_chunks, labels_in, read_all
-from skstruct.input.schemes import count_breaches, infer_scheme
+from skstruct.cli.text import errors_name_lines, labels_in, read_all
+from skstruct.input.schemes import SCHEMES, count_breaches, infer_scheme
 from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
 
 
 @click.command(short_help="Score a model, or predictions.")
-@click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, type=FILE_OR_INPUT)
 @model_option(required=False)
-@scheme_option(
-    "Scheme of the labels of chunks, of which only valid ones count. By default all schemes but "
-    "runs are read, leniently, as conlleval does. runs: labels without prefixes, each run of "
-    "which is a chunk."
+@click.option(
+    "--scheme",
+    type=click.Choice(["conlleval", *SCHEMES]),
+    help="Scheme of the labels of chunks, of which only valid ones count. By default all schemes "
+    "but runs are read, leniently, as conlleval does. runs: labels without prefixes, each run of "
+    "which is a chunk.",
 )
 @click.option("--errors", "show_errors", is_flag=True, help="Also the kinds of errors in chunks.")
 @click.option("--json", "as_json", is_flag=True, help="The scores as JSON, in full precision.")
@@ -41,19 +43,25 @@ def evaluate(files, model, scheme, show_errors, as_json, layout):
       skstruct tag -m chunker.skops test.txt | skstruct evaluate
       skstruct evaluate -m chunker.skops --json test.txt
     """
-    write_line(_report(list(files) or ["-"], model, layout, scheme, show_errors, as_json))
+    files = list(files) or ["-"]
+    scores, reports = _scores(files, model, layout, scheme, show_errors, as_json)
+    if as_json:
+        write_line(json.dumps({**scores, **reports}))
+        return
+    lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
+    write_line("\n\n".join(["\n".join(lines), *(text.rstrip() for text in reports.values())]))
 
 
-def _report(files, path, layout, scheme, show_errors, as_json):
-    """Text with the scores of a model, or of the predictions in files if there is none."""
+def _scores(files, path, layout, scheme, show_errors, as_json):
+    """Scores of a model, or of the predictions in files if there is none, and reports on chunks."""
     if path is None:
         sequences, y_pred = _read_predictions(files, layout)
     else:
         model = load_model(path)
         sequences = [one for file in files for one in _read(model, file, layout)]
-        check_kind(model, sequences)
+        check_kind(sequences, model.is_reranker)
         if model.is_reranker:
-            return _report_reranker(model, sequences, as_json)
+            return _scores_of_choices(model, sequences), {}
         y_pred = [one.labels[0] for one in answer(model, sequences, Details())]
     y_true, y_pred = _as_text(_known_labels(sequences)), _as_text(y_pred)
     scores = {
@@ -62,27 +70,17 @@ def _report(files, path, layout, scheme, show_errors, as_json):
         "token_accuracy": token_accuracy_score(y_true, y_pred),
         "sequence_accuracy": sequence_accuracy_score(y_true, y_pred),
     }
-    chunks = scheme is not None or _have_chunks(y_true, y_pred)
-    if scheme is None and chunks:
-        scores["scheme"] = _inferred(y_true, y_pred)
-    elif scheme is not None:
-        scores["scheme"] = scheme
+    reports = {}
+    if scheme is not None or has_chunks(y_true, y_pred):
+        scores["scheme"] = scheme or _inferred(y_true, y_pred)
+        how = {"scheme": scheme or "conlleval", "digits": 4, "output_dict": as_json}
+        scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=how["scheme"])
+        reports["chunks"] = chunk_report(y_true, y_pred, **how)
+        if as_json or show_errors:
+            reports["errors"] = chunk_error_report(y_true, y_pred, **how)
     elif look_like_runs(y_true):
         click.echo("No chunk scores: labels have no prefixes. --scheme runs scores runs.", err=True)
-    scheme = scheme or "conlleval"
-    if chunks:
-        scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=scheme)
-    if as_json:
-        if chunks:
-            scores["chunks"] = chunk_report(y_true, y_pred, scheme=scheme, output_dict=True)
-            scores["errors"] = chunk_error_report(y_true, y_pred, scheme=scheme, output_dict=True)
-        return json.dumps(scores)
-    lines = [f"{name.replace('_', ' ')}: {_number(value)}" for name, value in scores.items()]
-    if chunks:
-        lines += ["", chunk_report(y_true, y_pred, scheme=scheme, digits=4).rstrip()]
-        errors = chunk_error_report(y_true, y_pred, scheme=scheme, digits=4)
-        lines += ["", errors.rstrip()] if show_errors else []
-    return "\n".join(lines)
+    return scores, reports
 
 
 def _read(model, file, layout):
@@ -111,23 +109,18 @@ def _as_text(y):
 
 def brief_scores(y_true, y_pred, scheme=None):
     """Text with the token accuracy and, for labels of chunks, their F1."""
-    scores = {"token accuracy": token_accuracy_score(y_true, y_pred)}
-    reading = reading_of(y_true, scheme) or reading_of([*y_true, *y_pred], scheme)
+    text = f"token accuracy {token_accuracy_score(y_true, y_pred):.4f}"
+    reading = reading_of(scheme, y_true, y_pred)
     if reading is not None:
-        scores["chunk F1"] = chunk_f1_score(y_true, y_pred, scheme=reading)
-    return ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
-
-
-def _have_chunks(y_true, y_pred):
-    """Return True if labels are those of chunks, also where only predictions have any."""
-    return has_chunks(y_true) or has_chunks([*y_true, *y_pred])
+        text += f", chunk F1 {chunk_f1_score(y_true, y_pred, scheme=reading):.4f}"
+    return text
 
 
 def _inferred(y_true, y_pred):
     """Text about the scheme of the right labels, or of all labels if these have no chunks."""
     y = y_true if has_chunks(y_true) else [*y_true, *y_pred]
     name = infer_scheme(y)
-    n_wrong = count_breaches(y_true, name) if y is y_true else 0
+    n_wrong = count_breaches(y, name) if y is y_true else 0
     broken = f"; right labels that break it: {n_wrong:,}" if n_wrong else ""
     return f"{name} (inferred), read as conlleval does{broken}"
 
@@ -141,8 +134,7 @@ def _number(value):
 def _read_predictions(files, layout):
     """Sequences and predictions: the last two columns, or two entries of JSON lines."""
     label = -2 if layout.label is None else layout.label
-    layout = layout._replace(label=label, columns=[-1])
-    sequences = read_all(files, layout)
+    sequences = read_all(files, layout._replace(label=label, columns=[-1]))
     return sequences, [_predicted(sequence) for sequence in sequences]
 
 
@@ -151,7 +143,7 @@ def _predicted(sequence):
     if not isinstance(sequence.raw, dict):
         return sequence.X
     try:
-        if "candidates" in sequence.raw:
+        if sequence.kind == "candidates":
             raise ValueError("the score of a choice among candidates needs a model (-m)")
         if "predicted" not in sequence.raw:
             raise ValueError('"predicted" labels are missing; without -m, they are what is scored')
@@ -160,11 +152,10 @@ def _predicted(sequence):
         raise ValueError(f"{sequence.where()}: {error}.") from None
 
 
-def _report_reranker(model, sequences, as_json):
+def _scores_of_choices(model, sequences):
+    """Score of a reranker."""
     X, y = inputs_of(model, sequences), [sequence.y for sequence in sequences]
     with errors_name_lines(sequences):
         score = model.estimator.score(X, y, baseline_score=baselines_of(sequences))
     name, value = ("accuracy", score) if isinstance(y[0], int) else ("mean_cost", -score)
-    if as_json:
-        return json.dumps({"groups": len(X), name: value})
-    return f"groups: {len(X):,}\n{name.replace('_', ' ')}: {value:.4f}"
+    return {"groups": len(X), name: value}

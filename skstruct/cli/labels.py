@@ -2,13 +2,17 @@
 
 from itertools import chain, islice, pairwise
 
-import click
-
 from skstruct.cli.layout import layout_to_store
-from skstruct.cli.text import has_chunks
 from skstruct.datasets.conllu import COLUMNS
 from skstruct.datasets.spans import convert_labels
-from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, count_breaches, infer_scheme
+from skstruct.input.schemes import (
+    OUTSIDE,
+    RUNS,
+    are_chunk_labels,
+    are_segment_letters,
+    count_breaches,
+    infer_scheme,
+)
 
 _EXAMPLES = 3
 # Labels that are more than so many, and more than this share of the tokens, look like words.
@@ -17,39 +21,27 @@ _MANY, _SHARE = 20, 0.1
 _SAME = 0.3
 
 
-def scheme_option(help):
-    """Make the option ``--scheme`` of readings of labels."""
-    return click.option("--scheme", type=click.Choice(["conlleval", *SCHEMES]), help=help)
+def has_chunks(y, *more):
+    """Return True if labels are those of chunks, such as B-NP, I-NP and O, or B, M, E and S.
+
+    With more of them, such as predictions, it is enough if all of them together are.
+    """
+    for sequences in (y, chain(y, *more)) if more else (y,):
+        labels = {label for sequence in sequences for label in sequence}
+        if are_chunk_labels(labels) or are_segment_letters(labels):
+            return True
+    return False
 
 
-def training_scheme_options(command):
-    """Decorate a command with the options of schemes of training labels."""
-    for option in (
-        click.option(
-            "--to-scheme",
-            type=click.Choice(SCHEMES),
-            help="Scheme to convert the labels into before training.",
-        ),
-        click.option(
-            "--repair",
-            type=click.Choice(["conlleval", "drop"]),
-            help="Repair labels that break their scheme: read chunks as conlleval does, or drop "
-            "those that are invalid. The log says how many there are.",
-        ),
-        click.option(
-            "--scheme",
-            type=click.Choice(SCHEMES),
-            help="Scheme of the labels; by default the one that the fewest labels break. runs: "
-            "labels without prefixes, each run of which is a chunk.",
-        ),
-    ):
-        command = option(command)
-    return command
+def look_like_runs(y):
+    """Return True if labels without prefixes may be those of segments: many neighbours agree."""
+    pairs = [pair for labels in y for pair in pairwise(labels)]
+    return bool(pairs) and sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)
 
 
-def reading_of(y, scheme):
+def reading_of(scheme, y, *more):
     """How chunk scores read labels: a scheme or "conlleval"; None if labels are not of chunks."""
-    return RUNS if scheme == RUNS else "conlleval" if has_chunks(y) else None
+    return RUNS if scheme == RUNS else "conlleval" if has_chunks(y, *more) else None
 
 
 def convert_sequences(sequences, scheme, repair, target):
@@ -60,10 +52,8 @@ def convert_sequences(sequences, scheme, repair, target):
     if repair is None and target is None:
         return sequences, scheme, 0
     y = [sequence.y for sequence in sequences]
-    scheme = infer_scheme(y) if scheme is None else scheme
-    found = convert_labels(
-        y, source=scheme, target=target or scheme, repair="raise" if repair is None else repair
-    )
+    scheme = scheme or infer_scheme(y)
+    found = convert_labels(y, source=scheme, target=target or scheme, repair=repair or "raise")
     pairs = zip(sequences, found.labels, strict=True)
     return [one._replace(y=labels) for one, labels in pairs], scheme, found.n_repaired
 
@@ -77,13 +67,10 @@ def describe_scheme(sequences, scheme, *, is_used):
     if scheme is None and not is_used and not has_chunks(y):
         runs = "Labels have no prefixes; --scheme runs takes each run of a label as a chunk"
         return runs if look_like_runs(y) else None
-    name = infer_scheme(y) if scheme is None else scheme
+    name = scheme or infer_scheme(y)
     inferred = " (inferred; --scheme names another)" if scheme is None else ""
-    n = (
-        0
-        if any(len(a) < len(one.y) for a, one in zip(y, sequences, strict=True))
-        else (count_breaches(y, name))
-    )
+    all_known = not any(None in sequence.y for sequence in sequences)
+    n = count_breaches(y, name) if all_known else 0
     broken = f"; {n:,} of {sum(map(len, y)):,} labels break it (--repair)" if n else ""
     return f"Labels are in {name}{inferred}{broken}"
 
@@ -94,35 +81,29 @@ def describe_columns(sequences, layout):
     tokens = [token for sequence in islice(sequences, 100) for token in sequence.X]
     labels = _examples(chain.from_iterable(sequence.y for sequence in sequences))
     if layout.format == "jsonl":
-        first = [", ".join(token) if isinstance(token, dict) else token for token in tokens]
         what = "features" if isinstance(tokens[0], dict) else "tokens"
-        return f"JSON lines: {what} {_examples(map(_text, first))}, labels {labels}"
+        return f"JSON lines: {what} {_examples(map(_text, tokens))}, labels {labels}"
     stored = layout_to_store(layout, sequences[0])
-    columns, label = stored.get("columns", [COLUMNS.index("form")]), stored.get("label")
-    names = list(map(str, columns))
+    columns, label = stored["columns"], stored["label"]
     if layout.format == "conllu":
-        label = COLUMNS.index("upos") if label is None else label
-        names, label = [COLUMNS[column] for column in columns], COLUMNS[label]
+        columns, label = [COLUMNS[column] for column in columns], COLUMNS[label]
     parts = []
-    for position, name in enumerate(names):
+    for position, name in enumerate(columns):
         values = (token if isinstance(token, str) else token[position] for token in tokens)
         parts.append(f"{'feature' if position else 'token'} {name} {_examples(values)}")
     return f"Columns: {', '.join(parts)}, label {label} {labels}"
 
 
 def _text(token):
+    if isinstance(token, dict):
+        return ", ".join(token)
     return token if isinstance(token, str) else " ".join(map(str, token))
 
 
 def _examples(values):
     """The first few different values, in parentheses."""
-    found = {}
-    for value in values:
-        if value is not None:
-            found[str(value)] = None
-        if len(found) == _EXAMPLES:
-            break
-    return f"({', '.join(found)})"
+    different = dict.fromkeys(str(value) for value in values if value is not None)
+    return f"({', '.join(islice(different, _EXAMPLES))})"
 
 
 def doubt_about_labels(sequences):
@@ -136,9 +117,3 @@ def doubt_about_labels(sequences):
         f"such as {_examples(sorted(map(str, labels)))}: they look like words. --label names "
         "another column, from 0."
     )
-
-
-def look_like_runs(y):
-    """Return True if labels without prefixes may be those of segments: many neighbours agree."""
-    pairs = [pair for labels in y for pair in pairwise(labels)]
-    return bool(pairs) and sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)

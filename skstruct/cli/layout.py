@@ -21,8 +21,8 @@ class Layout(NamedTuple):
     """Arrangement of tokens and labels in files."""
 
     format: str | None = None  # None: by the name of the file
-    columns: list | None = None  # of a token; None: all but the label
-    label: int | None = None  # column of the label; None: the last one
+    columns: list | None = None  # of a token; None: all but the label, in CoNLL-U form
+    label: int | None = None  # column of the label; None: the last one, in CoNLL-U upos
     separator: str | None = None
     comment: str | None = None
     encoding: str = "utf-8"
@@ -30,16 +30,45 @@ class Layout(NamedTuple):
 
     def of(self, name):
         """Complete it for a file with this name."""
-        if self.format is not None:
-            return self
         stem = name.removesuffix(".gz")
         found = [format for suffix, format in SUFFIXES.items() if stem.endswith(suffix)]
-        return self._replace(format=found[0] if found else "columns")
+        format = self.format or (found[0] if found else "columns")
+        columns, label = self.columns, self.label
+        if format == "conllu" and columns is None:
+            columns = [COLUMNS.index("form")]
+        if format != "jsonl" and label is None:
+            label = COLUMNS.index("upos") if format == "conllu" else -1
+        return self._replace(format=format, columns=columns, label=label)
 
-    def with_defaults(self, stored):
-        """Complete it by the dict that a model is stored with."""
-        given = {name for name, value in self._asdict().items() if value is not None}
-        return self._replace(**{k: v for k, v in (stored or {}).items() if k not in given})
+
+def _column(name):
+    """Number of a column that is named, or given by its number."""
+    name = name.strip().lower()
+    try:
+        return COLUMNS.index(name) if name in COLUMNS else int(name)
+    except ValueError:
+        raise click.BadParameter(
+            f"{name!r} is neither a number nor one of {', '.join(COLUMNS)}."
+        ) from None
+
+
+def _columns(names):
+    return [_column(name) for name in names.split(",")]
+
+
+def _separator(text):
+    if not text:
+        raise click.BadParameter("it is empty.")
+    return text.replace("\\t", "\t")
+
+
+def _encoding(name):
+    try:
+        "".encode(name)
+        codecs.getincrementalencoder(name), codecs.getincrementaldecoder(name)
+    except (LookupError, ValueError):
+        raise click.BadParameter(f"{name!r} is unknown.") from None
+    return name
 
 
 _LAYOUT_OPTIONS = [
@@ -52,22 +81,32 @@ _LAYOUT_OPTIONS = [
     click.option(
         "--columns",
         metavar="LIST",
+        type=_columns,
         help="Columns of a token, separated by commas: numbers from 0, or names in CoNLL-U. "
         "By default all but the label; in CoNLL-U, form.",
     ),
     click.option(
         "--label",
         metavar="COLUMN",
+        type=_column,
         help="Column of the label; by default the last, in CoNLL-U upos. Negative numbers "
         "count from the end.",
     ),
     click.option(
         "--separator",
         metavar="TEXT",
+        type=_separator,
         help="Separator of columns, such as '\\t'; by default any blanks.",
     ),
     click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments."),
-    click.option("--encoding", default="utf-8", show_default=True, help="Of the files."),
+    click.option(
+        "--encoding",
+        metavar="TEXT",
+        type=_encoding,
+        default="utf-8",
+        show_default=True,
+        help="Of the files.",
+    ),
 ]
 
 
@@ -75,60 +114,28 @@ def layout_options(command):
     """Decorate a command with the options of a layout, which it gets as `layout`."""
 
     @functools.wraps(command)
-    def with_layout(format, columns, label, separator, comment, encoding, **others):
-        layout = _read_layout(format, columns, label, separator, comment, encoding)
-        return command(layout=layout, **others)
+    def with_layout(**options):
+        given = {name: options.pop(name) for name in Layout._fields if name in options}
+        return command(layout=Layout(**given), **options)
 
     for option in reversed(_LAYOUT_OPTIONS):
         with_layout = option(with_layout)
     return with_layout
 
 
-def _read_layout(format, columns, label, separator, comment, encoding):
-    """Layout from the values of the options."""
-    names = columns.split(",") if columns is not None else None
-    try:
-        "".encode(encoding)
-        codecs.getincrementalencoder(encoding), codecs.getincrementaldecoder(encoding)
-    except (LookupError, ValueError):
-        raise click.BadParameter(f"{encoding!r} is unknown.", param_hint="--encoding") from None
-    if separator == "":
-        raise click.BadParameter("it is empty.", param_hint="--separator")
-    return Layout(
-        format,
-        None if names is None else [_column(name, "--columns") for name in names],
-        None if label is None else _column(label, "--label"),
-        None if separator is None else separator.replace("\\t", "\t"),
-        comment,
-        encoding,
-    )
-
-
-def _column(name, option):
-    name = name.strip().lower()
-    if name in COLUMNS:
-        return COLUMNS.index(name)
-    try:
-        return int(name)
-    except ValueError:
-        raise click.BadParameter(
-            f"{name!r} is neither a number nor one of {', '.join(COLUMNS)}.",
-            param_hint=option,
-        ) from None
-
-
 def layout_for(model, layout, file):
     """Layout of a file: as given, else by its name, else that of the training files."""
-    stored = model.layout or {}
+    stored = dict(model.layout or {})
     named = layout.of(file).format
-    if layout.format is None and named != "columns":
+    if layout.format is not None or named != "columns":
         layout = layout._replace(format=named)
-    if layout.format not in (None, stored.get("format")):
-        # Columns of another format mean something else.
-        stored = {}
+        if named != stored.get("format"):
+            # Columns of another format mean something else.
+            stored = {}
     if layout.columns is not None or layout.label is not None:
-        stored = {**stored, "width": None}
-    layout = layout.with_defaults(stored).of(file)
+        stored.pop("width", None)
+    given = {name: value for name, value in layout._asdict().items() if value is not None}
+    layout = Layout(**{**stored, **given}).of(file)
     n_columns = getattr(model.vectorizer, "n_columns_", None)
     if layout.format == "columns" and layout.columns is None and n_columns is not None:
         layout = layout._replace(columns=list(range(n_columns)))
@@ -153,20 +160,15 @@ def warn_of_columns(sequence, layout):
 
 def layout_to_store(layout, sequence):
     """Layout of training files with such sequences, a dict that a model is stored with."""
-    found = {"format": layout.format}
     if layout.format == "columns":
-        found["width"] = count_columns(sequence, layout)
-        token = sequence.X[0]
-        width = 1 if isinstance(token, str) else len(token)
+        width = count_columns(sequence, layout)
         if layout.columns is None:
-            label = width if layout.label is None else layout.label % (width + 1)
-            found["columns"] = [c for c in range(width + 1) if c != label]
-            found["label"] = label
-    for name in ("columns", "label", "separator", "comment"):
-        value = getattr(layout, name)
-        if value is not None and name not in found:
-            found[name] = value
-    return found
+            label = layout.label % width
+            others = [column for column in range(width) if column != label]
+            layout = layout._replace(columns=others, label=label)
+        layout = layout._replace(width=width)
+    found = {name: getattr(layout, name) for name in _STORED}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def check_layout(layout):

@@ -10,11 +10,16 @@ import traceback
 import click
 
 from skstruct.ahead.warm import warm as compile_ahead
-from skstruct.cli.estimators import with_options
 from skstruct.cli.evaluate import evaluate
 from skstruct.cli.models import convert
 from skstruct.cli.options import did_you_mean
-from skstruct.cli.output import drop_unwritten, plain_warnings, standard_output, write_line
+from skstruct.cli.output import (
+    drop_unwritten,
+    plain_warnings,
+    standard_output,
+    with_options,
+    write_line,
+)
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train

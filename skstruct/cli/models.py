@@ -8,7 +8,7 @@ import click
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.layout import check_layout
-from skstruct.cli.options import can_be_written, require_other_files
+from skstruct.cli.options import FILE, can_be_written, require_other_files
 from skstruct.crfpp import read_model as read_crfpp
 from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
@@ -62,15 +62,20 @@ def _as_model(estimator):
 
 
 _ADVICE = " If you trust them, load the model in Python with skops.io.load."
-FORMATS = {b"PK\x03\x04": "skops", b"lCRF": "crfsuite", b"vers": "crfpp"}
+# Readers of model files, by the first bytes.
+_READERS = {
+    b"PK\x03\x04": partial(load_archive, advice=_ADVICE),
+    b"lCRF": read_crfsuite,
+    b"vers": read_crfpp,
+}
 
 
-def model_format(path):
-    """Return the format of a model file: "skops", "crfsuite" or "crfpp"."""
+def _reader_of(path):
+    """Reader of a model file."""
     with os_errors_name(path), open(path, "rb") as file:
         head = file.read(4)
-    if head in FORMATS:
-        return FORMATS[head]
+    if head in _READERS:
+        return _READERS[head]
     hint = ""
     if head == b"\x64\x00\x00\x00":
         hint = " Binary models of CRF++ cannot be read; `crfpp learn -t` writes them as text, too."
@@ -95,13 +100,9 @@ def load_model(path):
         If the file is damaged, has types that are not skstruct's or scikit-learn's, or does not
         fit into memory.
     """
-    read_skops = partial(load_archive, advice=_ADVICE)
-    readers = {"skops": read_skops, "crfsuite": read_crfsuite, "crfpp": read_crfpp}
-    read = readers[model_format(path)]
+    read = _reader_of(path)
     try:
         return _as_model(read(path))
-    except click.ClickException:
-        raise
     except MemoryError as error:
         raise MemoryError(f"{path}: there is not enough memory for this model. {error}") from error
     except ValueError as error:
@@ -131,25 +132,8 @@ def store_model(model, path):
     return len(content)
 
 
-def check_chain(model, path):
-    """Raise an error if a model is not a tagger, which models of other packages are.
-
-    Parameters
-    ----------
-    model : Model
-    path : str
-        Its file.
-    """
-    # The drop-in for sklearn-crfsuite has a tagger.
-    if not hasattr(getattr(model.estimator, "estimator_", model.estimator), "transition_"):
-        kind = type(model.estimator).__name__
-        raise ValueError(
-            f"{path}: {kind} cannot be converted, since CRFsuite and CRF++ have no rerankers."
-        )
-
-
 @click.command(short_help="Convert a model to another format.")
-@click.argument("source", type=click.Path(exists=True, dir_okay=False))
+@click.argument("source", type=FILE)
 @click.argument("target", callback=can_be_written)
 @click.option(
     "--to",
@@ -178,7 +162,12 @@ def convert(source, target, to):
     if to == "skops":
         store_model(model, target)
         return
-    check_chain(model, source)
+    # The drop-in for sklearn-crfsuite has a tagger.
+    if not hasattr(getattr(model.estimator, "estimator_", model.estimator), "transition_"):
+        kind = type(model.estimator).__name__
+        raise ValueError(
+            f"{source}: {kind} cannot be converted, since CRFsuite and CRF++ have no rerankers."
+        )
     if to == "crfpp":
         write_crfpp(model.as_estimator(), target)
         return

@@ -1,18 +1,32 @@
-"""Standard output, and progress and warnings on standard error."""
+"""Standard output; and progress, warnings and messages, in the words of the command."""
 
 import contextlib
 import errno
 import io
 import os
+import re
 import sys
+import time
 import warnings
 
 import click
 
-from skstruct.cli.estimators import with_options
+from skstruct.cli.estimators import PARAMETERS
 from skstruct.utils.files import os_errors_name
 
 _NAME = "standard output"
+# Parameters in Python that are options of the same name.
+_OPTIONS = ("encoding", "separator", "label", "columns", "comment", "scheme", "repair", "template")
+# What only Python has, and what the command says in its place.
+_PHRASES = {
+    "pass label=None to read tokens without labels": "a line has both",
+    " of skstruct.datasets.convert_labels": "",
+    "or leave constraint out": "or leave out -p constraint",
+    "or another source": "or name another --scheme",
+}
+# Text in quotes, which stays as it is, or a parameter and its value.
+_QUOTED = r"""'[^']*'|"[^"]*\""""
+_PARAMETER = re.compile(rf"(?<![=\w])({_QUOTED})|(?<![\w.(])(\w+)=({_QUOTED}|\w+)")
 
 
 def write_line(text):
@@ -55,6 +69,24 @@ class Progress(io.TextIOBase):
         return len(text)
 
 
+class Log:
+    """Lines on standard error, none with ``--quiet``."""
+
+    def __init__(self, quiet):
+        self._quiet, self._since = quiet, time.perf_counter()
+
+    def say(self, line):
+        """Write a line."""
+        if not self._quiet:
+            print(line, file=Progress())
+
+    def report(self, step):
+        """Write a line on a step that is done, with the seconds that it took."""
+        now = time.perf_counter()
+        self.say(f"{step} ({now - self._since:.1f} s)")
+        self._since = now
+
+
 def drop_unwritten():
     """Drop unwritten output, which Python would try to write again when it ends."""
     for stream in (sys.stdout, sys.stderr):
@@ -75,3 +107,24 @@ def plain_warnings():
         yield
     finally:
         warnings.formatwarning = before
+
+
+def with_options(message):
+    """Message in one line that speaks of options, and not of Python's parameters."""
+    text = " ".join(message.split())
+    for phrase, said in _PHRASES.items():
+        text = text.replace(phrase, said)
+    return _PARAMETER.sub(_as_option, text)
+
+
+def _as_option(found):
+    """Text of an option in place of a parameter; anything else as it is."""
+    quoted, name, value = found.groups()
+    if quoted:
+        return quoted
+    plain = value.strip("'\"")
+    if name in _OPTIONS:
+        is_word = re.fullmatch(r"[\w.-]+", plain)
+        return f"--{name} {plain}" if is_word else f"--{name} '{plain}'"
+    option = next((option for option, names in PARAMETERS.items() if name in names), None)
+    return found[0] if option is None else f"{option} {name}={plain}"

@@ -1,12 +1,11 @@
 """Plain text: a text a line, split into tokens by a rule, and written with its chunks."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
 import re
 import sys
+from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
 
@@ -15,65 +14,48 @@ import click
 from skstruct.cli.options import did_you_mean
 from skstruct.cli.text import Sequence, opened_source, without_end
 from skstruct.datasets.spans import labels_to_spans
-from skstruct.input.schemes import RUNS, scheme_of_classes
+from skstruct.utils.files import value_errors_name
 from skstruct.utils.messages import short_repr
 
 _RULES = {"whitespace": r"\S+", "characters": r"\S"}
 _FUNCTION = re.compile(r"([^\W\d][\w.]*):([^\W\d][\w.]*)")
 
-
-class ByPattern:
-    """Rule that finds tokens by a regular expression: a text in, their characters out."""
-
-    def __init__(self, pattern) -> None:
-        self._pattern = pattern
-
-    def __call__(self, text):
-        """Characters of each token, ``(start, end)``."""
-        return [found.span() for found in self._pattern.finditer(text)]
+# Rules are functions of a text that return the characters of its tokens, (start, end). Other
+# processes get them as names: they import what they name again, perhaps in another folder.
 
 
-class ByFunction:
-    """Rule that a function of the user's makes, named ``package.module:function``.
+def _by_pattern(pattern, text):
+    """Characters of the tokens that a regular expression finds."""
+    return [found.span() for found in pattern.finditer(text)]
 
-    It takes a text and returns its tokens, which are looked for in the text, one after the other.
-    """
 
-    def __init__(self, name, folder=None) -> None:
-        self._name = name
-        self._folder = os.getcwd() if folder is None else folder
-        self._tokenize = _imported(name, self._folder)
-
-    # Another process imports it again, and may have been started in another folder.
-    def __reduce__(self):
-        return ByFunction, (self._name, self._folder)
-
-    def __call__(self, text):
-        """Characters of each token, ``(start, end)``; a ValueError for what is no tokens."""
-        try:
-            tokens = self._tokenize(text)
-        except Exception as error:
+def _by_function(name, folder, text):
+    """Characters of the tokens that a function of the user's returns, one after the other."""
+    try:
+        tokens = _imported(name, folder)(text)
+    except Exception as error:
+        raise ValueError(
+            f"{name} raised {type(error).__name__} for {short_repr(text)}: {error}"
+        ) from error
+    if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, str) for t in tokens):
+        raise ValueError(
+            f"{name} returned {short_repr(tokens)} for {short_repr(text)}; expected a list of "
+            "tokens, each a string."
+        )
+    offsets, end = [], 0
+    for token in tokens:
+        start = text.find(token, end) if token else -1
+        if start < 0:
             raise ValueError(
-                f"{self._name} raised {type(error).__name__} for {short_repr(text)}: {error}"
-            ) from error
-        if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, str) for t in tokens):
-            raise ValueError(
-                f"{self._name} returned {short_repr(tokens)} for {short_repr(text)}; expected a "
-                "list of tokens, each a string."
+                f"{name} returned the token {token!r}, which is not in what follows in the text, "
+                f"{short_repr(text[end:])}; tokens are parts of the text."
             )
-        offsets, end = [], 0
-        for token in tokens:
-            start = text.find(token, end) if token else -1
-            if start < 0:
-                raise ValueError(
-                    f"{self._name} returned the token {token!r}, which is not in what follows in "
-                    f"the text, {short_repr(text[end:])}; tokens are parts of the text."
-                )
-            end = start + len(token)
-            offsets.append((start, end))
-        return offsets
+        end = start + len(token)
+        offsets.append((start, end))
+    return offsets
 
 
+@cache
 def _imported(name, folder):
     """Function named ``package.module:function``, also of a module in a folder."""
     module, path = name.split(":")
@@ -96,35 +78,33 @@ def _imported(name, folder):
     return function
 
 
-def tokenizer_option(command):
-    """Decorate a command with the option ``--tokenizer``."""
+def _rule(value):
+    """Rule that the option ``--tokenizer`` names."""
+    if _FUNCTION.fullmatch(value):
+        _imported(value, os.getcwd())
+        return partial(_by_function, value, os.getcwd())
+    if value.isidentifier() and value not in _RULES:
+        raise click.BadParameter(
+            f"{value!r} is no rule: there are {' and '.join(_RULES)}, patterns, and functions, "
+            f"module:function.{did_you_mean(value, _RULES)}"
+        )
+    try:
+        pattern = re.compile(_RULES.get(value, value))
+    except re.error as error:
+        raise click.BadParameter(f"{value!r} is not a pattern: {error}.") from None
+    if pattern.fullmatch(""):
+        raise click.BadParameter(f"{value!r} matches the empty text; tokens have characters.")
+    return partial(_by_pattern, pattern)
 
-    def read(ctx, param, value):
-        if value is None:
-            return None
-        if _FUNCTION.fullmatch(value):
-            return ByFunction(value)
-        if value.isidentifier() and value not in _RULES:
-            raise click.BadParameter(
-                f"{value!r} is no rule: there are {' and '.join(_RULES)}, patterns, and functions, "
-                f"module:function.{did_you_mean(value, _RULES)}"
-            )
-        try:
-            pattern = re.compile(_RULES.get(value, value))
-        except re.error as error:
-            raise click.BadParameter(f"{value!r} is not a pattern: {error}.") from None
-        if pattern.fullmatch(""):
-            raise click.BadParameter(f"{value!r} matches the empty text; tokens have characters.")
-        return ByPattern(pattern)
 
-    return click.option(
-        "--tokenizer",
-        metavar="RULE",
-        callback=read,
-        help="Read plain text, a text a line, and split it into tokens: whitespace, characters, a "
-        "pattern (regular expression) of a token, such as '\\w+|[^\\w\\s]', or a function of your "
-        "own, package.module:function, which takes a text and returns the list of its tokens.",
-    )(command)
+tokenizer_option = click.option(
+    "--tokenizer",
+    metavar="RULE",
+    type=_rule,
+    help="Read plain text, a text a line, and split it into tokens: whitespace, characters, a "
+    "pattern (regular expression) of a token, such as '\\w+|[^\\w\\s]', or a function of your own, "
+    "package.module:function, which takes a text and returns the list of its tokens.",
+)
 
 
 def check_takes_words(model):
@@ -145,10 +125,8 @@ def read_texts(path, layout, tokenizer):
     with opened_source(path, layout) as (name, blocks):
         lines = chain.from_iterable(without_end(blocks))
         for number, line in enumerate(lines, start=1):
-            try:
+            with value_errors_name(f"{name}, line {number}"):
                 offsets = tokenizer(line)
-            except ValueError as error:
-                raise ValueError(f"{name}, line {number}: {error}") from error
             has_words = has_words or any(map(str.isalnum, line))
             has_tokens = has_tokens or bool(offsets)
             tokens = [line[start:end] for start, end in offsets]
@@ -157,29 +135,23 @@ def read_texts(path, layout, tokenizer):
         raise ValueError(f"{name}: --tokenizer finds no tokens in this text.")
 
 
-def text_writer(model, layout):
-    """Function of a sequence and an answer that returns the text with its chunks.
+def write_text(sequence, answer, layout, scheme):
+    """Text with its chunks, which labels of a scheme or the answer's spans tell.
 
     Chunks are in brackets, with their types behind; in JSON lines they are "spans" of characters.
     """
-    scheme = scheme_of_classes(list(map(str, model.estimator.classes_)))
-    reading = RUNS if scheme == RUNS else "conlleval"
-
-    def write(sequence, answer):
-        text, offsets = sequence.raw
-        if answer.spans is None:
-            found = labels_to_spans([str(x) for x in answer.labels[0]], offsets, scheme=reading)
-        else:
-            found = [(offsets[a][0], offsets[b - 1][1], kind, p) for a, b, kind, p in answer.spans]
-        if layout.format == "jsonl":
-            names = ("start", "end", "type", "probability")
-            spans = [dict(zip(names, span, strict=False)) for span in found]
-            return json.dumps({"text": text, "spans": spans}, ensure_ascii=False) + "\n"
-        parts, end = [], 0
-        for start, stop, kind, *probability in found:
-            note = "".join(f" {p:.2f}" for p in probability)
-            parts += [text[end:start], f"[{text[start:stop]} {kind}{note}]"]
-            end = stop
-        return "".join([*parts, text[end:]]) + "\n"
-
-    return write
+    text, offsets = sequence.raw
+    if answer.spans is None:
+        found = labels_to_spans([str(x) for x in answer.labels[0]], offsets, scheme=scheme)
+    else:
+        found = [(offsets[a][0], offsets[b - 1][1], kind, p) for a, b, kind, p in answer.spans]
+    if layout.format == "jsonl":
+        names = ("start", "end", "type", "probability")
+        spans = [dict(zip(names, span, strict=False)) for span in found]
+        return json.dumps({"text": text, "spans": spans}, ensure_ascii=False) + "\n"
+    parts, end = [], 0
+    for start, stop, kind, *probability in found:
+        note = "".join(f" {p:.2f}" for p in probability)
+        parts += [text[end:start], f"[{text[start:stop]} {kind}{note}]"]
+        end = stop
+    return "".join([*parts, text[end:]]) + "\n"

@@ -5,13 +5,15 @@ from itertools import product
 
 import click
 import numpy as np
+from scipy.sparse import issparse
 
 from skstruct.cli.models import load_model
+from skstruct.cli.options import FILE
 from skstruct.cli.output import write_line
 
 
 @click.command(short_help="Describe a model and its weights.")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("model", type=FILE)
 @click.option(
     "-n",
     "--top",
@@ -41,23 +43,50 @@ def show(model, top, labels, dump):
         write_line(line)
 
 
+def _parts(model):
+    """Tagger and reranker of a model that has both, else the model itself."""
+    stacked = model.estimator
+    if not hasattr(stacked, "reranker_"):
+        return [model]
+    return [model._replace(estimator=stacked.tagger_), type(model)(stacked.reranker_)]
+
+
+def _weights(model):
+    """Yield arrays of weights, each with a title before and the names along its axes behind.
+
+    The first one has a row for each feature, and columns for labels if it is that of a tagger.
+    """
+    estimator = model.estimator
+    coef = estimator.coef_.toarray() if issparse(estimator.coef_) else estimator.coef_
+    names = getattr(estimator, "feature_names_in_", None)
+    if model.vectorizer is not None:
+        names = model.vectorizer.get_feature_names_out()
+    if names is None:
+        names = [f"feature {i}" for i in range(estimator.n_features_in_)]
+    classes = [str(label) for label in getattr(estimator, "classes_", ())]
+    yield "score", coef.T, [names, classes][: coef.ndim]
+    for title, name in (("transitions", "transition_"), ("triples", "transition2_")):
+        if hasattr(estimator, name):
+            weights = getattr(estimator, name)
+            yield title, weights, [classes] * weights.ndim
+
+
 def _described(model, n_top, labels):
     """Lines that describe a model; with `labels`, the weights of these alone."""
-    estimator = model.estimator
-    lines = [f"{type(estimator).__name__}", _parameters("parameters", estimator)]
-    if hasattr(estimator, "reranker_"):
-        tagger, reranker = _parts(model)
-        return [*lines, *_described(tagger, n_top, labels), "", *_described(reranker, n_top, ())]
+    lines = [f"{type(model.estimator).__name__}", _parameters(model.estimator)]
+    tagger, *reranker = _parts(model)
+    if reranker:
+        of_parts = _described(tagger, n_top, labels), _described(*reranker, n_top, ())
+        return [*lines, *of_parts[0], "", *of_parts[1]]
     if model.vectorizer is not None:
         lines.append(f"features by {type(model.vectorizer).__name__}")
-        lines.append(_parameters("parameters", model.vectorizer))
-    coef = np.atleast_2d(_dense(estimator.coef_))
+        lines.append(_parameters(model.vectorizer))
+    (title, coef, axes), *of_labels = _weights(model)
     n_weights = int(np.count_nonzero(coef))
-    lines.append(f"{coef.shape[1]:,} features, {n_weights:,} weights that are not zero")
-    names = _names(model)
-    if not hasattr(estimator, "classes_"):
-        return [*lines, "", *_extremes("score", coef[0], names, n_top)]
-    classes = [str(label) for label in estimator.classes_]
+    lines.append(f"{len(coef):,} features, {n_weights:,} weights that are not zero")
+    if len(axes) == 1:
+        return [*lines, "", *_extremes(title, coef, *axes, n_top)]
+    names, classes = axes
     unknown = sorted(set(labels) - set(classes))
     if unknown:
         raise click.BadParameter(
@@ -65,51 +94,24 @@ def _described(model, n_top, labels):
             param_hint="--label",
         )
     lines.append(f"{len(classes)} labels: {' '.join(classes)}")
-    for code, label in enumerate(classes):
+    for label, weights in zip(classes, coef.T, strict=True):
         if n_top and (not labels or label in labels):
-            lines += ["", *_extremes(label, coef[code], names, n_top)]
-    if n_top and not labels:
-        for title, weights in _of_transitions(estimator):
-            names = [" -> ".join(path) for path in product(classes, repeat=weights.ndim)]
-            lines += ["", *_extremes(title, np.ravel(weights), names, n_top)]
+            lines += ["", *_extremes(label, weights, names, n_top)]
+    for title, weights, axes in of_labels if n_top and not labels else ():
+        paths = [" -> ".join(path) for path in product(*axes)]
+        lines += ["", *_extremes(title, weights.ravel(), paths, n_top)]
     return lines
 
 
-def _of_transitions(estimator):
-    """Yield the weights of pairs of labels, and those of triples, if there are any."""
-    for title, name in (("transitions", "transition_"), ("triples", "transition2_")):
-        if hasattr(estimator, name):
-            yield title, getattr(estimator, name)
-
-
-def _parts(model):
-    """Tagger and reranker of a model that has both."""
-    stacked = model.estimator
-    return model._replace(estimator=stacked.tagger_), type(model)(stacked.reranker_)
-
-
-def _parameters(title, estimator):
-    """Parameters that differ from their defaults; lists by their length."""
+def _parameters(estimator):
+    """Line of the parameters that differ from their defaults; lists by their length."""
     known, changed = inspect.signature(type(estimator)).parameters, []
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, (list, dict, set)) and len(value) > 3:
             changed.append(f"{name}=({len(value)} entries)")
         elif repr(value) != repr(known[name].default):
             changed.append(f"{name}={value!r}")
-    return f"{title}: {', '.join(changed) or 'defaults'}"
-
-
-def _dense(coef):
-    return coef.toarray() if hasattr(coef, "toarray") else coef
-
-
-def _names(model):
-    """Names of the features, by number where there are none."""
-    if model.vectorizer is not None:
-        return model.vectorizer.get_feature_names_out()
-    names = getattr(model.estimator, "feature_names_in_", None)
-    n_features = model.estimator.n_features_in_
-    return [f"feature {i}" for i in range(n_features)] if names is None else names
+    return f"parameters: {', '.join(changed) or 'defaults'}"
 
 
 def _extremes(title, weights, names, n_top):
@@ -122,21 +124,8 @@ def _extremes(title, weights, names, n_top):
 
 def _dumped(model):
     """Iterate over lines with all weights that are not zero."""
-    estimator = model.estimator
-    if hasattr(estimator, "reranker_"):
-        for part in _parts(model):
-            yield from _dumped(part)
-        return
-    names, coef = _names(model), np.atleast_2d(_dense(estimator.coef_))
-    if not hasattr(estimator, "classes_"):
-        for i in np.flatnonzero(coef[0]):
-            yield f"{names[i]}\t{float(coef[0, i])!r}"
-        return
-    classes = [str(label) for label in estimator.classes_]
-    for i, weights in enumerate(np.ascontiguousarray(coef.T)):
-        for code in np.flatnonzero(weights):
-            yield f"{names[i]}\t{classes[code]}\t{float(weights[code])!r}"
-    for _, weights in _of_transitions(estimator):
-        for place in zip(*np.nonzero(weights), strict=True):
-            path = "\t".join(classes[code] for code in place)
-            yield f"{path}\t{float(weights[place])!r}"
+    for part in _parts(model):
+        for _, weights, axes in _weights(part):
+            for place in zip(*np.nonzero(weights), strict=True):
+                path = [names[i] for names, i in zip(axes, place, strict=True)]
+                yield "\t".join([*path, repr(float(weights[place]))])

@@ -4,7 +4,8 @@ import codecs
 import contextlib
 import os
 from concurrent.futures import BrokenExecutor
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
 import click
@@ -14,6 +15,7 @@ from skstruct.cli.answers import Details, answer
 from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
 from skstruct.cli.models import load_model
 from skstruct.cli.options import (
+    FILE_OR_INPUT,
     can_be_written,
     folder_can_be_made,
     jobs_option,
@@ -21,13 +23,14 @@ from skstruct.cli.options import (
     require_other_files,
 )
 from skstruct.cli.output import plain_warnings, standard_output
-from skstruct.cli.plain import check_takes_words, read_texts, text_writer, tokenizer_option
-from skstruct.cli.text import batches, comments_in, read_sequences, sequence_writer
+from skstruct.cli.plain import check_takes_words, read_texts, tokenizer_option, write_text
+from skstruct.cli.text import comments_in, read_sequences, write_sequence
+from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.utils.files import check_writable, replaced
 
 
 @click.command(short_help="Tag text, or rerank candidates.")
-@click.argument("files", nargs=-1, type=click.Path(allow_dash=True, exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, type=FILE_OR_INPUT)
 @model_option()
 @click.option(
     "-o",
@@ -111,15 +114,14 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     details = Details(**details)
     if tokenizer is not None and (details.any_marginals or details.n_best is not None):
         raise click.UsageError("--tokenizer writes chunks: leave out --n-best and --marginals.")
-    given = model, files, layout, details, batch_size, tokenizer
-    # Other processes do not have the standard input of this one.
-    in_turn = len(files) == 1 or jobs == 1 or "-" in files
-    tagged = _in_turn(*given) if in_turn else _in_parallel(*given, jobs)
-    for target, group in groupby(zip(outputs, tagged, strict=True), key=itemgetter(0)):
+    texts = partial(
+        _texts, layout=layout, details=details, batch_size=batch_size, tokenizer=tokenizer
+    )
+    tagged = zip(outputs, _tagged(files, model, texts, jobs), strict=True)
+    for target, group in groupby(tagged, key=itemgetter(0)):
         with _opened(target, layout.encoding) as write:
-            for _, texts in group:
-                for text in texts:
-                    write(text)
+            for text in chain.from_iterable(pieces for _, pieces in group):
+                write(text)
 
 
 def _outputs_in(folder, files):
@@ -134,25 +136,23 @@ def _outputs_in(folder, files):
     return paths
 
 
-def _in_turn(path, files, layout, details, batch_size, tokenizer):
-    model = load_model(path)
-    for file in files:
-        yield _texts(model, file, layout, details, batch_size, tokenizer)
-
-
-def _in_parallel(path, files, layout, details, batch_size, tokenizer, jobs):
+def _tagged(files, path, texts, jobs):
+    """Yield the output of each file, in pieces."""
+    # Other processes do not have the standard input of this one.
+    if len(files) == 1 or jobs == 1 or "-" in files:
+        model = load_model(path)
+        yield from (texts(model, file) for file in files)
+        return
     parallel = Parallel(n_jobs=min(jobs, len(files)), return_as="generator")
     try:
-        yield from parallel(
-            delayed(_tag_file)(path, file, layout, details, batch_size, tokenizer) for file in files
-        )
+        yield from parallel(delayed(_tag_file)(path, file, texts) for file in files)
     except BrokenExecutor:
         raise OSError("A process of -j was killed, perhaps for want of memory.") from None
 
 
-def _tag_file(path, file, layout, details, batch_size, tokenizer):
+def _tag_file(path, file, texts):
     with plain_warnings():
-        return list(_texts(load_model(path), file, layout, details, batch_size, tokenizer))
+        return list(texts(load_model(path), file))
 
 
 @contextlib.contextmanager
@@ -174,22 +174,24 @@ def _opened(path, encoding):
         yield write
 
 
-def _texts(model, file, layout, details, batch_size, tokenizer):
+def _texts(model, file, *, layout, details, batch_size, tokenizer):
     """Output of a file in pieces."""
     if tokenizer is None:
         layout = layout_for(model, layout, file)
         sequences = read_sequences(file, layout, labelled=False)
-        write = sequence_writer(layout)
+        write = partial(write_sequence, layout=layout)
     else:
         check_takes_words(model)
         sequences = read_texts(file, layout, tokenizer)
-        write = text_writer(model, layout)
+        scheme = scheme_of_classes(list(map(str, model.estimator.classes_)))
+        reading = RUNS if scheme == RUNS else "conlleval"
+        write = partial(write_text, layout=layout, scheme=reading)
     n_comments = 0
-    for number, batch in enumerate(batches(sequences, batch_size)):
+    batches = iter(lambda: list(islice(sequences, batch_size)), [])
+    for number, batch in enumerate(batches):
         if number == 0 and tokenizer is None:
             warn_of_columns(batch[0], layout)
-        pairs = zip(batch, answer(model, batch, details), strict=True)
         n_comments += sum(comments_in(sequence, layout) for sequence in batch)
-        yield "".join(write(sequence, one) for sequence, one in pairs)
+        yield "".join(map(write, batch, answer(model, batch, details)))
     if n_comments:
         click.echo(f"{file}: lines taken as comments: {n_comments:,}", err=True)

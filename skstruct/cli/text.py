@@ -9,19 +9,18 @@ import json
 import re
 import sys
 from array import array
-from itertools import chain, islice
-from operator import methodcaller
+from itertools import chain
 from typing import NamedTuple
 
 import click
 
-from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter
+from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter, starting_with
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
-from skstruct.input.schemes import are_chunk_labels, are_segment_letters
-from skstruct.utils.files import os_errors_name
+from skstruct.datasets.tool_spans import parse_json
+from skstruct.utils.files import os_errors_name, value_errors_name
 from skstruct.utils.messages import short_repr
 
-_FORM, _UPOS, _MISC = (COLUMNS.index(name) for name in ("form", "upos", "misc"))
+_MISC = COLUMNS.index("misc")
 _TOKENS = str, int, list, dict
 # A label that is a number is a whole one, and so is True.
 _LABELS = str, int, type(None)
@@ -39,6 +38,12 @@ class Sequence(NamedTuple):
     rows: list  # position of each token's line after the first
     raw: object  # what was read: lines, or the object of a JSON line
     baseline: list | None = None  # scores of candidates
+
+    @property
+    def kind(self):
+        """What it has: "tokens", or "candidates"."""
+        is_group = isinstance(self.raw, dict) and "candidates" in self.raw
+        return "candidates" if is_group else "tokens"
 
     def where(self, t=0):
         """Name of the file and number of the line of a token, or of the first line."""
@@ -75,26 +80,21 @@ def read_sequences(path, layout, *, labelled=True):
 @contextlib.contextmanager
 def opened_source(path, layout):
     """Context in which a file or standard input is open, as `open_line_blocks` yields it."""
-    source = _standard_input() if path == "-" else path
-    with (
-        os_errors_name("standard input" if path == "-" else path),
-        open_line_blocks(source, layout.encoding) as opened,
-    ):
+    name, source = path, path
+    if path == "-":
+        if sys.stdin is None:
+            raise ValueError("Standard input is closed; name a file to read.")
+        if sys.stdin.isatty():
+            click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
+        name, source = "standard input", sys.stdin.buffer
+    with os_errors_name(name), open_line_blocks(source, layout.encoding) as opened:
         yield opened
 
 
-def sequence_writer(layout):
-    """Make the function that formats a sequence with its answer in a file's layout."""
+def write_sequence(sequence, answer, layout):
+    """Text of a sequence with its answer, in the layout of a file."""
     write = _write_object if layout.format == "jsonl" else _write_columns
-    return lambda sequence, answer: write(sequence, answer, layout)
-
-
-def _standard_input():
-    if sys.stdin is None:
-        raise ValueError("Standard input is closed; name a file to read.")
-    if sys.stdin.isatty():
-        click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
-    return sys.stdin.buffer
+    return write(sequence, answer, layout)
 
 
 def read_all(paths, layout, *, say=lambda line: click.echo(line, err=True)):
@@ -116,13 +116,6 @@ def comments_in(sequence, layout):
     return sum(line.startswith(layout.comment) for line in sequence.raw)
 
 
-def batches(sequences, size):
-    """Lists of up to `size` sequences."""
-    sequences = iter(sequences)
-    while batch := list(islice(sequences, size)):
-        yield batch
-
-
 @contextlib.contextmanager
 def errors_name_lines(sequences):
     """Context in which an error that names a sequence by number gets its file and line."""
@@ -136,12 +129,6 @@ def errors_name_lines(sequences):
         raise ValueError(f"{where}: {error}") from error
 
 
-def has_chunks(y):
-    """Return True if labels are those of chunks, such as B-NP, I-NP and O, or B, M, E and S."""
-    labels = {label for sequence in y for label in sequence}
-    return are_chunk_labels(labels) or are_segment_letters(labels)
-
-
 # ------------------------------------------------------------------------------ columns and CoNLL-U
 
 
@@ -150,7 +137,20 @@ def _read_columns(name, blocks, layout, labelled):
 
     `raw` has the lines since the sequence before. The last sequence may have no tokens.
     """
-    parsed, skip = _parser(layout, labelled, name)
+    skip, how = starting_with(layout.comment), {"separator": layout.separator}
+    if layout.format == "conllu":
+        skip, how = is_no_word, {"separator": "\t", "width": len(COLUMNS), "unknown": UNKNOWN}
+    columns = layout.columns
+    if columns is not None and len(columns) == 1:
+        # A single column is a string, and not a tuple of one.
+        (columns,) = columns
+    parsed = TokenLines(
+        name,
+        layout.label if labelled else None,
+        columns=columns,
+        skip_docstart=layout.format == "columns",
+        **how,
+    )
     tokens, labels, rows, raw, first, number = [], [], array("I"), [], 1, 0
     for block in without_end(blocks):
         parsed.enter(block)
@@ -165,29 +165,12 @@ def _read_columns(name, blocks, layout, labelled):
                 labels.append(parsed.labels[line])
                 rows.append(len(raw) - 1)
             elif tokens:
-                y = labels if labelled else None
-                yield Sequence(tokens, y, name, first, rows, raw)
+                yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
                 tokens, labels, rows, raw, first = [], [], array("I"), [], number + 1
     if labelled and parsed.width is None:
         raise ValueError(f"{name}: the file has no tokens")
     if raw:
         yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
-
-
-def _parser(layout, labelled, name):
-    """Parser of lines, and a test for lines without a token; None if there are none."""
-    columns, label = layout.columns, layout.label
-    skip = None if layout.comment is None else methodcaller("startswith", layout.comment)
-    if layout.format == "conllu":
-        columns, label = columns or [_FORM], _UPOS if label is None else label
-        more = {"separator": "\t", "width": len(COLUMNS), "unknown": UNKNOWN}
-        skip = is_no_word
-    else:
-        label = -1 if label is None else label
-        more = {"separator": layout.separator, "skip_docstart": True}
-    # A single column is a string, and not a tuple of one.
-    columns = columns[0] if columns is not None and len(columns) == 1 else columns
-    return TokenLines(name, label if labelled else None, columns=columns, **more), skip
 
 
 def count_columns(sequence, layout):
@@ -212,17 +195,16 @@ def _write_columns(sequence, answer, layout):
     """
     if not len(sequence.X):
         return "".join(line + "\n" for line in sequence.raw)
+    with_label, head = _appended, "#"
+    if layout.format == "conllu":
+        with_label, head = _into_conllu, "# n_best ="
     parts = []
     for rank, labels in enumerate(answer.labels):
         if answer.probabilities is not None:
-            note = f"{rank} {answer.probabilities[rank]:.6f}"
-            parts.append(f"# n_best = {note}" if layout.format == "conllu" else f"# {note}")
+            parts.append(f"{head} {rank} {answer.probabilities[rank]:.6f}")
         raw = list(sequence.raw)
         for t, (row, label) in enumerate(zip(sequence.rows, labels, strict=True)):
-            fields = answer.fields_of(t, label)
-            raw[row] = (_into_conllu if layout.format == "conllu" else _appended)(
-                raw[row], label, fields, layout
-            )
+            raw[row] = with_label(raw[row], str(label), answer.fields_of(t, label), layout)
         ends = rank + 1 < len(answer.labels) and raw[-1].strip()
         parts += [*raw, ""] if ends else raw
     return "".join(line + "\n" for line in parts)
@@ -231,14 +213,14 @@ def _write_columns(sequence, answer, layout):
 def _appended(line, label, fields, layout):
     if layout.separator is not None:
         # Behind the last separator is an empty column.
-        return layout.separator.join([line.rstrip(" "), str(label), *fields])
+        return layout.separator.join([line.rstrip(" "), label, *fields])
     separator = "\t" if "\t" in line else " "
-    return separator.join([line.rstrip(), str(label), *fields])
+    return separator.join([line.rstrip(), label, *fields])
 
 
 def _into_conllu(line, label, fields, layout):
     columns = line.split("\t")
-    columns[_UPOS if layout.label is None else layout.label] = str(label)
+    columns[layout.label] = label
     if fields:
         note = "Prob=" + ",".join(fields)
         columns[_MISC] = note if columns[_MISC] == "_" else f"{columns[_MISC]}|{note}"
@@ -252,37 +234,30 @@ def _read_objects(name, blocks, layout, labelled):
     """Iterate over the objects of a file of JSON lines; `raw` is the object."""
     for number, line in enumerate(chain.from_iterable(blocks), start=1):
         if line.strip():
-            try:
-                sequence = _parse(line, labelled, name, number)
-            except ValueError as error:
-                raise ValueError(f"{name}, line {number}: {error}") from None
-            yield sequence
+            where = f"{name}, line {number}"
+            found = parse_json(line, f"{where}: this")
+            with value_errors_name(where):
+                X, y, baseline = _contents(found, labelled)
+            yield Sequence(X, y, name, number, [], found, baseline)
 
 
-def _parse(line, labelled, name, number):
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"this is not JSON ({error.msg}, column {error.colno})") from None
-    except RecursionError:
-        raise ValueError("this is nested too deeply") from None
+def _contents(found, labelled):
+    """Tokens and labels of an object; or candidates, their costs and their baseline scores."""
     if not isinstance(found, dict) or not {"tokens", "candidates"} & set(found):
         raise ValueError('expected an object with "tokens" or "candidates"')
+    y, baseline = None, None
     if "candidates" in found:
         X = _list_in(found, "candidates", (list, dict), "a dict of features")
-        y = _costs(found, len(X)) if labelled else None
-        baseline = None
+        if labelled:
+            y = _costs(found, len(X))
         if "baseline_score" in found:
             length = len(X), "candidates", "baseline scores"
             baseline = _list_in(found, "baseline_score", *_NUMBERS, length)
-        return Sequence(X, y, name, number, [], found, baseline)
+        return X, y, baseline
     X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
-    X, y = [_token(token) for token in X], None
     if labelled:
-        if "labels" not in found:
-            raise ValueError('"labels" are missing')
         y = labels_in(found, "labels", len(X))
-    return Sequence(X, y, name, number, [], found)
+    return [_token(token) for token in X], y, baseline
 
 
 def labels_in(found, key, n_tokens):
@@ -295,6 +270,8 @@ def _list_in(found, key, kinds, expected, length=None):
 
     `length` is a number, what it counts, and the name of the entries.
     """
+    if key not in found:
+        raise ValueError(f'"{key}" are missing')
     values = found[key]
     if not isinstance(values, list):
         raise ValueError(f'"{key}" is not a list')
@@ -325,7 +302,7 @@ def _costs(found, n_candidates):
 
 def _write_object(sequence, answer, layout):
     """Line with the object that was read and the predictions, an `Answer` or a `Choice`."""
-    found = {**sequence.raw, **answer.as_dict()}
+    found = {**sequence.raw, **answer.entries()}
     try:
         text = json.dumps(found, ensure_ascii=False)
         text.encode(layout.encoding)

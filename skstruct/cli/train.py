@@ -1,7 +1,6 @@
-"""``skstruct train``: fit a tagger or a reranker, cross-validate it, and store it."""
+"""``skstruct train``: train a tagger or a reranker, and store it."""
 
 import contextlib
-import time
 import warnings
 from types import SimpleNamespace
 
@@ -12,14 +11,8 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 
 import skstruct
-from skstruct.cli.answers import as_attributes, baselines_of
-from skstruct.cli.estimators import (
-    RERANKERS,
-    STACKED,
-    estimator_names,
-    make,
-    make_vectorizer,
-)
+from skstruct.cli.answers import baselines_of, check_kind, inputs_of
+from skstruct.cli.estimators import ESTIMATORS, RERANKERS, STACKED, make, make_vectorizer
 from skstruct.cli.evaluate import brief_scores
 from skstruct.cli.labels import (
     convert_sequences,
@@ -27,45 +20,42 @@ from skstruct.cli.labels import (
     describe_scheme,
     doubt_about_labels,
     reading_of,
-    training_scheme_options,
 )
 from skstruct.cli.layout import layout_options, layout_to_store
 from skstruct.cli.models import Model, store_model
 from skstruct.cli.options import (
-    EstimatorName,
-    assignments,
+    FILE,
+    FILE_OR_INPUT,
+    Name,
+    assignments_option,
     can_be_written,
     jobs_option,
     quiet_option,
     require_other_files,
 )
-from skstruct.cli.output import Progress, standard_output, write_line
+from skstruct.cli.output import Log, Progress, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
-from skstruct.metrics import scores as scorers
+from skstruct.input.schemes import SCHEMES
+from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
 
 
 @click.command(short_help="Train a tagger or a reranker.")
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(allow_dash=True, exists=True, dir_okay=False)
-)
+@click.argument("files", nargs=-1, required=True, type=FILE_OR_INPUT)
 @click.option(
     "-m", "--model", metavar="FILE", callback=can_be_written, help="File to store the model in."
 )
 @click.option(
     "-e",
     "--estimator",
-    type=EstimatorName(estimator_names()),
+    type=Name(ESTIMATORS),
     default="CRFTagger",
     show_default=True,
     help="Tagger or reranker.",
 )
-@click.option(
+@assignments_option(
     "-p",
     "--param",
     "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=assignments("-p"),
     help="Parameter of the estimator; may be repeated. Those of the parts of NBestReranker have "
     "two underscores: tagger__l2=0.5.",
 )
@@ -86,37 +76,33 @@ from skstruct.metrics import scores as scorers
     "-t",
     "--template",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     help="Template of CRF++ or Wapiti, in place of --features.",
 )
-@click.option(
+@assignments_option(
     "-f",
     "--feature-param",
     "feature_parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=assignments("-f"),
     help="Parameter of the vectoriser; may be repeated.",
 )
-@click.option(
+@assignments_option(
     "--gazetteer",
     "gazetteers",
-    multiple=True,
     metavar="NAME=FILE",
-    callback=assignments("--gazetteer", read_value=str),
+    read_value=str,
     help="File with a name in each line, for --features words; may be repeated.",
 )
 @click.option(
     "--clusters",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     help="Brown clusters for --features words: path, tab, word.",
 )
 @click.option(
     "--dev",
     multiple=True,
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     help="Validation set, scored at every epoch, for NBestReranker once at the end; may be "
     "repeated.",
 )
@@ -132,7 +118,23 @@ from skstruct.metrics import scores as scorers
     metavar="K",
     help="Cross-validate with K folds first; without -m, do nothing else.",
 )
-@training_scheme_options
+@click.option(
+    "--scheme",
+    type=click.Choice(SCHEMES),
+    help="Scheme of the labels; by default the one that the fewest labels break. runs: labels "
+    "without prefixes, each run of which is a chunk.",
+)
+@click.option(
+    "--repair",
+    type=click.Choice(["conlleval", "drop"]),
+    help="Repair labels that break their scheme: read chunks as conlleval does, or drop those "
+    "that are invalid. The log says how many there are.",
+)
+@click.option(
+    "--to-scheme",
+    type=click.Choice(SCHEMES),
+    help="Scheme to convert the labels into before training.",
+)
 @jobs_option("Threads to train with; processes for --cv. -1: all processors.")
 @quiet_option
 @layout_options
@@ -163,64 +165,45 @@ def train(**options):
       skstruct train nbest.jsonl -m reranker.skops -e VRDAReranker
       skstruct train train.txt -m both.skops -e NBestReranker -p n_best=5 -p tagger__l2=0.5
     """
-    plan = SimpleNamespace(
-        **options, report=_reporter(options["quiet"]), say=_sayer(options["quiet"])
-    )
+    plan = SimpleNamespace(**options, log=Log(options["quiet"]))
+    plan.reranks = plan.estimator in RERANKERS
+    _check_options(plan)
+    # Before the text is read, for mistakes in them.
+    estimator, vectorizer = _make_estimator(plan), _make_vectorizer(plan)
+    sequences = _read(plan.files, plan)
+    if not plan.reranks:
+        sequences = _in_scheme(sequences, plan)
+        if plan.features == "auto" and isinstance(sequences[0].X[0], dict):
+            vectorizer = None
+    model = Model(estimator, vectorizer)
+    if plan.cv:
+        _cross_validate(plan, model, sequences)
+    if plan.model is not None:
+        (_fit_reranker if plan.reranks else _fit_tagger)(plan, model, sequences)
+        layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
+        size = store_model(model._replace(layout=layout), plan.model)
+        plan.log.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
+
+
+def _check_options(plan):
+    """Raise an error for options that exclude each other, and files that cannot be written."""
     if plan.model is None and plan.cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
+    if plan.order is not None and plan.reranks:
+        raise click.UsageError(f"--order is for taggers; {plan.estimator} has no chain.")
+    for given, option in (
+        (plan.dev, "--dev"),
+        (plan.template, "-t"),
+        (plan.feature_parameters, "-f"),
+        (plan.features not in ("auto", "none"), "--features"),
+    ):
+        if given and plan.reranks:
+            raise click.UsageError(f"{option} is for taggers, not for {plan.estimator}.")
     read = *plan.files, *plan.dev, *plan.gazetteers.values(), plan.template, plan.clusters
     require_other_files([plan.model], read, "-m")
     if plan.cv:
         with standard_output():
             pass  # an error if it is closed, before the work
-    # Before the text is read, for mistakes in them.
-    estimator = _make_estimator(plan)
-    vectorizer = make_vectorizer(
-        "words" if plan.features == "auto" else plan.features,
-        plan.template,
-        plan.feature_parameters,
-        plan.gazetteers,
-        plan.clusters,
-    )
-    sequences = _read(plan.files, plan)
-    if plan.estimator in RERANKERS:
-        _train_reranker(plan, estimator, sequences)
-        return
-    sequences = _in_scheme(sequences, plan)
-    lists = plan.gazetteers or plan.clusters
-    given = plan.template or plan.features != "auto" or plan.feature_parameters or lists
-    if not given and isinstance(sequences[0].X[0], dict):
-        vectorizer = None
-    if plan.cv:
-        X, y = _X_y(sequences)
-        X = as_attributes(X) if vectorizer is None else X
-        reading = reading_of(y, _scheme_learnt(plan))
-        name, scorer = "token_accuracy", scorers.token_accuracy_scorer
-        if reading is not None:
-            name, scorer = "chunk_f1", make_scorer(scorers.chunk_f1_score, scheme=reading)
-        with errors_name_lines(sequences):
-            _cross_validate(plan, Model(estimator, vectorizer), X, y, name, scorer)
-    if plan.model is not None:
-        _store(_train_tagger(plan, vectorizer, estimator, sequences), plan)
-
-
-def _reporter(quiet):
-    """Function that reports progress with the seconds since the last report."""
-    since = time.perf_counter()
-
-    def report(message):
-        nonlocal since
-        now = time.perf_counter()
-        if not quiet:
-            print(f"{message} ({now - since:.1f} s)", file=Progress())
-        since = now
-
-    return report
-
-
-def _sayer(quiet):
-    """Function that writes a line of the log."""
-    return (lambda message: None) if quiet else (lambda line: print(line, file=Progress()))
 
 
 def _make_estimator(plan):
@@ -228,39 +211,38 @@ def _make_estimator(plan):
     parameters = {"n_jobs": plan.jobs} if "n_jobs" in known and plan.jobs != 1 else {}
     part = "tagger__" if plan.estimator == STACKED else ""
     if plan.order is not None:
-        name = f"{part}order"
-        if name in plan.parameters:
-            raise click.UsageError(f"Pass --order or -p {name}=..., not both.")
-        if plan.estimator in RERANKERS:
-            raise click.UsageError(f"--order is for taggers; {plan.estimator} has no chain.")
-        parameters[name] = plan.order
+        if f"{part}order" in plan.parameters:
+            raise click.UsageError(f"Pass --order or -p {part}order=..., not both.")
+        parameters[f"{part}order"] = plan.order
     if plan.early_stopping:
         parameters[f"{part}early_stopping"] = True
     return make(plan.estimator, {**parameters, **plan.parameters}, "-p")
 
 
-def _are_tokens(sequence):
-    """Return True for a sequence of tokens, False for a group of candidates."""
-    return not (isinstance(sequence.raw, dict) and "candidates" in sequence.raw)
+def _make_vectorizer(plan):
+    """Make the vectoriser of a tagger. Its features are no longer "auto" if any option is given."""
+    if plan.reranks:
+        return None
+    lists = plan.gazetteers, plan.clusters
+    if plan.features == "auto" and (plan.template or plan.feature_parameters or any(lists)):
+        plan.features = "words"
+    features = "words" if plan.features == "auto" else plan.features
+    return make_vectorizer(features, plan.template, plan.feature_parameters, *lists)
 
 
 def _read(paths, plan):
     """Sequences of files; groups are refused for taggers, and tokens for rerankers."""
     said = []
     sequences = read_all(paths, plan.layout, say=said.append)
-    n_tokens = sum(len(sequence.X) for sequence in sequences)
-    units = ("groups", "candidates") if plan.estimator in RERANKERS else ("sequences", "tokens")
-    if paths is plan.files and plan.estimator not in RERANKERS and _are_tokens(sequences[0]):
-        plan.say(describe_columns(sequences, plan.layout))
+    check_kind(sequences, plan.reranks, plan.estimator)
+    if paths is plan.files and not plan.reranks:
+        plan.log.say(describe_columns(sequences, plan.layout))
     for line in said:
-        plan.say(line)
+        plan.log.say(line)
+    n_tokens = sum(len(sequence.X) for sequence in sequences)
+    units = ("groups", "candidates") if plan.reranks else ("sequences", "tokens")
     counts = f"{len(sequences):,} {units[0]}, {n_tokens:,} {units[1]}"
-    plan.report(f"Read {counts} from {', '.join(paths)}")
-    for sequence in sequences:
-        grouped = not _are_tokens(sequence)
-        if grouped != (plan.estimator in RERANKERS):
-            needs = "groups of candidates" if not grouped else "tokens"
-            raise ValueError(f"{sequence.where()}: {plan.estimator} needs {needs}.")
+    plan.log.report(f"Read {counts} from {', '.join(paths)}")
     return sequences
 
 
@@ -274,9 +256,10 @@ def _in_scheme(sequences, plan):
         about = describe_scheme(sequences, plan.scheme, is_used=is_used)
         found, scheme, n = convert_sequences(sequences, plan.scheme, plan.repair, plan.to_scheme)
     if about is not None:
-        plan.say(about)
-    if found is not sequences:
-        plan.say(f"{n:,} labels were repaired; those to learn are in {plan.to_scheme or scheme}")
+        plan.log.say(about)
+    if is_used:
+        target = plan.to_scheme or scheme
+        plan.log.say(f"{n:,} labels were repaired; those to learn are in {target}")
     return found
 
 
@@ -295,8 +278,8 @@ def _progress(plan, estimator):
             estimator.tagger_.set_params(verbose=0)
 
 
-def _X_y(sequences):
-    return [sequence.X for sequence in sequences], [sequence.y for sequence in sequences]
+def _X_y(model, sequences):
+    return inputs_of(model, sequences), [sequence.y for sequence in sequences]
 
 
 def _like(y, others):
@@ -308,80 +291,65 @@ def _like(y, others):
     ]
 
 
-def _train_tagger(plan, vectorizer, estimator, sequences):
-    X, y = _X_y(sequences)
-    validation, held_out = {}, _read(plan.dev, plan) if plan.dev else []
+def _fit_tagger(plan, model, sequences):
+    estimator, vectorizer = model.estimator, model.vectorizer
+    held_out = _read(plan.dev, plan) if plan.dev else []
     with errors_name_lines(held_out):
         held_out, _, _ = convert_sequences(held_out, plan.scheme, plan.repair, plan.to_scheme)
-    X_val, y_val = _X_y(held_out)
+    (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
     y_val = _like(y, y_val)
-    if vectorizer is None:
-        X, X_val = (as_attributes(part) for part in (X, X_val))
-    else:
+    if vectorizer is not None:
         with errors_name_lines(sequences):
             X = vectorizer.fit_transform(X)
         with errors_name_lines(held_out):
             X_val = vectorizer.transform(X_val) if held_out else X_val
-        plan.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
+        plan.log.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
     # A reranker on top of a tagger has no epochs at which to score.
-    if held_out and plan.estimator != STACKED:
-        validation = {"X_val": X_val, "y_val": y_val}
+    is_watched = held_out and plan.estimator != STACKED
+    validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
     with errors_name_lines(sequences), _progress(plan, estimator):
         estimator.fit(X, y, **validation)
-    plan.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
+    plan.log.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
     if held_out:
-        scores = brief_scores(y_val, estimator.predict(X_val), _scheme_learnt(plan))
-        plan.report(f"Validation set: {scores}")
-    layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
-    return Model(estimator, vectorizer, layout)
+        scores = brief_scores(y_val, estimator.predict(X_val), plan.to_scheme or plan.scheme)
+        plan.log.report(f"Validation set: {scores}")
 
 
-def _train_reranker(plan, estimator, sequences):
-    for given, option in (
-        (plan.dev, "--dev"),
-        (plan.template, "-t"),
-        (plan.feature_parameters, "-f"),
-        (plan.features not in ("auto", "none"), "--features"),
+def _fit_reranker(plan, model, sequences):
+    estimator, given = model.estimator, _X_y(model, sequences)
+    with errors_name_lines(sequences), _progress(plan, estimator):
+        estimator.fit(*given, baseline_score=baselines_of(sequences))
+    plan.log.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
+
+
+def _scorer(plan, y):
+    """Name and scorer of the scores of folds; None for those of ``score``."""
+    if plan.reranks:
+        return "accuracy" if isinstance(y[0], int) else "negative mean cost", None
+    reading = reading_of(plan.to_scheme or plan.scheme, y)
+    if reading is None:
+        return "token_accuracy", token_accuracy_scorer
+    return "chunk_f1", make_scorer(chunk_f1_score, scheme=reading)
+
+
+def _cross_validate(plan, model, sequences):
+    """Print the scores of the folds."""
+    X, y = _X_y(model, sequences)
+    name, scorer = _scorer(plan, y)
+    estimator, baseline, params = clone(model.as_estimator()), baselines_of(sequences), None
+    with (
+        errors_name_lines(sequences),
+        config_context(enable_metadata_routing=baseline is not None),
     ):
-        if given:
-            raise click.UsageError(f"{option} is for taggers, not for {plan.estimator}.")
-    X, y = _X_y(sequences)
-    baseline = baselines_of(sequences)
-    with errors_name_lines(sequences):
-        if plan.cv:
-            name = "accuracy" if isinstance(y[0], int) else "negative mean cost"
-            _cross_validate(plan, Model(estimator), X, y, name, baseline_score=baseline)
-        if plan.model is not None:
-            with _progress(plan, estimator):
-                estimator.fit(X, y, baseline_score=baseline)
-    if plan.model is not None:
-        plan.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
-        _store(Model(estimator, None, {"format": "jsonl"}), plan)
-
-
-def _store(model, plan):
-    size = store_model(model, plan.model)
-    plan.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
-
-
-def _scheme_learnt(plan):
-    return plan.to_scheme or plan.scheme
-
-
-def _cross_validate(plan, model, X, y, name, scoring=None, baseline_score=None):
-    """Print the scores of the folds, by default those of ``score``."""
-    estimator, params = clone(model.as_estimator()), None
-    if baseline_score is not None:
-        params = {"baseline_score": baseline_score}
-    with config_context(enable_metadata_routing=params is not None):
-        if params is not None:
+        if baseline is not None:
+            params = {"baseline_score": baseline}
             estimator.set_fit_request(baseline_score=True).set_score_request(baseline_score=True)
         scores = cross_val_score(
             estimator,
             X,
             y,
             cv=KFold(plan.cv),
-            scoring=scoring,
+            scoring=scorer,
             n_jobs=plan.jobs,
             params=params,
             error_score="raise",

@@ -71,8 +71,7 @@ class Archive:
     """
 
     def __init__(self, content):
-        self._zip = zipfile.ZipFile(io.BytesIO(content))
-        self._members = {}
+        self._zip, self._members = zipfile.ZipFile(io.BytesIO(content)), {}
         about = json.loads(self._zip.read(_ABOUT))
         self.baseline, self.environment = about["baseline"], about["environment"]
         self.n_kernels = about["n_kernels"]
@@ -122,51 +121,52 @@ def write_archive(path, baseline, codes):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in contents.items():
             info = zipfile.ZipInfo(name)  # with a fixed date
-            info.external_attr = 0o644 << 16
             archive.writestr(info, content, zipfile.ZIP_LZMA)
 
 
 def _open(baseline, needed):
-    """Archive of a baseline, and None; or None, and the reason why it cannot be used here."""
+    """Archive of a baseline; or the reason why it cannot be used here."""
     missing = sorted(needed - host_features())
     if missing:
-        return None, f"this processor lacks {', '.join(missing)}"
+        return f"this processor lacks {', '.join(missing)}"
     path = folder() / f"{baseline}.zip"
     try:
         archive = Archive(path.read_bytes())
     except FileNotFoundError:
-        return None, "not part of this installation"
+        return "not part of this installation"
     except Exception:
         log_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
-        return None, "damaged"
+        return "damaged"
     ours = environment()
     differing = sorted(name for name in ours if ours[name] != archive.environment.get(name))
-    return (None, f"made for another {', '.join(differing)}") if differing else (archive, None)
-
-
-def archive_report():
-    """Lines on the archives: the number of kernels of each, or why it is not used."""
-    if not _wanted():
-        return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
-    return [
-        f"{name}: {f'{archive.n_kernels} kernels' if archive else reason}"
-        for name, (archive, reason) in _opened(tuple(environment().items())).items()
-    ] or ["none for this kind of processor"]
-
-
-def usable_archives():
-    """The archives that fit this process, best first."""
-    found = _opened(tuple(environment().items())).values() if _wanted() else ()
-    return [archive for archive, _ in found if archive is not None]
-
-
-def _wanted():
-    """Return False if a setting asks for other code."""
-    if (numba.config.CPU_NAME, numba.config.CPU_FEATURES) != (None, None):
-        return False
-    return os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
+    return f"made for another {', '.join(differing)}" if differing else archive
 
 
 @lru_cache(maxsize=1)
 def _opened(_):
     return {name: _open(name, needed) for name, needed in all_baselines().items()}
+
+
+def _archives():
+    """Archive of each baseline, or why it cannot be used; None if settings ask for other code."""
+    named = numba.config.CPU_NAME, numba.config.CPU_FEATURES
+    wanted = os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
+    if named != (None, None) or not wanted:
+        return None
+    return _opened(tuple(environment().items()))
+
+
+def archive_report():
+    """Lines on the archives: the number of kernels of each, or why it is not used."""
+    found = _archives()
+    if found is None:
+        return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
+    return [
+        f"{name}: {one if isinstance(one, str) else f'{one.n_kernels} kernels'}"
+        for name, one in found.items()
+    ] or ["none for this kind of processor"]
+
+
+def usable_archives():
+    """The archives that fit this process, best first."""
+    return [one for one in (_archives() or {}).values() if isinstance(one, Archive)]

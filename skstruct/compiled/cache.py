@@ -30,8 +30,6 @@ from skstruct.compiled.keys import (
     folder_name,
     hash_outside,
     is_outside,
-    kernel_name,
-    note_source,
     sources_unchanged,
 )
 from skstruct.utils.messages import announce_compiling, log_once
@@ -49,7 +47,7 @@ class LoadedKernel(NamedTuple):
 
 
 loaded_kernels = []
-# Classes with members of families in files that not every key depends on (`note_source`).
+# Classes with members of families in files that not every key depends on (`is_outside`).
 outside = set()
 _DIGEST = hashlib.sha256().digest_size
 NOT_COMPILED = (
@@ -104,9 +102,8 @@ class KernelCache(NullCache):
     """
 
     def __init__(self, function):
-        self.kernel = kernel_name(function)
+        self.kernel = f"{function.__module__}.{function.__qualname__}"
         self._is_outside = is_outside(function)
-        note_source(function)
         self.for_linking = False
         self._without_bitcode = set()
 

@@ -105,27 +105,13 @@ def interrupts_deferred():
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    # A kernel that another one calls is compiled within the context of that one.
-    deferred = before if isinstance(before, _Deferred) else _Deferred(before)
-    signal.signal(signal.SIGINT, deferred)
+    # A kernel that another one calls is compiled within the context of that one, whose handler is
+    # then the one before.
+    pending = []
+    signal.signal(signal.SIGINT, lambda *interrupt: pending.append(interrupt))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        deferred.answer()
-
-
-class _Deferred:
-    """Handler of interrupts that keeps the last one for another handler."""
-
-    def __init__(self, handler):
-        self._handler, self._interrupt = handler, None
-
-    def __call__(self, *interrupt):
-        self._interrupt = interrupt
-
-    def answer(self):
-        """Call the other handler if there was an interrupt."""
-        interrupt, self._interrupt = self._interrupt, None
-        if interrupt is not None:
-            self._handler(*interrupt)
+        if pending:
+            before(*pending[-1])

@@ -90,10 +90,8 @@ def _hash(sources):
 
     numba itself looks at the file of a function and not at those of the functions that it calls.
     """
-    found = hashlib.sha256()
-    for name, (_, text) in sources.items():
-        found.update(f"{name} {len(text)} ".encode() + text)
-    return found.hexdigest() if sources else None
+    texts = [f"{name} {len(text)} ".encode() + text for name, (_, text) in sources.items()]
+    return hashlib.sha256(b"".join(texts)).hexdigest() if sources else None
 
 
 # Read on import, before any kernel; later edits are detected by the stamps.
@@ -116,14 +114,11 @@ _outside = set()
 
 
 def is_outside(function):
-    """Return True if a function is in no file whose text every key depends on."""
-    return function.__module__ not in _FILES
-
-
-def note_source(function):
-    """Remember the file of a kernel if it is outside."""
-    if is_outside(function):
+    """Return True if a function is in no file whose text every key depends on; note its file."""
+    outside = function.__module__ not in _FILES
+    if outside:
         _outside.add(function.__code__.co_filename)
+    return outside
 
 
 def hash_outside():
@@ -161,11 +156,6 @@ def folder_name(target):
         Triple, name and features of the processor (`magic_tuple` of numba's code generator).
     """
     return f"skstruct-{_digest(json.dumps([environment(), target], sort_keys=True))[:20]}"
-
-
-def kernel_name(function):
-    """Name of a kernel: its module, and its own."""
-    return f"{function.__module__}.{function.__qualname__}"
 
 
 def file_name(kernel, signature, outside=""):

@@ -50,19 +50,13 @@ def check_writable(path):
     _remove_abandoned(os.path.dirname(os.path.realpath(os.fsdecode(path))))
 
 
-def _refuse_obstacle(path):
-    path = os.fsdecode(path)
-    obstacle = _obstacle(path)
-    if obstacle is not None:
-        raise OSError(*obstacle, path)
-
-
 # For the user that the process acts as, where the system can tell that.
 _allows = functools.partial(os.access, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _obstacle(path):
-    """Error code and description of what keeps a file from being written; None if nothing does."""
+def _refuse_obstacle(path):
+    """Raise an error that says what keeps a file from being written, if anything does."""
+    path = os.fsdecode(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     try:
@@ -70,17 +64,16 @@ def _obstacle(path):
     except FileNotFoundError:
         mode = None
     except OSError as error:
-        return error.errno, error.strerror
-    if not os.path.basename(path) or (mode is not None and stat.S_ISDIR(mode)):
-        return errno.EISDIR, "this is a folder, and not a file"
-    if mode is None and not os.path.isdir(folder):
-        return errno.ENOENT, "the folder does not exist"
-    if mode is not None and not _allows(target, os.W_OK):
-        return errno.EACCES, "the file is write-protected"
-    is_special = mode is not None and not stat.S_ISREG(mode)
-    if not is_special and not _allows(folder, os.W_OK | os.X_OK):
-        return errno.EACCES, "the folder is write-protected"
-    return None
+        raise OSError(error.errno, error.strerror, path) from None
+    is_file, is_new = mode is not None and stat.S_ISREG(mode), mode is None
+    if not os.path.basename(path) or (not is_new and stat.S_ISDIR(mode)):
+        raise OSError(errno.EISDIR, "this is a folder, and not a file", path)
+    if is_new and not os.path.isdir(folder):
+        raise OSError(errno.ENOENT, "the folder does not exist", path)
+    if not is_new and not _allows(target, os.W_OK):
+        raise OSError(errno.EACCES, "the file is write-protected", path)
+    if (is_new or is_file) and not _allows(folder, os.W_OK | os.X_OK):
+        raise OSError(errno.EACCES, "the folder is write-protected", path)
 
 
 @contextlib.contextmanager

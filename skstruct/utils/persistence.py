@@ -70,7 +70,7 @@ class Persistent:
             raise ValueError(f"This stored {what} is damaged: {error}") from error
 
     def __sklearn_is_fitted__(self):
-        return any(name.endswith("_") and not name.startswith("__") for name in list(vars(self)))
+        return self._is_learnt()
 
     def __copy__(self):
         # The attributes of a copy in memory need neither packing nor checks.
@@ -114,7 +114,8 @@ class Persistent:
 
     def _is_learnt(self):
         """Return True if there are learnt attributes."""
-        return any(name.endswith("_") and not name.startswith("__") for name in vars(self))
+        # A copy of the names: another thread may add what it caches.
+        return any(name.endswith("_") and not name.startswith("__") for name in list(vars(self)))
 
     def _restore_state(self):
         pass

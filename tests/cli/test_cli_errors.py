@@ -159,7 +159,7 @@ def test_types_that_are_none(dtype, folder, tmp_path):
         ({"labels": ["A", 0.5]}, '"labels"[1] is 0.5; expected a string or a whole number'),
         ({"labels": {"A": 1}}, '"labels" is not a list'),
         ({"labels": ["A", 1]}, "label 1 is not a string like the first label"),
-        ({"candidates": [{}], "costs": [0]}, "PerceptronTagger needs tokens"),
+        ({"candidates": [{}], "costs": [0]}, 'PerceptronTagger needs "tokens"'),
     ],
 )
 def test_tokens_of_wrong_types(entry, told, tmp_path):
@@ -231,7 +231,7 @@ def test_json_that_is_nested_deeply(folder, tmp_path):
         path.write_text(json.dumps(TOKENS) + "\n" + line + "\n")
         for words in (["train", "-m", tmp_path / "m", *QUICK], ["tag", "-m", model], ["evaluate"]):
             told = fails(*words, path)
-            assert told == f"Error: {path}, line 2: this is nested too deeply" or "line 1" in told
+            assert told == f"Error: {path}, line 2: this is nested too deeply." or "line 1" in told
     # What can be read, if only just, can be written or is an error of the same kind.
     for depth in range(50, 1000, 50):
         path.write_text(f'{{"tokens": ["a"], "other": {depth * "["}{depth * "]"}}}\n')
@@ -429,7 +429,7 @@ def test_outputs_are_checked_before_the_work(output, folder, tmp_path, monkeypat
         raise AssertionError("work has begun")
 
     monkeypatch.setattr("skstruct.cli.train.read_all", never)
-    monkeypatch.setattr(models, "model_format", never)
+    monkeypatch.setattr(models, "_reader_of", never)
     model, text = folder / "a.txt.skops", folder / "a.txt"
     for words in (
         ["train", text, *QUICK, "-m", output],
