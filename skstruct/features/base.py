@@ -24,7 +24,7 @@ class LearningVectorizer(
     """
 
     def fit(self, X, y=None) -> Self:
-        """Learn what the tokens have: their features, or the length of their vectors.
+        """Learn the features of tokens.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class LearningVectorizer(
         ------
         ValueError
             If there is no token, if a token is invalid (the message names the sequence and the
-            token, counted from 0), or if nothing is learnt of the tokens.
+            token, counted from 0), or if no feature is left to learn.
         """
         self.fit_transform(X)
         return self
@@ -49,7 +49,7 @@ class LearningVectorizer(
     @_fit_context(prefer_skip_nested_validation=True)
     @as_one_task
     def fit_transform(self, X, y=None) -> SequenceBatch:
-        """Learn as `fit` does and return the batch, reading `X` once.
+        """Learn the features and return the batch, reading `X` once.
 
         Parameters
         ----------

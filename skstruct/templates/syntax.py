@@ -72,17 +72,15 @@ def template_lines(source, name="template"):
 
     `name` is that of the parameter, for messages.
     """
-    if isinstance(source, os.PathLike):
-        return read_text(source).splitlines()
-    if isinstance(source, str):
-        if "\n" in source or "%" in source:
-            return source.splitlines()
-        # A line without a macro is useless as a template, so this must be a path.
-        source = Path(source)
-        if not source.is_file():
-            raise ValueError(
-                f"{name} {str(source)!r} has no macro such as %x[0,0], and no such file exists."
-            )
+    is_text = isinstance(source, str)
+    if is_text and ("\n" in source or "%" in source):
+        return source.splitlines()
+    # A line without a macro is useless as a template, so this must be a path.
+    if is_text and not Path(source).is_file():
+        raise ValueError(
+            f"{name} {str(source)!r} has no macro such as %x[0,0], and no such file exists."
+        )
+    if is_text or isinstance(source, os.PathLike):
         return read_text(source).splitlines()
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):

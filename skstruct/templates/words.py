@@ -15,6 +15,7 @@ from skstruct.utils.public_paths import set_module
 
 # Templates reach no farther; a line for each of more tokens or characters would fill the memory.
 _COUNT = Interval(Integral, 0, FARTHEST, closed="both")
+_OF_TEMPLATES = LearningTemplateVectorizer._parameter_constraints
 # Of two lines of the template that are alike at this share of the tokens, one is left out. Fewer
 # tokens tell nothing.
 _ALIKE, _FEWEST_TOKENS = 0.99, 1000
@@ -118,9 +119,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         "clusters": [Mapping, None],
         "cluster_prefixes": ["array-like"],
         "extra_template": "no_validation",
-        "min_freq": LearningTemplateVectorizer._parameter_constraints["min_freq"],
-        "dtype": "no_validation",
-        "n_jobs": [Integral, None],
+        **{name: _OF_TEMPLATES[name] for name in ("min_freq", "dtype", "n_jobs")},
     }
 
     _derived_state = ("_lookups",)
