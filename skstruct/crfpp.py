@@ -13,7 +13,7 @@ from skstruct.crfsuite.model import finite_chain
 from skstruct.datasets.conll import encoded
 from skstruct.input.labels import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
-from skstruct.templates.base import LearningTemplateVectorizer, fitted_vectorizer
+from skstruct.templates.base import LearningTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
@@ -107,7 +107,8 @@ def _as_pipeline(model):
     unigrams, observed = _sorts_of_features(model, templates)
     features = _learnt(model.lines, unigrams)
     transitions = _learnt(model.lines, observed, of_transitions=True) if observed else None
-    vectorizer = fitted_vectorizer(features, model.n_columns, transitions)
+    vectorizer = TemplateVectorizer(model.lines)
+    vectorizer._keep(model.n_columns, features, transitions)
     tagger = _make_tagger(model, templates, unigrams, observed)
     return Pipeline([("vectorizer", vectorizer), ("tagger", tagger)])
 

@@ -48,7 +48,7 @@ _PERIOD = Parameter("period", 10, "Iterations over which the improvement is meas
 _LOSS = Parameter("epsilon", 0.0, "Stop when the mean loss is below this.")
 _DELTA = "Stop when the objective improves by less than this share."
 # Parameters of each algorithm, in the order of CRFsuite.
-_PARAMETERS = {
+PARAMETERS = {
     "lbfgs": (
         *_COMMON,
         Parameter("c1", 0.0, "Strength of the L1 penalty."),
@@ -105,15 +105,10 @@ _MOST_TO_SETTLE = 100
 def algorithm_named(name):
     """Short name of an algorithm; ValueError if the name is unknown."""
     algorithm = _ALIASES.get(name.lower(), name.lower())
-    if algorithm not in _PARAMETERS:
-        known = ", ".join(map(repr, _PARAMETERS))
+    if algorithm not in PARAMETERS:
+        known = ", ".join(map(repr, PARAMETERS))
         raise ValueError(f"algorithm={name!r} is unknown; use one of {known}.")
     return algorithm
-
-
-def parameters_of(algorithm):
-    """Parameters of an algorithm, a tuple of `Parameter`."""
-    return _PARAMETERS[algorithm]
 
 
 def read_value(parameter, value):
@@ -171,9 +166,17 @@ def make_estimator(params):
         # Who sets CRFsuite's rule wants it to be followed.
         own_rule = any(params.get(name) is not None for name in ("delta", "period"))
         limited = 0 < values["max_iterations"] <= _MOST_TO_SETTLE
-        return _make_lbfgs(values, limited and not own_rule)
+        _, configured = get_active_backend()
+        return _make_crf(
+            values,
+            l1=values["c1"],
+            # CRFsuite has no limit where it is 0.
+            max_iter=values["max_iterations"] or _NO_LIMIT,
+            stop_when_settled=limited and not own_rule,
+            n_jobs=_THREADS if configured is None else None,
+        )
     if algorithm == "l2sgd" and values["max_iterations"] > 0:
-        return _make_sgd(values)
+        return _make_crf(values, solver="sgd", max_iter=values["max_iterations"], random_state=0)
     # No iterations leave all weights at zero, whatever the algorithm.
     return _make_online("ap" if algorithm == "l2sgd" else algorithm, values)
 
@@ -202,8 +205,8 @@ def stopping_rule(params):
 def _read(params):
     """Algorithm, and the values of its parameters."""
     algorithm = algorithm_named(params.get("algorithm") or "lbfgs")
-    own = {parameter.ours: parameter for parameter in _PARAMETERS[algorithm]}
-    for name in sorted({p.ours for ps in _PARAMETERS.values() for p in ps} - set(own)):
+    own = {parameter.ours: parameter for parameter in PARAMETERS[algorithm]}
+    for name in sorted({p.ours for ps in PARAMETERS.values() for p in ps} - set(own)):
         if params.get(name) is not None:
             raise ValueError(
                 f"algorithm={algorithm!r} has no parameter {name!r}; leave it at None."
@@ -215,35 +218,17 @@ def _read(params):
     return algorithm, values
 
 
-def _make_lbfgs(given, stop_when_settled):
-    # CRFsuite has no limit where it is 0.
-    max_iter = given["max_iterations"] or _NO_LIMIT
-    _, configured = get_active_backend()
-    n_jobs = _THREADS if configured is None else None
+def _make_crf(given, **settings):
     return CRFTagger(
-        l1=given["c1"],
-        max_iter=max_iter,
-        stop_when_settled=stop_when_settled,
-        n_jobs=n_jobs,
-        **_crf_settings(given),
+        l2=2.0 * given["c2"],
+        min_freq=given["min_freq"],
+        all_possible_states=given["all_possible_states"],
+        all_possible_transitions=given["all_possible_transitions"],
+        fit_intercept=False,
+        tol=_DELTAS_ABOVE_MINIMUM * given["delta"],
+        verbose=given["verbose"],
+        **settings,
     )
-
-
-def _make_sgd(given):
-    settings = _crf_settings(given)
-    return CRFTagger(solver="sgd", max_iter=given["max_iterations"], random_state=0, **settings)
-
-
-def _crf_settings(given):
-    return {
-        "l2": 2.0 * given["c2"],
-        "min_freq": given["min_freq"],
-        "all_possible_states": given["all_possible_states"],
-        "all_possible_transitions": given["all_possible_transitions"],
-        "fit_intercept": False,
-        "tol": _DELTAS_ABOVE_MINIMUM * given["delta"],
-        "verbose": given["verbose"],
-    }
 
 
 def _make_online(algorithm, given):

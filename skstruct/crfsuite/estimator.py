@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from skstruct.crfsuite.algorithms import most_iterations
 from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
-from skstruct.crfsuite.tagger import Tagger, tagger_of
+from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
@@ -286,8 +286,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         labels : list of str
         """
-        tagger = self.tagger_
-        return (self._fitted().tagger_ if tagger is None else tagger).tag(xseq)
+        return self._fitted().tagger_.tag(xseq)
 
     @reads_one_fit
     def predict_marginals(self, X):
@@ -361,7 +360,10 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if "_tagger" not in self.__dict__:
             if self.estimator_ is None:
                 return None
-            self._tagger = tagger_of(self.estimator_, self._labels)
+            tagger = Tagger()
+            tagger._set_model(self.estimator_, self._labels)
+            # When it is whole: another thread may ask for it, too.
+            self._tagger = tagger
         return self._tagger
 
     @property

@@ -200,66 +200,53 @@ def encode_model(model):
     weights = np.empty(n_states + len(model.pairs), _WEIGHT)
     _fill(weights[:n_states], _STATE, model.states, model.state_weights)
     _fill(weights[n_states:], _TRANSITION, model.pairs, model.pair_weights)
-    parts = _Parts(_HEADER.size)
-    places = [
-        parts.add(_CHUNK.pack(b"FEAT", _CHUNK.size + weights.nbytes, len(weights))),
-    ]
-    parts.add(weights.tobytes())
-    places.append(parts.add(_encode_names(model.labels, "label")))
-    places.append(parts.add(_encode_names(model.attributes, "attribute")))
+    data, places = bytearray(_HEADER.size), [_HEADER.size]
+    data += _CHUNK.pack(b"FEAT", _CHUNK.size + weights.nbytes, len(weights)) + weights.tobytes()
+    for names, what in ((model.labels, "label"), (model.attributes, "attribute")):
+        places.append(len(data))
+        data += _encode_names(names, what)
     of_label = np.bincount(model.pairs[:, 0], minlength=n_labels)
-    places.append(parts.add_references(b"LFRF", of_label, n_states, n_spare=2))
     of_attribute = np.bincount(model.states[:, 0], minlength=n_attributes)
-    places.append(parts.add_references(b"AFRF", of_attribute, 0))
-    if parts.size >= 1 << 32:
+    for name, lengths, first, n_spare in (
+        (b"LFRF", of_label, n_states, 2),
+        (b"AFRF", of_attribute, 0, 0),
+    ):
+        data += b"\0" * (-len(data) % 4)
+        places.append(len(data))
+        data += _encode_references(name, lengths, first, n_spare, len(data))
+    if len(data) >= 1 << 32:
         raise ValueError(
-            f"The model needs {parts.size} bytes, but CRFsuite's format is limited to 4 GiB. Use "
+            f"The model needs {len(data)} bytes, but CRFsuite's format is limited to 4 GiB. Use "
             "fewer features, or an L1 penalty."
         )
-    header = _HEADER.pack(_MAGIC, parts.size, _KIND, _VERSION, 0, n_labels, n_attributes, *places)
-    return header + b"".join(parts.parts)
-
-
-class _Parts:
-    """Chunks of a file, and its size so far."""
-
-    def __init__(self, size):
-        self.parts = []
-        self.size = size
-
-    def add(self, data):
-        """Append `data`; return its offset."""
-        place = self.size
-        self.parts.append(data)
-        self.size += len(data)
-        return place
-
-    def add_references(self, name, lengths, first, n_spare=0):
-        """Append lists of consecutive weights, starting at number `first`; return the offset."""
-        self.add(b"\0" * (-self.size % 4))
-        n = len(lengths)
-        head = _CHUNK.size + 4 * (n + n_spare)
-        # Each list is its length and then its numbers.
-        edges = np.concatenate([[0], np.cumsum(lengths + 1)])
-        lists = np.empty(edges[-1], _UINT32)
-        is_number = np.ones(len(lists), bool)
-        is_number[edges[:-1]] = False
-        lists[edges[:-1]] = lengths
-        lists[is_number] = first + np.arange(edges[-1] - n)
-        starts = np.zeros(n + n_spare, np.int64)
-        starts[:n] = self.size + head + 4 * edges[:-1]
-        size = head + lists.nbytes
-        return self.add(
-            _CHUNK.pack(name, size & 0xFFFFFFFF, n + n_spare)
-            + (starts & 0xFFFFFFFF).astype(_UINT32).tobytes()
-            + lists.tobytes()
-        )
+    counts = n_labels, n_attributes
+    _HEADER.pack_into(data, 0, _MAGIC, len(data), _KIND, _VERSION, 0, *counts, *places)
+    return bytes(data)
 
 
 def _fill(weights, kind, joined, values):
     weights["kind"] = kind
     weights["source"], weights["target"] = joined.T
     weights["value"] = values
+
+
+def _encode_references(name, lengths, first, n_spare, place):
+    """Chunk, at a place of the file, of lists of consecutive weights that start at number `first`.
+
+    The chunk has room for `n_spare` more lists, which are not there.
+    """
+    n = len(lengths)
+    before = np.cumsum(lengths) - lengths
+    # Each list is its length and then its numbers.
+    lists = np.insert(first + np.arange(lengths.sum()), before, lengths)
+    head = _CHUNK.size + 4 * (n + n_spare)
+    starts = np.zeros(n + n_spare, np.int64)
+    starts[:n] = place + head + 4 * (before + np.arange(n))
+    return (
+        _CHUNK.pack(name, (head + 4 * len(lists)) & 0xFFFFFFFF, n + n_spare)
+        + (starts & 0xFFFFFFFF).astype(_UINT32).tobytes()
+        + lists.astype(_UINT32).tobytes()
+    )
 
 
 def _encode_names(names, what):

@@ -127,14 +127,10 @@ def tagger_from_model(model, *, max_bytes=2**32):
     check_number(len(model.labels))
     tagger = CRFTagger(fit_intercept=False)
     labels, label_rank = _sorted(model.labels)
-    attributes, attribute_rank = _sorted(model.attributes)
-    tagger.classes_ = label_array(labels)
-    names = np.empty(len(attributes), dtype=object)
-    names[:] = attributes
+    names, attribute_rank = _sorted(model.attributes)
+    tagger.classes_ = label_array(labels.tolist())
     tagger.vectorizer_ = SequenceVectorizer()
-    tagger.vectorizer_.vocabulary_ = dict(zip(attributes, range(len(attributes)), strict=True))
-    tagger.vectorizer_.feature_names_ = names
-    tagger.feature_names_in_ = names
+    tagger.vectorizer_.feature_names_ = tagger.feature_names_in_ = names
     tagger.n_features_in_ = len(names)
     shape = (len(names), len(model.labels))
     tagger._set_chain(
@@ -183,11 +179,8 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
 
 
 def _sorted(names):
-    """Sorted names, and the rank of each given name."""
-    order = sorted(range(len(names)), key=names.__getitem__)
-    ranks = np.empty(len(names), np.int64)
-    ranks[order] = np.arange(len(names))
-    return [names[i] for i in order], ranks
+    """Names in order, as an array of objects, and the rank of each given name."""
+    return np.unique(np.array(names, dtype=object), return_inverse=True)
 
 
 def tagger_to_bytes(tagger, *, feature_names=None, labels=None):

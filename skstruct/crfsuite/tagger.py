@@ -293,13 +293,6 @@ class Tagger:
         return self._set([]) if sequence is None else sequence
 
 
-def tagger_of(estimator, labels):
-    """`Tagger` of a fitted estimator, with its labels in the order given."""
-    tagger = Tagger()
-    tagger._set_model(estimator, labels)
-    return tagger
-
-
 def _weights_by_name(pairs, weights, names, labels):
     return {
         (names[a], labels[b]): weight

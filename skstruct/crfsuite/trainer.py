@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skstruct.crfsuite.algorithms import (
+    PARAMETERS,
     algorithm_named,
     make_estimator,
-    parameters_of,
     read_value,
     stopping_rule,
 )
@@ -77,33 +77,34 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
 
 def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     """Fit; if there are held-out sequences, score them at every iteration."""
-    # Longer than any label.
-    named, other = dict(zip(labels, labels, strict=True)), "".join(labels) + "."
-    if isinstance(estimator, OnlineCRF):
-        # Where scores are equal, CRFsuite takes the label that occurs first. So the estimator
-        # learns from the numbers of the labels in this order.
-        named, other = dict(zip(labels, range(len(labels)), strict=True)), len(labels)
-        y = [[named[label] for label in sequence] for sequence in y]
-    label_of = {name: label for label, name in named.items()}
+    is_online = isinstance(estimator, OnlineCRF)
+    number_of = dict(zip(labels, range(len(labels)), strict=True))
+
+    def as_learnt(y):
+        """Labels as the estimator learns them.
+
+        Where scores are equal, CRFsuite takes the label that occurs first. So online algorithms
+        learn from the numbers of the labels in this order, and labels that do not occur have one
+        more.
+        """
+        if not is_online:
+            return y
+        return [[number_of.get(label, len(labels)) for label in sequence] for sequence in y]
+
     validation, held_out, watch = (None, None, None), None, None
     if X_dev is not None:
         y_dev = as_label_lists(y_dev, "y_dev")
-        held_out = HeldOut(labels, y_dev)
-        # A label that does not occur in training counts as wrong, whatever its number is.
-        named_dev = [[named.get(label, other) for label in sequence] for sequence in y_dev]
-        validation = X_dev, named_dev, None
-
-        def watch(predicted):
-            held_out.add([label_of[name] for name in sorted(label_of)], predicted)
+        held_out = HeldOut(labels, labels if is_online else sorted(labels), y_dev)
+        validation, watch = (X_dev, as_learnt(y_dev), None), held_out.add
 
     def finish(fitted):
-        if isinstance(fitted, OnlineCRF):
+        if is_online:
             fitted.name_classes(labels)
         return {"_estimator": fitted, "_labels": labels}
 
     if tasks is not None:
         estimator.set_callbacks(EpochRelay(tasks, finish))
-    estimator._fit_watched(X, y, None, validation, watch, is_over)
+    estimator._fit_watched(X, as_learnt(y), None, validation, watch, is_over)
     if tasks is not None:
         estimator.set_callbacks()
     finish(estimator)
@@ -301,7 +302,7 @@ class BaseTrainer:
             print(message, end="")
 
     def _parameters(self):
-        return {parameter.theirs: parameter for parameter in parameters_of(self._algorithm)}
+        return {parameter.theirs: parameter for parameter in PARAMETERS[self._algorithm]}
 
     def _parameter(self, name):
         found = self._parameters().get(name)
@@ -520,8 +521,8 @@ class HeldOut:
 
     Parameters
     ----------
-    labels : list of str
-        Labels of the training set, in order of first occurrence.
+    labels, classes : list of str
+        Labels of the training set, in order of first occurrence, and in that of the classes.
     y : list of list of str
         True labels of the held-out sequences.
 
@@ -531,19 +532,19 @@ class HeldOut:
         For each iteration, the entries that it adds to `TrainingLog.iterations`.
     """
 
-    def __init__(self, labels, y):
+    def __init__(self, labels, classes, y):
         flat = [label for sequence in y for label in sequence]
         names = dict.fromkeys([*labels, *flat])
         self._code_of = {name: code for code, name in enumerate(names)}
+        self._code_of_class = np.array([self._code_of[label] for label in classes], np.int64)
         self._true = np.array([self._code_of[label] for label in flat], np.int64)
         self._owner = np.repeat(np.arange(len(y)), [len(sequence) for sequence in y])
         self._n_sequences = len(y)
         self.scores = []
 
-    def add(self, classes, predicted):
+    def add(self, predicted):
         """Add the scores of predicted labels, given as codes of the classes, token by token."""
-        code_of_class = np.array([self._code_of[label] for label in classes], np.int64)
-        predicted = code_of_class[predicted]
+        predicted = self._code_of_class[predicted]
         right = predicted == self._true
         counts = [
             np.bincount(codes, minlength=len(self._code_of)).tolist()

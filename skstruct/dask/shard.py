@@ -190,14 +190,14 @@ def vectorize(X, vectorizer):
     learnt = None
     if isinstance(vectorizer, LearningTemplateVectorizer):
         learnt = clone(vectorizer)
-        format, batch = Format.TOKENS, learnt._fit(X, 1, is_part=True)
+        format, batch = Format.TOKENS, learnt._fit(X, is_part=True)
     elif vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
         format, batch = Format.TOKENS, read_format(vectorizer.transform(X))[1]
     else:
         format, batch = read_format(X)
         if format is Format.TOKENS:
             learnt = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
-            batch = learnt._fit(batch, 1, is_part=True)
+            batch = learnt._fit(batch, is_part=True)
     if format not in (Format.TOKENS, Format.BATCH):
         raise ValueError(
             "X is a matrix; expected a list of sequences or a SequenceBatch in each partition."

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from itertools import chain, count, islice
 from operator import itemgetter
 
 import numpy as np
 
-from skstruct.frames import refuse_frame
+from skstruct.features.tokens import iterate_level
 from skstruct.input.copies import copied
 from skstruct.utils.messages import short_repr
 
@@ -49,7 +48,7 @@ class TokenColumns:
         self._columns = []
         self._number = defaultdict(count().__next__)
         which, lengths = [np.empty(0, np.int32)], []
-        sequences = _iterate(X)
+        sequences = iterate_level(copied(X), "X", "sequences", _SHAPE)
         while chunk := list(islice(sequences, _CHUNK)):
             which.append(self._read(chunk, lengths))
         if not lengths:
@@ -74,25 +73,22 @@ class TokenColumns:
         different as values.
         """
         first = len(lengths)
-        # Copies: another thread may change the lists, here and below, between two looks at them.
-        if set(map(type, chunk)) <= {list, tuple}:
-            chunk = list(map(tuple, chunk))
-        else:
-            chunk = [_as_tokens(sequence, first + i) for i, sequence in enumerate(chunk)]
-        chunk_lengths = list(map(len, chunk))
-        lengths += chunk_lengths
+        chunk = [_as_tokens(sequence, i) for i, sequence in enumerate(chunk, start=first)]
+        lengths += map(len, chunk)
         tokens = list(chain.from_iterable(chunk))
+        if set(map(type, tokens)) <= {list, tuple}:
+            tokens = list(map(tuple, tokens))
         number, n_known = self._number, len(self._number)
         try:
             which = _look_up(number, tokens)
-        except TypeError:  # a list is not hashable
+        except TypeError:  # an array is not hashable
             which = None
         new = list(islice(reversed(number), len(number) - n_known))
         if which is None or not self._are_plain(new):
             for token in new:
                 del number[token]
             number.default_factory = count(n_known).__next__
-            which = _look_up(number, self._as_plain(tokens, chunk_lengths, first))
+            which = _look_up(number, self._as_plain(chunk, first))
         return which
 
     def _are_plain(self, tokens):
@@ -115,48 +111,35 @@ class TokenColumns:
             or all(set(map(type, map(itemgetter(c), tokens))) == {str} for c in self._columns)
         )
 
-    def _as_plain(self, tokens, lengths, first):
+    def _as_plain(self, chunk, first):
         """Convert tokens to strings or tuples of strings, with None in columns not wanted."""
-        if not tokens:
-            return tokens
-        columns = self._split(tokens, lengths, first)
-        columns = [
-            _as_strings(column, c, lengths, first) if c in self._columns else [None] * len(tokens)
-            for c, column in enumerate(columns)
-        ]
-        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-
-    def _split(self, tokens, lengths, first):
-        """Split tokens into lists of values, one for each column."""
-        types = set(map(type, tokens))
-        if types == {str}:
-            self._check_width(1, tokens[0], 0, lengths, first)
-            return [tokens]
-        if types <= {list, tuple}:
-            tokens = list(map(tuple, tokens))
-        else:
-            tokens = [_as_columns(token, i, lengths, first) for i, token in enumerate(tokens)]
-        self._check_width(len(tokens[0]), tokens[0], 0, lengths, first)
-        if set(map(len, tokens)) != {self.n_columns}:
-            for i, token in enumerate(tokens):
-                self._check_width(len(token), token, i, lengths, first)
-        flat = list(chain.from_iterable(tokens))
-        return [flat[c :: self.n_columns] for c in range(self.n_columns)]
+        plain = []
+        for i, sequence in enumerate(chunk, start=first):
+            for t, token in enumerate(sequence):
+                where = f"Sequence {i}, token {t}"
+                columns = _as_columns(token, where)
+                self._check_width(columns, where)
+                texts = [
+                    _as_string(value, c, where) if c in self._columns else None
+                    for c, value in enumerate(columns)
+                ]
+                plain.append(tuple(texts) if len(texts) > 1 else texts[0])
+        return plain
 
     def _set_width(self, width):
         self.n_columns = width
         self._columns = sorted(self._wanted(width))
 
-    def _check_width(self, width, token, i, lengths, first):
+    def _check_width(self, columns, where):
         """Check that a token has as many columns as the first token of the batch."""
+        if not columns:
+            raise ValueError(f"{where}: the token has no columns. {_SHAPE}")
         if self.n_columns is None:
-            if width == 0:
-                raise ValueError(f"{_place(0, lengths, first)}: the token has no columns. {_SHAPE}")
-            self._set_width(width)
-        if width != self.n_columns:
+            self._set_width(len(columns))
+        if len(columns) != self.n_columns:
             raise ValueError(
-                f"{_place(i, lengths, first)}: the token {short_repr(token)} has {width} "
-                f"column(s), but the first token has {self.n_columns}."
+                f"{where}: the token {short_repr(columns)} has {len(columns)} column(s), but the "
+                f"first token has {self.n_columns}."
             )
 
 
@@ -164,31 +147,16 @@ def _look_up(number, items):
     return np.fromiter(map(number.__getitem__, items), np.int32, len(items))
 
 
-def _iterate(X):
-    refuse_frame(X)
-    try:
-        if not isinstance(X, (str, bytes, Mapping)):
-            return iter(copied(X))
-    except TypeError:
-        pass
-    raise ValueError(f"X is {short_repr(X)}; expected a list of sequences. {_SHAPE}")
-
-
 def _as_tokens(sequence, i):
-    """Tokens of a sequence that is neither a list nor a tuple."""
+    """Copy of the tokens of a sequence, which another thread may change meanwhile."""
     if hasattr(sequence, "to_numpy"):
         return sequence.to_numpy().tolist()
     if isinstance(sequence, np.ndarray) and sequence.ndim in (1, 2):
         return sequence.tolist()
-    try:
-        if not isinstance(sequence, (str, bytes, Mapping)):
-            return list(sequence)
-    except TypeError:
-        pass
-    raise ValueError(f"Sequence {i} is {short_repr(sequence)}; expected a list of tokens. {_SHAPE}")
+    return list(iterate_level(sequence, f"Sequence {i}", "tokens", _SHAPE))
 
 
-def _as_columns(token, i, lengths, first):
+def _as_columns(token, where):
     if isinstance(token, (str, int, np.integer, np.bool_)):
         return (token,)
     if isinstance(token, np.ndarray) and token.ndim == 1:
@@ -196,31 +164,17 @@ def _as_columns(token, i, lengths, first):
     if isinstance(token, (list, tuple)):
         return tuple(token)
     raise ValueError(
-        f"{_place(i, lengths, first)}: {short_repr(token)} is not a valid token; expected a "
-        f"string or a tuple of columns. {_SHAPE}"
+        f"{where}: {short_repr(token)} is not a valid token; expected a string or a tuple of "
+        f"columns. {_SHAPE}"
     )
 
 
-def _as_strings(values, column, lengths, first):
-    """Convert the values of a column to strings."""
-    if set(map(type, values)) == {str}:
-        return values
-    return [_as_string(value, i, column, lengths, first) for i, value in enumerate(values)]
-
-
-def _as_string(value, i, column, lengths, first):
+def _as_string(value, column, where):
     if isinstance(value, str):
         # str.__str__ gives the value of a member of a string enumeration, not its name.
         return str.__str__(value)
     if isinstance(value, (int, np.integer, np.bool_)):
         return str(value)
     raise ValueError(
-        f"{_place(i, lengths, first)}: column {column} is {short_repr(value)}; expected a string "
-        f"or an integer."
+        f"{where}: column {column} is {short_repr(value)}; expected a string or an integer."
     )
-
-
-def _place(i, lengths, first):
-    """Sequence and token of token `i` of a chunk, for messages."""
-    sequence = int(np.searchsorted(np.cumsum(lengths), i, side="right"))
-    return f"Sequence {first + sequence}, token {i - sum(lengths[:sequence])}"

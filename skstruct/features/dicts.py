@@ -5,18 +5,17 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import count, pairwise, repeat
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.features.base import LearningVectorizer
 from skstruct.features.tokens import (
     NO_COLUMN,
     KnownCodes,
-    NewCodes,
     PackedBatch,
     Stream,
     canonical,
@@ -24,10 +23,8 @@ from skstruct.features.tokens import (
 )
 from skstruct.features.unseen import warn_of_unseen_attributes
 from skstruct.matrices import pieces
-from skstruct.sequences import ReturnsBatches, SequenceBatch
+from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
-from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
@@ -36,14 +33,14 @@ _MOST_VALUES = 1 << 16
 
 
 def _sort(codes, names, numbers):
-    """Put columns in alphabetical order in place of the numbers of `NewCodes`; return the names."""
-    distinct = sorted(dict.fromkeys(names))
+    """Replace the numbers of `NewCodes` by columns in the order of names, which are returned."""
+    distinct = sorted(set(names))
     _set_columns(codes, dict(zip(distinct, count())), names, numbers)
     return distinct
 
 
 def _set_columns(codes, vocabulary, names, numbers):
-    """Put columns in place of the numbers of `NewCodes`; new names have none."""
+    """Replace the numbers of `NewCodes` by columns; new names have none."""
     columns = np.empty(len(names), codes.dtype)
     columns[numbers] = np.fromiter(
         map(vocabulary.get, names, repeat(NO_COLUMN)), codes.dtype, len(names)
@@ -51,16 +48,33 @@ def _set_columns(codes, vocabulary, names, numbers):
     renumber(codes, columns)
 
 
-# No wrapping of outputs: a batch cannot become a data frame.
+def as_dicts(batch, n_features, names_of):
+    """Features and values of each token of a batch.
+
+    Parameters
+    ----------
+    batch : SequenceBatch
+    n_features : int
+        Number of columns that it must have.
+    names_of : callable
+        Function from an array of columns to their names.
+
+    Returns
+    -------
+    X : list of lists of dicts
+        For each token of each sequence, the features that are stored and their values.
+    """
+    if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
+        raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
+    batch = batch._checked()
+    X = sp.csr_matrix(batch.X)
+    names, values, ends = names_of(X.indices), X.data.tolist(), X.indptr.tolist()
+    tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
+    return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
+
+
 @set_module("skstruct")
-class SequenceVectorizer(
-    CallbackSupport,
-    ReturnsBatches,
-    Persistent,
-    TransformerMixin,
-    BaseEstimator,
-    auto_wrap_output_keys=None,
-):
+class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     """Turn sequences of feature dicts or attribute strings into a sequence batch.
 
     Accepts the same input as sklearn-crfsuite, and names attributes like python-crfsuite, so that
@@ -148,60 +162,12 @@ class SequenceVectorizer(
         self.min_freq = min_freq
         self.dtype = dtype
 
-    def fit(self, X, y=None) -> Self:
-        """Learn the attributes.
-
-        Parameters
-        ----------
-        X : iterable of iterables of tokens
-            Sequences. A token is a dict of features or a list, tuple or set of strings.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : SequenceVectorizer
-
-        Raises
-        ------
-        ValueError
-            If there is no sequence, if a token or value is invalid (the message names the
-            sequence and the token, counted from 0), or if no attribute occurs in `min_freq`
-            tokens.
-        """
-        self.fit_transform(X)
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    @as_one_task
-    def fit_transform(self, X, y=None) -> SequenceBatch:
-        """Learn the attributes and return the batch, reading `X` once.
-
-        Parameters
-        ----------
-        X : iterable of iterables of tokens
-            Sequences. A token is a dict of features or a list, tuple or set of strings.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        batch : SequenceBatch
-            Sparse, ``feature_names`` set; one row for each token.
-
-        Raises
-        ------
-        ValueError
-            As in `fit`.
-        """
-        return self._fit(X, self.min_freq)
-
-    def _fit(self, X, min_freq, *, is_part=False):
-        """Learn the attributes, of a part of the data that may lack tokens or attributes."""
-        codes = NewCodes()
-        stream = Stream(self.dtype, codes).read(X)
+    def _fit(self, X, *, is_part=False):
+        """Learn the attributes; of a part of the data all, and it may lack tokens or attributes."""
+        min_freq = 1 if is_part else self.min_freq
+        stream = Stream(self.dtype).read(X)
         data, columns, indptr = stream.to_rows()
-        names = _sort(columns, *codes.take_names())
+        names = _sort(columns, *stream.codes.take_names())
         if len(indptr) == 1 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
         if min_freq > 1:
@@ -266,17 +232,13 @@ class SequenceVectorizer(
             If there are twenty tokens or more, and nearly no feature was seen in training.
         """
         check_is_fitted(self)
-        codes = NewCodes()
-        stream = self._read(X, codes)
+        # A copy, because reading adds the lengths of arrays that were not in the training data.
+        stream = Stream(self.dtype, dict(self._array_lengths)).read(X)
         data, columns, indptr = stream.to_rows()
-        _set_columns(columns, self.vocabulary_, *codes.take_names())
+        _set_columns(columns, self.vocabulary_, *stream.codes.take_names())
         matrix = canonical(data, columns, indptr, len(self.vocabulary_), stream.dtype)
         warn_of_unseen_attributes(matrix, int(np.sum(stream.token_lengths)))
         return stream.to_batch(matrix, self.feature_names_)
-
-    def _read(self, X, codes):
-        # A copy, because reading adds the lengths of arrays that were not in the training data.
-        return Stream(self.dtype, codes, dict(self._array_lengths)).read(X)
 
     def pack(self, X):
         """Vectorise a few sequences for kernels, without the overhead of sparse matrices.
@@ -284,23 +246,17 @@ class SequenceVectorizer(
         Parameters
         ----------
         X : list of lists of tokens
-            Checked as in `transform`.
+            As in `transform`, which checks them.
 
         Returns
         -------
         packed : PackedBatch or None
-            What decoders need of the batch that `transform` makes. None if a token has an array
-            or repeats an attribute.
+            What decoders need of the batch that `transform` makes. None if a token repeats an
+            attribute, or is no dict of strings, bools and numbers and no collection of strings.
         """
-        codes = self._known_codes()
-        loose = codes.read_few(X, self.dtype, float(np.finfo(self.dtype).max))
-        if loose is None:
-            stream = self._read(X, codes)
-            if stream.arrays:
-                return None
-            loose = stream.to_loose()
-        packed = PackedBatch(loose, self.feature_names_)
-        return None if packed.repeats else packed
+        loose = self._known_codes().read_few(X, self.dtype, float(np.finfo(self.dtype).max))
+        packed = None if loose is None else PackedBatch(loose, self.feature_names_)
+        return None if packed is None or packed.repeats else packed
 
     def _known_codes(self):
         """Columns of features, remembered from call to call."""
@@ -367,14 +323,8 @@ class SequenceVectorizer(
             If `batch` is not a `SequenceBatch` or has a different number of columns.
         """
         check_is_fitted(self)
-        n_features = len(self.feature_names_)
-        if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
-            raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
-        batch = batch._checked()
-        X = sp.csr_matrix(batch.X)
-        names, values, ends = self.feature_names_[X.indices], X.data.tolist(), X.indptr.tolist()
-        tokens = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
-        return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
+        names = self.feature_names_
+        return as_dicts(batch, len(names), names.__getitem__)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Attribute of each column.

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.features.base import LearningVectorizer
 from skstruct.features.columns import TokenColumns
 from skstruct.input.copies import copied
-from skstruct.sequences import ReturnsBatches, SequenceBatch
+from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
-from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import reads_one_fit
 
@@ -26,17 +24,12 @@ _FARTHEST = 1000
 
 
 @set_module("skstruct")
-class EmbeddingVectorizer(
-    CallbackSupport,
-    ReturnsBatches,
-    Persistent,
-    TransformerMixin,
-    BaseEstimator,
-    auto_wrap_output_keys=None,
-):
+class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     """Turn sequences of tokens into a batch of their word vectors.
 
-    Each distinct word is looked up once. Words without a vector get zeros.
+    A token is a string, a tuple or list of columns, or a dict. Each distinct word is looked up
+    once. Words without a vector get zeros. A vector that is not finite, or differs in length from
+    the others, raises an error that names the word.
 
     Parameters
     ----------
@@ -98,51 +91,8 @@ class EmbeddingVectorizer(
         self.offsets = offsets
         self.dtype = dtype
 
-    def fit(self, X, y=None) -> Self:
-        """Learn the length of the vectors.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            A token is a string, a tuple or list of columns, or a dict.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : EmbeddingVectorizer
-
-        Raises
-        ------
-        ValueError
-            If no word of X has a vector, if a vector is not finite or differs in length from the
-            others (the message names the word), or if a token is invalid.
-        """
-        self.fit_transform(X)
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    @as_one_task
-    def fit_transform(self, X, y=None) -> SequenceBatch:
-        """Learn the length of the vectors and return the batch, reading `X` once.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            As in `fit`.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        batch : SequenceBatch
-            Dense, one row for each token.
-
-        Raises
-        ------
-        ValueError
-            As in `fit`.
-        """
+    def _fit(self, X):
+        """Learn the length of the vectors; return the batch."""
         rows, bounds = self._vectorize(X, None)
         self.n_dimensions_ = rows.shape[1] // len(self._checked_offsets())
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
@@ -154,7 +104,7 @@ class EmbeddingVectorizer(
         Parameters
         ----------
         X : iterable of sequences of tokens
-            As in `fit`.
+            A token is a string, a tuple or list of columns, or a dict.
 
         Returns
         -------

@@ -9,8 +9,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from functools import cached_property
-from itertools import accumulate, chain, count, repeat
+from itertools import chain, count, repeat
 from numbers import Real
 from operator import countOf, getitem
 from typing import NamedTuple
@@ -66,6 +65,12 @@ class ArrayValues:
                 f"feature {name!r} is an array of {len(vector)} numbers, but of {length} in the "
                 "tokens before."
             )
+        wrong = ~(np.abs(vector) <= self._limit)
+        if wrong.any():
+            raise ValueError(
+                f"feature {name!r} has the value {vector[wrong][0]}; values must be finite and at "
+                f"most {self._limit:.2g}."
+            )
         self._rows.setdefault(name, array("q")).append(row)
         # A bytearray grows in place.
         self._values.setdefault(name, bytearray()).extend(vector.data.cast("B"))
@@ -93,15 +98,6 @@ class ArrayValues:
             counts = length * np.bincount(rows, minlength=n_rows)
             yield values, np.tile(columns, len(rows)), np.concatenate([[0], np.cumsum(counts)]), 0
 
-    def first_too_large(self):
-        """Row, feature and value of the first NaN or value above the limit; None without one."""
-        for name, rows in self._rows.items():
-            values = np.frombuffer(self._values[name], np.float64)
-            wrong = np.flatnonzero(~(np.abs(values) <= self._limit))
-            if len(wrong):
-                return rows[wrong[0] // self.lengths[name]], name, values[wrong[0]]
-        return None
-
 
 # The types that most data consists of, which need no further check.
 PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
@@ -109,15 +105,15 @@ _PLAIN_NUMBERS = {bool, int, float}
 _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
 
 
-def iterate_level(value, what, content):
-    """Iterate over `value`, or raise an error if it cannot be a collection of `content`."""
+def iterate_level(value, what, content, shape=_SHAPE):
+    """Iterate over a collection of `content`; a ValueError says what `shape` a batch has."""
     refuse_frame(value)
     try:
         if not isinstance(value, (str, bytes, Mapping)):
             return iter(value)
     except TypeError:
         pass
-    raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {_SHAPE}")
+    raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {shape}")
 
 
 def read_tokens(tokens, limit, i, add_array):
@@ -263,7 +259,7 @@ def _as_text(text):
 
 # Column of attributes without a column, whose entries are dropped.
 NO_COLUMN = -1
-_PLAIN_VALUES = {str, bool, int, float}
+_PLAIN_VALUES = {str, *_PLAIN_NUMBERS}
 _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
@@ -443,7 +439,7 @@ class KnownCodes(_Codes):
         if len(numbers):
             values = np.ones(len(columns))
             values[positions] = numbers.astype(dtype)
-        return LooseRows(_few_ends(lengths), columns, values, _few_ends(map(len, X)))
+        return LooseRows(_ends(lengths), columns, values, _ends(list(map(len, X))))
 
 
 _TOKENS_AT_ONCE = 500
@@ -472,30 +468,24 @@ class PackedBatch:
 
     Attributes
     ----------
+    rows : Rows
+        In the order of a matrix.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
     repeats : bool
-        True if a token repeats an attribute: then there are no rows.
+        True if a token repeats an attribute: then the rows are not those of a matrix.
     """
 
     def __init__(self, loose, feature_names):
-        self.loose = loose
+        ends, columns, values, offsets = loose
+        n_entries, self.repeats = sort_rows(ends, columns, values)
+        columns, values = columns[:n_entries], values[:n_entries]
+        self.rows = read_only(Rows(ends, columns, values[:0] if are_ones(values) else values))
+        self.offsets = read_only(offsets)
         self.feature_names = feature_names
-        ends, columns, values, _ = loose
-        self._n_entries, self.repeats = sort_rows(ends, columns, values)
 
     def __len__(self):
-        return len(self.loose.offsets) - 1
-
-    @cached_property
-    def offsets(self):
-        """Row number at which each sequence starts."""
-        return read_only(self.loose.offsets)
-
-    @cached_property
-    def rows(self):
-        """`Rows` in the order of a matrix."""
-        ends, columns, values, _ = self.loose
-        columns, values = columns[: self._n_entries], values[: self._n_entries]
-        return read_only(Rows(ends, columns, values[:0] if are_ones(values) else values))
+        return len(self.offsets) - 1
 
 
 class Stream:
@@ -507,16 +497,19 @@ class Stream:
     ----------
     dtype : {np.float64, np.float32}
         Type of the values.
-    codes : NewCodes or KnownCodes
-        Codes of the attributes.
     array_lengths : dict of str to int, default=None
         Length of the arrays of each known feature; new features are added.
+
+    Attributes
+    ----------
+    codes : NewCodes
+        Numbers of the attributes.
     """
 
-    def __init__(self, dtype, codes, array_lengths=None):
+    def __init__(self, dtype, array_lengths=None):
         self.dtype = check_float_dtype(dtype)
         self.limit = float(np.finfo(self.dtype).max)
-        self._codes = codes
+        self.codes = NewCodes()
         # Buffers of int32 and `dtype`. A bytearray grows in place, by whole arrays. There are no
         # values as long as all are one.
         self.columns = bytearray()
@@ -532,7 +525,6 @@ class Stream:
             self._read_chunk(chunk)
         if not self.sequence_lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
-        self._check_arrays()
         return self
 
     def _read_chunk(self, chunk):
@@ -540,7 +532,7 @@ class Stream:
         tokens = chunk[0] if len(chunk) == 1 else list(chain.from_iterable(chunk))
         found = None
         if self._failures <= _MOST_FAILURES:
-            found = self._codes.read(tokens, self.limit)
+            found = self.codes.read(tokens, self.limit)
             self._failures += found is None
         if found is None and len(chunk) > 1:
             for sequence in chunk:
@@ -549,7 +541,7 @@ class Stream:
         if found is None:
             i = len(self.sequence_lengths)
             names, *rest = read_tokens(tokens, self.limit, i, self._add_array)
-            found = np.fromiter(self._codes.codes(names), np.int32, len(names)), *rest
+            found = np.fromiter(self.codes.codes(names), np.int32, len(names)), *rest
         columns, lengths, positions, values = found
         if len(values) and not self.values:
             self.values += np.ones(len(self.columns) // 4, self.dtype).data
@@ -564,39 +556,18 @@ class Stream:
     def _add_array(self, t, name, vector):
         self.arrays.add(len(self.token_lengths) + t, name, vector)
 
-    def _check_arrays(self):
-        found = self.arrays.first_too_large()
-        if found is not None:
-            row, name, value = found
-            ends = np.cumsum(self.sequence_lengths)
-            i = int(np.searchsorted(ends, row, side="right"))
-            t = row - (ends[i] - self.sequence_lengths[i])
-            raise ValueError(
-                f"Sequence {i}, token {t}: feature {name!r} has the value {value}; values must be "
-                f"finite and at most {self.limit:.2g}."
-            )
-
     def to_rows(self):
-        """Data, codes and `indptr` of all tokens, unsorted; of dtype int8 if every value is 1."""
+        """Data, numbers of attributes and `indptr` of all tokens; int8 if every value is 1."""
         columns = np.frombuffer(self.columns, np.int32)
-        data = self._values() if self.values else np.ones(len(columns), np.int8)
+        data = np.ones(len(columns), np.int8)
+        if self.values:
+            data = np.frombuffer(self.values, self.dtype)
         indptr = _ends(self.token_lengths)
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
-            blocks += self.arrays.blocks(len(self.token_lengths), self._codes.codes)
+            blocks += self.arrays.blocks(len(self.token_lengths), self.codes.codes)
             data, columns, indptr = merge_rows(blocks, self.dtype, 0)
         return data, columns, indptr
-
-    def to_loose(self):
-        """`LooseRows` of all tokens."""
-        columns, data = np.array(np.frombuffer(self.columns, np.int32)), np.empty(0)
-        if self.values:
-            data = self._values().astype(np.float64)
-        ends, offsets = _ends(self.token_lengths), _ends(self.sequence_lengths)
-        return LooseRows(ends, columns, data, offsets)
-
-    def _values(self):
-        return np.frombuffer(self.values, self.dtype)
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences, with the matrix of their tokens."""
@@ -631,15 +602,10 @@ def _chunks(X):
 
 
 def _ends(lengths):
-    """Zero and the cumulative sums of an array of int64."""
+    """Zero and the cumulative sums of lengths."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     ends[1:] = lengths
     return ends.cumsum(out=ends)
-
-
-def _few_ends(lengths):
-    """The same, of a few lengths."""
-    return np.array([*accumulate(lengths, initial=0)])
 
 
 def renumber(numbers, new):

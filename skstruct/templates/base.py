@@ -1,15 +1,15 @@
 """Vectorisers by templates: `TemplateVectorizer` and the bases of the others."""
 
-from itertools import pairwise
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.features.base import LearningVectorizer
+from skstruct.features.dicts import as_dicts
 from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.templates.learnt import StoredFeatures, learn_features, merge_features
 from skstruct.templates.reader import TemplateReader
@@ -17,7 +17,6 @@ from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.declared import Count, Maybe
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, as_one_task
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
@@ -64,7 +63,7 @@ class BaseTemplateVectorizer(
 
 
 class LearningTemplateVectorizer(
-    CallbackSupport, BaseTemplateVectorizer, auto_wrap_output_keys=None
+    LearningVectorizer, BaseTemplateVectorizer, auto_wrap_output_keys=None
 ):
     """Base of the vectorisers that learn a column for each feature."""
 
@@ -79,59 +78,10 @@ class LearningTemplateVectorizer(
         "_transitions": Maybe(StoredFeatures(of_transitions=True)),
     }
     _complete = ("n_columns_", "_features", "_transitions")
-    _derived_state = ("template_", "n_features_")
 
-    def fit(self, X, y=None) -> Self:
-        """Learn the features.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            A token is a string or a tuple or list of columns. A sequence may also be a data
-            frame or a 2-D array, whose rows are the tokens.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            If the template cannot be read or uses a column that tokens do not have (the message
-            names the line), if a token is invalid (the message names the sequence and the token,
-            counted from 0), or if no feature occurs in `min_freq` tokens.
-        """
-        self.fit_transform(X)
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    @as_one_task
-    def fit_transform(self, X, y=None) -> SequenceBatch:
-        """Learn the features and return the batch, reading `X` once.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            As in `fit`.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        batch : SequenceBatch
-            Sparse, one row for each token.
-
-        Raises
-        ------
-        ValueError
-            As in `fit`.
-        """
-        return self._fit(X, self.min_freq)
-
-    def _fit(self, X, min_freq, *, is_part=False):
-        """Learn the features, of a part of the data that may lack tokens or features."""
+    def _fit(self, X, *, is_part=False):
+        """Learn the features; of a part of the data all, and it may lack tokens or features."""
+        min_freq = 1 if is_part else self.min_freq
         dtype = check_float_dtype(self.dtype)
         reader = self._read(X, self._given_lines())
         if reader.n_columns is None:
@@ -191,7 +141,8 @@ class LearningTemplateVectorizer(
         Parameters
         ----------
         X : iterable of sequences of tokens
-            As in `fit`, with the same number of columns.
+            A token is a string or a tuple or list of columns, as many as in `fit`. A sequence may
+            also be a data frame or a 2-D array, whose rows are the tokens.
 
         Returns
         -------
@@ -262,7 +213,7 @@ class LearningTemplateVectorizer(
         Returns
         -------
         X : list of lists of dicts
-            For each token of each sequence, the features that are not zero and their values.
+            For each token of each sequence, the features that are stored and their values.
             `SequenceVectorizer` makes the same batch of them, up to the order of columns.
 
         Raises
@@ -271,29 +222,26 @@ class LearningTemplateVectorizer(
             If `batch` is not a `SequenceBatch` or has a different number of columns.
         """
         check_is_fitted(self)
-        n_features = self.n_features_
-        if not isinstance(batch, SequenceBatch) or batch.n_features != n_features:
-            raise ValueError(f"Expected a SequenceBatch of {n_features} features, got {batch!r}.")
-        batch = batch._checked()
-        X = sp.csr_matrix(batch.X)
-        columns, which = np.unique(X.indices, return_inverse=True)
-        names = self._features.names(columns)[which].tolist()
-        values = X.data.tolist()
-        tokens = [
-            {name: value for name, value in zip(names[a:b], values[a:b], strict=True) if value}
-            for a, b in pairwise(X.indptr.tolist())
-        ]
-        return [tokens[a:b] for a, b in pairwise(batch.offsets.tolist())]
+
+        def names_of(columns):
+            distinct, which = np.unique(columns, return_inverse=True)
+            return self._features.names(distinct)[which]
+
+        return as_dicts(batch, self.n_features_, names_of)
 
     def _keep(self, n_columns, features, transitions):
         with draft_of(self) as draft:
             draft.n_columns_, draft._features, draft._transitions = n_columns, features, transitions
-            LearningTemplateVectorizer._restore_state(draft)
 
-    def _restore_state(self):
-        if "_features" in vars(self):
-            self.template_ = self._features.template_
-            self.n_features_ = self._features.n_features_
+    @property
+    def template_(self):
+        """Lines of the template."""
+        return self._features.template_
+
+    @property
+    def n_features_(self):
+        """Number of features of tokens."""
+        return self._features.n_features_
 
     def _check_state(self):
         transitions = vars(self).get("_transitions")
@@ -412,24 +360,3 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
         self.min_freq = min_freq
         self.dtype = dtype
         self.n_jobs = n_jobs
-
-
-def fitted_vectorizer(features, n_columns, transitions=None):
-    """Make a fitted vectoriser with given features.
-
-    Parameters
-    ----------
-    features : LearntFeatures
-        Of tokens.
-    n_columns : int
-        Number of columns of a token.
-    transitions : LearntFeatures, default=None
-        Features of transitions.
-
-    Returns
-    -------
-    vectorizer : TemplateVectorizer
-    """
-    vectorizer = TemplateVectorizer(features.template_)
-    vectorizer._keep(n_columns, features, transitions)
-    return vectorizer

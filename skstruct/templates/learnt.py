@@ -139,7 +139,7 @@ class LearntFeatures(Persistent):
         self._groups = groups
         self._hashes = hashes
         self._of_transitions = of_transitions
-        self._memory = memory or FunctionResults({}, {})
+        self._memory = memory
 
     @classmethod
     def from_names(cls, lines, names, *, of_transitions=False):

@@ -40,7 +40,6 @@ class TemplateReader:
         self._functions = functions
         self.vocabulary = vocabulary
         self._numbers = ValueNumbers(vocabulary)
-        self.of_transitions = False
         # Texts around macros, and templates: those of tokens, and those of transitions.
         self._templates = ([], []), ([], [])
         if self.lines is not None:
@@ -72,8 +71,7 @@ class TemplateReader:
     def for_transitions(self):
         """Return the same batch with the templates of features of transitions."""
         other = copy(self)
-        other.of_transitions, other.literals = True, self._templates[1][0]
-        other.patterns = self._patterns[1]
+        other._set_patterns(of_transitions=True)
         return other
 
     def _wanted(self, n_columns):
@@ -94,7 +92,7 @@ class TemplateReader:
     def _read_fields(self, columns):
         macros = [(m, t.where) for t in self._all_templates() for m in t.macros]
         reach = max((abs(m.offset) for m, _ in macros), default=0)
-        margin = max((abs(m.offset) for m, _ in macros if not m.absolute), default=0)
+        margin = max((abs(m.position) for m, _ in macros), default=0)
         numbers = self._numbers
         before = numbers.of([f"_B-{i}" for i in range(1, reach + 1)])
         after = numbers.of([f"_B+{i}" for i in range(1, reach + 1)])
@@ -111,7 +109,7 @@ class TemplateReader:
                     row = np.argmax(columns.codes[macro.column] == values.index(value))
                     where = place(self.offsets, row)
                     raise ValueError(f"{where}: {message}") from error.__cause__
-        keys = {_field_key(macro): macro for macro, _ in macros}
+        keys = {macro.field: macro for macro, _ in macros}
         counts = np.diff(self.offsets)
         fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
         for row, macro in zip(fields, keys.values(), strict=True):
@@ -122,16 +120,21 @@ class TemplateReader:
         shifts = margin * (2 * np.arange(len(counts)) + 1)
         self.tokens = Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
         self.pieces = numbers.pieces()
-        field_of = {key: number for number, key in enumerate(keys)}
-        self._field_of = field_of
-        self._set_patterns()
+        self._field_of = {key: number for number, key in enumerate(keys)}
+        self._set_patterns(of_transitions=False)
 
-    def _set_patterns(self):
-        self._patterns = [
-            [_pattern(template, self._field_of, literals) for template in templates]
-            for literals, templates in self._templates
+    def _set_patterns(self, of_transitions):
+        self.of_transitions = of_transitions
+        self.literals, templates = self._templates[of_transitions]
+        self.patterns = [
+            Pattern(
+                np.array([self._field_of[macro.field] for macro in template.macros], np.int64),
+                np.array([macro.position for macro in template.macros], np.int64),
+                hash_pieces(template.literals),
+                self.literals.index(template.literals),
+            )
+            for template in templates
         ]
-        self.patterns, self.literals = self._patterns[0], self._templates[0][0]
 
     def _all_templates(self):
         return [template for _, templates in self._templates for template in templates]
@@ -148,16 +151,14 @@ class TemplateReader:
         """
         first, seen, kept = _first_alike(self.tokens, share), set(), []
         for line, template in zip(self.lines, parse_template(self.lines), strict=True):
-            fields = [first[self._field_of[_field_key(macro)]] for macro in template.macros]
-            positions = [0 if m.absolute else m.offset for m in template.macros]
-            key = tuple(zip(fields, positions, strict=True))
+            key = tuple((first[self._field_of[m.field]], m.position) for m in template.macros)
             stays = line in always or template.observes_transitions
             if stays or not (key and key in seen):
                 kept.append(line)
                 seen.add(key)
         if len(kept) < len(self.lines):
             self._set_templates(kept)
-            self._set_patterns()
+            self._set_patterns(of_transitions=False)
 
     @property
     def values(self):
@@ -232,20 +233,6 @@ def _at_absolute(codes, offsets, position, before, after):
     chosen = outside.copy()
     chosen[inside] = codes[place[inside]]
     return np.repeat(chosen, last - first)
-
-
-def _field_key(macro):
-    """Key that macros share if they read the same codes."""
-    return macro.source, macro.offset if macro.absolute else None
-
-
-def _pattern(template, field_of, literals):
-    return Pattern(
-        np.array([field_of[_field_key(macro)] for macro in template.macros], np.int64),
-        np.array([0 if m.absolute else m.offset for m in template.macros], np.int64),
-        hash_pieces(template.literals),
-        literals.index(template.literals),
-    )
 
 
 @lean_jit

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from functools import cache, lru_cache
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,16 @@ class Macro(NamedTuple):
         """Column, functions and pattern: equal for macros that differ only in position."""
         return self[2:]
 
+    @property
+    def field(self):
+        """Source and absolute position: equal for macros that read the same codes."""
+        return self.source, self.offset if self.absolute else None
+
+    @property
+    def position(self):
+        """Position of the value in its field, relative to the current token."""
+        return 0 if self.absolute else self.offset
+
 
 class Template(NamedTuple):
     """A line of a template: the macros and the text around them."""
@@ -61,17 +72,15 @@ def template_lines(source, name="template"):
 
     `name` is that of the parameter, for messages.
     """
-    if isinstance(source, os.PathLike):
-        return read_text(source).splitlines()
-    if isinstance(source, str):
-        if "\n" in source or "%" in source:
-            return source.splitlines()
-        # A line without a macro is useless as a template, so this must be a path.
-        source = Path(source)
-        if not source.is_file():
-            raise ValueError(
-                f"{name} {str(source)!r} has no macro such as %x[0,0], and no such file exists."
-            )
+    is_text = isinstance(source, str)
+    if is_text and ("\n" in source or "%" in source):
+        return source.splitlines()
+    # A line without a macro is useless as a template, so this must be a path.
+    if is_text and not Path(source).is_file():
+        raise ValueError(
+            f"{name} {str(source)!r} has no macro such as %x[0,0], and no such file exists."
+        )
+    if is_text or isinstance(source, os.PathLike):
         return read_text(source).splitlines()
     lines = list(source) if isinstance(source, (list, tuple)) else None
     if lines is None or not all(isinstance(line, str) for line in lines):
@@ -180,10 +189,6 @@ def compose(macro, functions, where):
     return Steps(steps, where) if steps else None
 
 
-_OF_TRUTHS = {True: "True", False: "False", None: None}
-_TRUTHS = {bool, type(None)}
-
-
 class FunctionError(ValueError):
     """Error of a user's function: the message, and the value that it fails for."""
 
@@ -202,36 +207,22 @@ class Steps:
 
     def of(self, values):
         """Apply the functions to a list of values; None means no feature."""
-        originals, some_absent = list(values), False
-        values = originals
+        results = values
         for step in self.steps:
+            made = []
             try:
-                if some_absent:
-                    values = [None if value is None else step(value) for value in values]
-                else:
-                    values = list(map(step, values))
+                for value in results:
+                    made.append(None if value is None else step(value))
             except Exception as error:
-                raise self._failure(step, values, originals, error) from error
-            types = set(map(type, values))
-            some_absent = type(None) in types
-            if types <= _TRUTHS:
-                values = list(map(_OF_TRUTHS.__getitem__, values))
-            elif not types <= {str, type(None)}:
-                values = [self._as_string(value, step) for value in values]
-        return values
-
-    def _failure(self, step, values, originals, error):
-        """Error that names the function, and the value that it fails for."""
-        what = f"{self._where}: {getattr(step, '__name__', step)!r} raised"
-        for value, original in zip(values, originals, strict=True):
-            try:
-                _ = value is None or step(value)
-            except Exception as again:
                 message = (
-                    f"{what} {type(again).__name__}: {again}, for the value {short_repr(value)}."
+                    f"{self._where}: {getattr(step, '__name__', step)!r} raised "
+                    f"{type(error).__name__}: {error}, for the value {short_repr(value)}."
                 )
-                return FunctionError(message, original)
-        return FunctionError(f"{what} {type(error).__name__}: {error}.", originals[0])
+                raise FunctionError(message, values[len(made)]) from error
+            results = made
+            if not set(map(type, made)) <= {str, type(None)}:
+                results = [self._as_string(value, step) for value in made]
+        return results
 
     def _as_string(self, value, step):
         if value is None or type(value) is str:
@@ -352,16 +343,9 @@ _CLASSES = {
 def _cased(name):
     """Content of the character class of all lower-case or all upper-case letters."""
     holds = str.islower if name == "l" else str.isupper
-    ranges, start = [], None
-    # One beyond the last character, to close the last range.
-    for point in range(sys.maxunicode + 2):
-        inside = point <= sys.maxunicode and holds(chr(point))
-        if inside and start is None:
-            start = point
-        elif not inside and start is not None:
-            ranges.append(f"{chr(start)}-{chr(point - 1)}")
-            start = None
-    return "".join(ranges)
+    runs = groupby(map(chr, range(sys.maxunicode + 1)), holds)
+    ranges = [list(letters) for inside, letters in runs if inside]
+    return "".join(f"{letters[0]}-{letters[-1]}" for letters in ranges)
 
 
 def default_lines(n_columns):

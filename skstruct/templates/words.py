@@ -15,6 +15,7 @@ from skstruct.utils.public_paths import set_module
 
 # Templates reach no farther; a line for each of more tokens or characters would fill the memory.
 _COUNT = Interval(Integral, 0, FARTHEST, closed="both")
+_OF_TEMPLATES = LearningTemplateVectorizer._parameter_constraints
 # Of two lines of the template that are alike at this share of the tokens, one is left out. Fewer
 # tokens tell nothing.
 _ALIKE, _FEWEST_TOKENS = 0.99, 1000
@@ -118,12 +119,10 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         "clusters": [Mapping, None],
         "cluster_prefixes": ["array-like"],
         "extra_template": "no_validation",
-        "min_freq": LearningTemplateVectorizer._parameter_constraints["min_freq"],
-        "dtype": "no_validation",
-        "n_jobs": [Integral, None],
+        **{name: _OF_TEMPLATES[name] for name in ("min_freq", "dtype", "n_jobs")},
     }
 
-    _derived_state = (*LearningTemplateVectorizer._derived_state, "_lookups")
+    _derived_state = ("_lookups",)
 
     def __init__(
         self,
@@ -233,7 +232,6 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         if self.clusters is not None:
             words, paths = (unpack_strings(self.clusters[key]) for key in ("words", "paths"))
             self.clusters = dict(zip(words, paths, strict=True))
-        super()._restore_state()
 
     def _check_state(self):
         super()._check_state()
@@ -307,15 +305,14 @@ class Gazetteer:
     """
 
     def __init__(self, entries):
-        self._number = {}
         self._entries = set()
         self._longest = {}
         for entry in entries:
             if not isinstance(entry, str):
                 raise ValueError(f"The entries of a gazetteer are strings, but one is {entry!r}.")
-            words = [self._number.setdefault(w, len(self._number)) for w in _fold(entry).split()]
+            words = tuple(entry.casefold().split())
             if words:
-                self._entries.add(tuple(words))
+                self._entries.add(words)
                 self._longest[words[0]] = max(self._longest.get(words[0], 0), len(words))
 
     def __call__(self, values, codes, offsets):
@@ -338,14 +335,16 @@ class Gazetteer:
         codes : ndarray of shape (n_rows,), dtype int32
             Position of each token's mark among them.
         """
-        number = np.array([self._number.get(_fold(value), -1) for value in values], np.int64)
-        begins = np.array([n in self._longest for n in number.tolist()], bool)
-        words, marks = number[codes], np.zeros(len(codes), np.int32)
+        folded = [value.casefold() for value in values]
+        begins = np.array([word in self._longest for word in folded], bool)
+        marks = np.zeros(len(codes), np.int32)
         rows = np.flatnonzero(begins[codes])
         ends = offsets[np.searchsorted(offsets, rows, side="right")]
         done = 0
         for row, end in zip(rows.tolist(), ends.tolist(), strict=True):
-            length = self._match(words[row:end]) if row >= done else 0
+            longest = self._longest[folded[codes[row]]]
+            words = [folded[code] for code in codes[row : min(end, row + longest)].tolist()]
+            length = self._match(words) if row >= done else 0
             if length:
                 done = row + length
                 marks[row:done] = _INNER
@@ -356,13 +355,7 @@ class Gazetteer:
 
     def _match(self, words):
         """Length of the longest entry that these words begin with, or 0."""
-        longest = min(self._longest[words[0]], len(words))
-        words = tuple(words[:longest].tolist())
-        for length in range(longest, 0, -1):
-            if words[:length] in self._entries:
+        for length in range(len(words), 0, -1):
+            if tuple(words[:length]) in self._entries:
                 return length
         return 0
-
-
-def _fold(text):
-    return text.casefold()
