@@ -17,7 +17,7 @@ import numpy as np
 
 from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.decoding import LIMITS
-from skstruct.input.copies import copied
+from skstruct.input.formats import copied
 from skstruct.matrices import read_only
 
 # Attribute in which a tagger keeps its short way.
