@@ -11,7 +11,7 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
 from skstruct.crfsuite.model import finite_chain
 from skstruct.datasets.conll import encoded
-from skstruct.input.labels import check_number, label_array
+from skstruct.input.formats import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.base import LearningTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.learnt import LearntFeatures, split_name

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from skstruct.input.copies import copied, copied_lists
+from skstruct.input.formats import copied, copied_lists
 from skstruct.metrics.labels import stack
 from skstruct.utils.messages import short_repr
 

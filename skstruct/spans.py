@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skstruct.chain.spans import choose_spans
-from skstruct.input.copies import copied_lists
+from skstruct.input.formats import copied_lists
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_chunk
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import chunks_of

@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from skstruct.features.tokens import iterate_level, read_tokens
-from skstruct.input.copies import copied
+from skstruct.input.formats import copied
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.chain.dense import Chain
 from skstruct.crfsuite.file import CRFsuiteModel, decode_model, encode_model
 from skstruct.features.dicts import SequenceVectorizer
-from skstruct.input.labels import check_number, label_array
+from skstruct.input.formats import check_number, label_array
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.memory import require_memory

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.input.labels import label_array
+from skstruct.input.formats import label_array
 from skstruct.learning.epoch import SEEN
-from skstruct.learning.parameters import transition_frequency
+from skstruct.learning.objective import transition_frequency
 from skstruct.taggers.arow import (
     HAMMING,
     ONE,

@@ -13,11 +13,10 @@ from skstruct.dask.mixing import fit_online
 from skstruct.dask.shard import count, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
-from skstruct.input.formats import Format, encode_labels
-from skstruct.input.labels import check_number
+from skstruct.input.formats import Format, check_number, encode_labels
 from skstruct.learning.layout import lay_out, merge_observed
 from skstruct.learning.lbfgs import Settings, minimize
-from skstruct.learning.parameters import ParameterVector
+from skstruct.learning.objective import ParameterVector
 from skstruct.learning.solver import settings_of
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.crf import CRFTagger

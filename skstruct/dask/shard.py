@@ -12,13 +12,18 @@ from sklearn.base import clone
 
 from skstruct.chain.scores import Rows
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.input.constraints import check_completable
 from skstruct.input.formats import Format, encode_labels, read_format
-from skstruct.input.labels import check_completable, check_partial, without_unlabelled
 from skstruct.input.scale import advise_scaling
-from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.input.weights import weigh_sequences
+from skstruct.input.training_set import (
+    TrainingSet,
+    batch_rows,
+    check_partial,
+    weigh_sequences,
+    without_unlabelled,
+)
 from skstruct.learning.layout import observe, sum_observed
-from skstruct.learning.parameters import transition_frequency
+from skstruct.learning.objective import transition_frequency
 from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch

@@ -9,7 +9,7 @@ from operator import itemgetter
 import numpy as np
 
 from skstruct.features.tokens import iterate_level
-from skstruct.input.copies import copied
+from skstruct.input.formats import copied
 from skstruct.utils.messages import short_repr
 
 # Sequences that are in memory at the same time.

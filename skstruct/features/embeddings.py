@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.base import LearningVectorizer
 from skstruct.features.columns import TokenColumns
-from skstruct.input.copies import copied
+from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import short_repr

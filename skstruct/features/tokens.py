@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from skstruct.chain.scores import Rows
 from skstruct.compiled.rows import sort_rows
 from skstruct.frames import refuse_frame
-from skstruct.input.copies import copied
+from skstruct.input.formats import copied
 from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr

@@ -1,4 +1,4 @@
-"""Hard constraints: allowed transitions between labels, and allowed first and last labels.
+"""Hard constraints: allowed transitions, first and last labels, and labels that are known.
 
 They are weights of minus infinity in the transition, start and end weights of a tagger, so decoders
 need no code for them. Most learners need none either: impossible labellings have probability zero
@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.dense import Chain
+from skstruct.chain.ranges import decode_best
+from skstruct.chain.scores import Rows
 from skstruct.input.scale import check_weights
 from skstruct.input.schemes import (
     RUNS,
@@ -19,6 +22,7 @@ from skstruct.input.schemes import (
     belongs,
     letters_in,
 )
+from skstruct.matrices import read_only
 from skstruct.utils.messages import place, short_repr
 
 # The weights that may be minus infinity.
@@ -126,15 +130,14 @@ def forbid(chain, possible):
     return chain._replace(**changed)
 
 
-def without_forbidden(chain, possible):
-    """Set the forbidden weights of a chain to zero, in a copy."""
-    kept = {name: np.where(getattr(possible, name), getattr(chain, name), 0.0) for name in WEIGHTS}
-    return chain._replace(**kept)
-
-
 def check_chain(chain, possible, epoch):
     """Check the weights of a chain that are not forbidden, as `check_weights` does."""
-    check_weights(chain if possible is None else without_forbidden(chain, possible), epoch)
+    if possible is not None:
+        allowed = {
+            name: np.where(getattr(possible, name), getattr(chain, name), 0.0) for name in WEIGHTS
+        }
+        chain = chain._replace(**allowed)
+    check_weights(chain, epoch)
 
 
 def minus_infinite(chain):
@@ -208,11 +211,6 @@ def _first_few(items, name):
     return shown + (f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else "")
 
 
-def first_impossible(labels, offsets, possible):
-    """First row whose label breaks a constraint, and the kind of the breach; None without one."""
-    return next(iter(impossible(labels, offsets, possible)), None)
-
-
 def impossible(labels, offsets, possible):
     """Rows whose labels break a constraint, in order, and the kind of each breach.
 
@@ -230,3 +228,90 @@ def impossible(labels, offsets, possible):
         "last": last[(labels[last] >= 0) & ~possible.end[labels[last]]],
     }
     return sorted((row, where) for where, rows in places.items() for row in rows.tolist())
+
+
+# Known labels are constraints of single tokens.
+
+
+def clamp(rows, chain, known):
+    """Restrict rows and a chain to the labellings that agree with known labels.
+
+    Parameters
+    ----------
+    rows : Rows or TransitionRows
+        The tokens.
+    chain : Chain or TransitionChain
+        The weights.
+    known : ndarray of shape (n_rows,)
+        Codes of the labels, negative where unknown.
+
+    Returns
+    -------
+    rows : Rows or TransitionRows
+    chain : Chain or TransitionChain
+    """
+    n_features, n_labels = chain.weights.shape
+    which = np.flatnonzero(known >= 0)
+    ends = rows.indptr[which + 1]
+    added = (n_features + known[which]).astype(rows.indices.dtype)
+    data = np.insert(rows.data, ends, 1.0) if rows.data.size else rows.data
+    rows = rows._replace(
+        indptr=rows.indptr + np.concatenate([[0], np.cumsum(known >= 0)]),
+        indices=np.insert(rows.indices, ends, added),
+        data=data,
+    )
+    weights = np.concatenate([chain.weights, np.where(np.eye(n_labels, dtype=bool), 0.0, -np.inf)])
+    return read_only(rows), read_only(chain._replace(weights=weights))
+
+
+def check_decoded(codes, known, offsets, possible):
+    """Raise an error if decoding found no possible labelling of a sequence.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        The best labels.
+    known : ndarray of shape (n_rows,) or None
+        Codes of known labels, negative where unknown.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Row number at which each sequence starts.
+    possible : Constraint or None
+        The constraint in the weights.
+
+    Raises
+    ------
+    ValueError
+        For the first such sequence.
+    """
+    bad = []
+    if known is not None:
+        bad.extend(np.flatnonzero((known >= 0) & (known != codes))[:1])
+    if possible is not None:
+        bad.extend(row for row, _ in impossible(codes, offsets, possible)[:1])
+    if bad:
+        sequence = int(np.searchsorted(offsets, min(bad), side="right") - 1)
+        raise no_labelling(sequence, known, possible)
+
+
+def no_labelling(sequence, known, possible):
+    """Error for a sequence without a possible labelling."""
+    agreeing = "" if known is None else " that agrees with its known labels"
+    under = "" if possible is None else f" under {possible.name}"
+    return ValueError(f"Sequence {sequence} has no possible labelling{agreeing}{under}.")
+
+
+def check_completable(known, offsets, classes, possible):
+    """Raise an error if no possible labelling agrees with the known labels of a sequence.
+
+    The parameters are those of `check_decoded` and `check_labelling`.
+    """
+    check_labelling(known, offsets, classes, possible)
+    if np.all(known >= 0):
+        return
+    k = len(classes)
+    nothing = Rows(np.zeros(len(known) + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+    chain = forbid(Chain(np.zeros((0, k)), np.zeros((k, k)), *np.zeros((3, k))), possible)
+    rows, chain = clamp(nothing, chain, known)
+    codes = np.empty(len(known), np.int32)
+    decode_best(rows, offsets, 0, len(offsets) - 1, chain, codes)
+    check_decoded(codes, known, offsets, possible)

@@ -1,4 +1,4 @@
-"""Formats of X and y: recognised once, and converted to what estimators work on.
+"""Formats of X and y: recognised once, copied, and converted to what estimators work on.
 
 Everything after this works on a `SequenceBatch` and integer label codes.
 """
@@ -18,10 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
-from skstruct.input.copies import copied, copied_lists
-from skstruct.input.labels import label_array
 from skstruct.matrices import to_csr
 from skstruct.sequences import SequenceBatch
+from skstruct.utils.declared import MAX_LABELS
 from skstruct.utils.messages import place, short_repr
 
 # The number that stands for "no label" in datasets, as in the losses of PyTorch.
@@ -35,6 +34,16 @@ class Format(Enum):
     GRID = "grid"  # 3-D: sequences of one length; 2-D answers
     BATCH = "batch"  # SequenceBatch, or matrices one for each sequence; object array of lists
     TOKENS = "tokens"  # feature dicts or attribute strings; object array of lists
+
+
+def copied(value):
+    """Copy of a list, which another thread may change meanwhile; anything else as it is."""
+    return list(value) if isinstance(value, list) else value
+
+
+def copied_lists(values):
+    """Copy of a list or tuple, and of the lists in it, as a list; anything else as it is."""
+    return list(map(copied, list(values))) if isinstance(values, (list, tuple)) else values
 
 
 def read_format(X, n_features=None, n_transition_features=None):
@@ -282,6 +291,51 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
         row = next(row for row, label in enumerate(labels) if label not in code_of)
         where, label = place(batch.offsets, row), short_repr(labels[row])
         raise ValueError(f"{where}: label {label} is not among the classes.") from None
+
+
+def check_number(n_labels):
+    """Raise a ValueError if there are more labels than are supported."""
+    if n_labels > MAX_LABELS:
+        raise ValueError(f"{n_labels} classes; at most {MAX_LABELS} are supported.")
+
+
+def label_array(labels, dtype=None):
+    """Array of some labels.
+
+    Parameters
+    ----------
+    labels : list
+        All str or all int.
+    dtype : dtype, default=None
+        Of the array. By default, numpy chooses it, unless it would change a label: besides NUL
+        characters, integers beyond 64 bits, which become floats.
+
+    Returns
+    -------
+    array : ndarray of shape (n_labels,)
+    """
+    array = np.array(labels, dtype=dtype)
+    if dtype is None and (array.dtype.kind == "f" or array.tolist() != labels):
+        array = np.array(labels, dtype=object)
+    return array
+
+
+def sorted_classes(classes):
+    """Distinct labels of a user, sorted.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,)
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+    """
+    if not hasattr(classes, "dtype"):
+        classes = list(classes)
+        if all(isinstance(label, str) for label in classes):
+            return label_array(sorted(map(str.__str__, set(classes))))
+    return np.unique(classes)
 
 
 def _flatten_rows(y, offsets, name, partial):

@@ -57,7 +57,7 @@ class Mixture:
         visit : callable
             ``visit(samples, owner, state)`` visits samples and changes the state.
         samples, owner : ndarray
-            From `skstruct.learning.pieces.cut_sequences`, in the order of visit.
+            From `skstruct.learning.online.cut_sequences`, in the order of visit.
 
         Returns
         -------

@@ -17,13 +17,14 @@ from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
 from skstruct.chain.scores import longest, sequence_scores
 from skstruct.compiled.jit import jit
-from skstruct.compiled.rows import dot
-from skstruct.learning.stochastic import Settings, run_epochs
-from skstruct.learning.visits import (
+from skstruct.learning.stochastic import (
+    SequenceLearner,
+    Settings,
     add_difference,
     collect_features,
     new_difference,
-    read_problem,
+    run_epochs,
+    square_norm,
 )
 from skstruct.utils.messages import overflowed
 from skstruct.utils.parallel import chain_work, portions
@@ -41,7 +42,7 @@ MAX_TRIALS = 30
 GROWTH = 1.05
 
 
-class ExponentiatedGradient:
+class ExponentiatedGradient(SequenceLearner):
     """Online exponentiated gradient (Collins et al., 2008) on the objective of a CRF.
 
     ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for every combination of a feature and a
@@ -50,28 +51,16 @@ class ExponentiatedGradient:
 
     Parameters
     ----------
-    training_set : TrainingSet
-        Sequences with at least one token and a positive weight.
-    n_features, n_labels : int
-        Size of the model.
-    l2 : float
-        Strength of the penalty, positive.
-    fit_intercept : bool
-        True if the model has biases.
-
-    Attributes
-    ----------
-    n_updates, n_oracle_calls : int
-        Number of steps, and of calls that computed the marginals of a sequence.
+    *problem, **options : object
+        As of `SequenceLearner`, without constraint and costs, and with a positive penalty.
     """
 
-    def __init__(self, training_set, n_features, n_labels, *, l2, fit_intercept):
-        found = read_problem(training_set, n_features, l2, fit_intercept)
-        self._rank, self._problem, self._distinct = found
-        self.n_sequences, k = len(training_set.sample_weight), n_labels
-        by_row, by_sequence = (len(training_set.labels), k), (self.n_sequences, k, k)
+    def __init__(self, *problem, **options):
+        super().__init__(*problem, **options)
+        k = self._model.n_labels
+        by_row, by_sequence = (len(self._problem.labels), k), (self.n_sequences, k, k)
         self._state = Exponentiated(
-            Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k))),
+            self._model.zero_chain(),
             np.empty(by_row),
             np.empty(by_sequence),
             np.empty(by_row),
@@ -79,13 +68,12 @@ class ExponentiatedGradient:
             np.empty(self.n_sequences),
             np.full(self.n_sequences, _FIRST_STEP),
         )
-        self.n_updates = self.n_oracle_calls = 0
         self._duals = []
-        if n_labels == 1:
+        if k == 1:
             start_dual(self._problem, self._state, 0.0)
             return
         self._start(_TRIAL_SHARE)
-        square = self._square_norm() / _TRIAL_SHARE**2
+        square = square_norm(self._state.chain) / _TRIAL_SHARE**2
         if not np.isfinite(square):
             raise overflowed(0)
         self._start(self._best_share(square))
@@ -138,7 +126,7 @@ class ExponentiatedGradient:
     def dual(self):
         """Lower bound of the objective."""
         entropy = self._problem.sample_weight @ self._state.entropy
-        return float(entropy - self._problem.l2 / 2 * self._square_norm())
+        return float(entropy - self._problem.l2 / 2 * square_norm(self._state.chain))
 
     def estimate(self):
         """Estimate the distance of the objective from its minimum; infinite at first."""
@@ -152,27 +140,15 @@ class ExponentiatedGradient:
 
     def chain(self):
         """Weights in the order of the features."""
-        chain = self._state.chain
-        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
-
-    def _square_norm(self):
-        return sum(dot(part.ravel(), part.ravel()) for part in self._state.chain)
+        return self._in_order(self._state.chain)
 
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says."""
     training_set = training_set.effective()
-    n_sequences = len(training_set.sample_weight)
     # Each sequence keeps a matrix of transitions.
-    model.require_memory(1, 2 * n_sequences, 'solver="lbfgs" needs less.')
-    learner = ExponentiatedGradient(
-        training_set,
-        model.n_features,
-        model.n_labels,
-        l2=settings.l2,
-        fit_intercept=settings.fit_intercept,
-    )
-    return run_epochs(learner, training_set, model, settings, watcher)
+    model.require_memory(1, 2 * len(training_set.sample_weight), 'solver="lbfgs" needs less.')
+    return run_epochs(ExponentiatedGradient, training_set, model, settings, watcher)
 
 
 class Exponentiated(NamedTuple):

@@ -81,7 +81,7 @@ class PenaltyPath:
         self._tol, self._max_iter = tol, max_iter
         self._known = Curvature(objective.size, powers=_POWERS)
         self._diagonal = None
-        # The last two minima.
+        # Penalty, weights and objective of the last two minima.
         self._before = []
 
     def minimize(self, l2):
@@ -103,7 +103,7 @@ class PenaltyPath:
         """
         objective, history = self._objective, History()
         if self._before:
-            self._adapt(l2 - self._before[-1].l2)
+            self._adapt(l2 - self._before[-1][0])
         objective.l2 = float(l2)
         for iteration, point in enumerate(self._iterates()):
             bound = objective.suboptimality_bound(point.gradient)
@@ -112,7 +112,7 @@ class PenaltyPath:
             converged = bound <= self._tol * point.value or has_stalled(history, _GAIN * self._tol)
             if converged or iteration == self._max_iter:
                 break
-        self._before = [*self._before[-1:], _Known(objective.l2, point.x, point.value)]
+        self._before = [*self._before[-1:], (objective.l2, point.x, point.value)]
         chain = objective.unpack(point.x)
         return Minimum(chain, point.value, bound, iteration, converged)
 
@@ -158,14 +158,13 @@ class PenaltyPath:
                     yield theta, objective.bound_at_zero, 1
             yield np.zeros(objective.size), np.inf, BLIND_STEPS
             return
-        last = before[-1]
+        last_l2, last, value = before[-1]
         start = self._extrapolate() if len(before) == 2 else None
         if len(before) == 1 and has_many_tokens(objective):
-            start = objective.stochastic_start(last.theta, self._run)
-        if start is not None and start is not last.theta:
-            more = objective.l2 - last.l2
-            yield start, last.value + more / 2 * dot(last.theta, last.theta), 1
-        yield last.theta.copy(), np.inf, 1
+            start = objective.stochastic_start(last, self._run)
+        if start is not None and start is not last:
+            yield start, value + (objective.l2 - last_l2) / 2 * dot(last, last), 1
+        yield last.copy(), np.inf, 1
 
     def _extrapolate(self):
         """Point on the line through the last two minima; None where it leads nowhere."""
@@ -174,14 +173,6 @@ class PenaltyPath:
             return None
         ratio = log(self._objective.l2 / l2_b) / log(l2_b / l2_a)
         return b + ratio * (b - a)
-
-
-class _Known(NamedTuple):
-    """A minimum that was found."""
-
-    l2: float
-    theta: np.ndarray
-    value: float
 
 
 def separate_minimum(objective, l2, settings, run):

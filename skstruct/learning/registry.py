@@ -5,9 +5,14 @@ a new solver needs one entry here and one module (see `skstruct.learning.solver`
 by name: some stand above this one.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+
+def _is_given(value):
+    return value is not None
 
 
 class Ability(NamedTuple):
@@ -19,48 +24,37 @@ class Ability(NamedTuple):
         Row of the table in the guide.
     parameter : str or None
         Parameter of the estimator that asks for it; None where the data do.
-    neutral : object
-        Value of the parameter that does not ask for it.
+    is_asked_for : callable
+        Returns True for a value of the parameter that needs it. By default, for any but None.
     """
 
     title: str
     parameter: str | None = None
-    neutral: Any = None
-
-    def is_asked_for(self, value):
-        """Return True if a value of the parameter needs the ability."""
-        if value is None or self.neutral is None:
-            return value is not self.neutral
-        return value != self.neutral
+    is_asked_for: Callable = _is_given
 
 
-class _NoPenalty(Ability):
-    def is_asked_for(self, value):
-        return value == 0
-
-
-class _NoTolerance(Ability):
-    def is_asked_for(self, value):
-        return value is None
+def _but(neutral):
+    """Function that returns True for any value but one."""
+    return lambda value: value != neutral
 
 
 ABILITIES = {
-    "l1": Ability("L1 penalty", "l1", 0),
-    "no_l2": _NoPenalty("no L2 penalty (``l2=0``)", "l2"),
-    "min_freq": Ability("minimum frequency of features", "min_freq", 0),
+    "l1": Ability("L1 penalty", "l1", _but(0)),
+    "no_l2": Ability("no L2 penalty (``l2=0``)", "l2", lambda value: value == 0),
+    "min_freq": Ability("minimum frequency of features", "min_freq", _but(0)),
     "constraint": Ability("constraint on labellings", "constraint"),
     "label_cost": Ability("cost of wrong labels", "label_cost"),
-    "order": Ability("second order (``order=2``)", "order", 1),
+    "order": Ability("second order (``order=2``)", "order", _but(1)),
     "partial_labels": Ability("partly labelled sequences"),
     "transition_features": Ability("transition features"),
     "validation_set": Ability("validation set (``X_val``, ``y_val``)"),
-    "early_stopping": Ability("early stopping", "early_stopping", False),
-    "settling": Ability("stop near the minimum", "stop_when_settled", False),
-    "warm_start": Ability("warm start", "warm_start", False),
-    "average": Ability("averaged weights", "average", False),
-    "structure_alpha": Ability("structure regularisation", "structure_alpha", 1),
+    "early_stopping": Ability("early stopping", "early_stopping", _but(False)),
+    "settling": Ability("stop near the minimum", "stop_when_settled", _but(False)),
+    "warm_start": Ability("warm start", "warm_start", _but(False)),
+    "average": Ability("averaged weights", "average", _but(False)),
+    "structure_alpha": Ability("structure regularisation", "structure_alpha", _but(1)),
     "mini_length": Ability("structure regularisation by length", "mini_length"),
-    "no_tol": _NoTolerance("fixed number of epochs (``tol=None``)", "tol"),
+    "no_tol": Ability("fixed number of epochs (``tol=None``)", "tol", lambda value: value is None),
     "partial_fit": Ability("``partial_fit``"),
     "bound": Ability("bound on the distance from the minimum"),
 }

@@ -24,15 +24,16 @@ from skstruct.chain.scores import add_boundary, longest, path_score, value_of
 from skstruct.compiled.jit import jit, lean_jit
 from skstruct.compiled.rows import dot
 from skstruct.input.constraints import forbid
-from skstruct.learning.stochastic import Settings, run_epochs
-from skstruct.learning.visits import (
+from skstruct.learning.stochastic import (
     Difference,
+    SequenceLearner,
+    Settings,
     add_difference,
     build_tree,
     collect_features,
     draw_sequence,
     new_difference,
-    read_problem,
+    run_epochs,
     set_priority,
 )
 from skstruct.utils.parallel import chain_work, portions
@@ -53,7 +54,7 @@ SMALLEST = 1e-8
 SMALLEST_SCALE = 1e-200
 
 
-class StochasticAverageGradient:
+class StochasticAverageGradient(SequenceLearner):
     """SAG with non-uniform sampling (Schmidt et al., 2015) on the objective of a CRF.
 
     ``sum_i s_i nll_i(w) + l2 / 2 |w|^2``, with a weight for every combination of a feature and a
@@ -62,14 +63,8 @@ class StochasticAverageGradient:
 
     Parameters
     ----------
-    training_set : TrainingSet
-        Sequences with at least one token and a positive weight.
-    n_features, n_labels : int
-        Size of the model.
-    l2 : float
-        Strength of the penalty.
-    fit_intercept : bool
-        True if the model has biases.
+    *problem, **options : object
+        As of `SequenceLearner`, without costs.
     nonuniformity : float, default=0.5
         Probability of drawing a sequence by its curvature instead of uniformly.
     skip_searches : bool, default=False
@@ -79,40 +74,18 @@ class StochasticAverageGradient:
     start : Chain, default=None
         Weights to start from; by default, zero. The gradients of all sequences are computed there,
         because steps by a few of them would lead away again.
-    possible : Constraint, default=None
-        Allowed transitions, first and last labels.
-
-    Attributes
-    ----------
-    n_updates, n_oracle_calls : int
-        Number of steps, and of calls that computed marginals or log-partitions of a sequence.
     """
 
-    def __init__(
-        self,
-        training_set,
-        n_features,
-        n_labels,
-        *,
-        l2,
-        fit_intercept,
-        nonuniformity=0.5,
-        skip_searches=False,
-        start=None,
-        possible=None,
-    ):
-        found = read_problem(training_set, n_features, l2, fit_intercept)
-        self._rank, self._problem, self._distinct = found
+    def __init__(self, *problem, nonuniformity=0.5, skip_searches=False, start=None, **options):
+        super().__init__(*problem, **options)
         self._nonuniformity, self._skip_searches = float(nonuniformity), skip_searches
-        self.n_sequences, k = len(training_set.sample_weight), n_labels
+        model, k = self._model, self._model.n_labels
         nothing = np.zeros(self.n_sequences)
         self._state = AverageGradient(
-            *(
-                Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-                for _ in range(2)
-            ),
-            np.zeros(n_features),
-            np.zeros((len(training_set.labels), k)),
+            model.zero_chain(),
+            model._replace(possible=None).zero_chain(),
+            np.zeros(model.n_features),
+            np.zeros((len(self._problem.labels), k)),
             np.zeros((self.n_sequences, k * k)),
             nothing,
             *np.zeros((2, self.n_sequences), np.int64),
@@ -121,14 +94,8 @@ class StochasticAverageGradient:
             np.zeros(N_SAG_PROGRESS),
         )
         self._state.progress[SAG_SCALE] = 1.0
-        self.n_updates = self.n_oracle_calls = 0
-        if possible is not None:
-            chain = forbid(self._state.chain, possible)
-            self._state = self._state._replace(chain=chain)
         if start is not None:
-            start = start._replace(weights=start.weights[np.argsort(self._rank)])
-            start = forbid(start, possible)
-            for part, weights in zip(self._state.chain, start, strict=True):
+            for part, weights in zip(self._state.chain, self._numbered(start), strict=True):
                 part[...] = weights
             self._visit(np.arange(self.n_sequences), np.empty(0), move=False)
 
@@ -191,26 +158,16 @@ class StochasticAverageGradient:
 
     def chain(self):
         """Weights in the order of the features."""
-        chain = self._state.chain
-        return Chain(chain.weights[self._rank], *(part.copy() for part in chain[1:]))
+        return self._in_order(self._state.chain)
 
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says."""
     training_set = training_set.effective()
-    n_sequences = len(training_set.sample_weight)
     # Each sequence keeps a matrix of transitions.
-    model.require_memory(2, n_sequences, 'solver="lbfgs" needs less.')
-    learner = StochasticAverageGradient(
-        training_set,
-        model.n_features,
-        model.n_labels,
-        l2=settings.l2,
-        fit_intercept=settings.fit_intercept,
-        start=start,
-        possible=model.possible,
-    )
-    return run_epochs(learner, training_set, model, settings, watcher)
+    model.require_memory(2, len(training_set.sample_weight), 'solver="lbfgs" needs less.')
+    options = {"start": start, "possible": model.possible}
+    return run_epochs(StochasticAverageGradient, training_set, model, settings, watcher, **options)
 
 
 class AverageGradient(NamedTuple):

@@ -12,39 +12,36 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
-from skstruct.chain.dense import Chain, prepare_transitions, separate
+from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import chain_factors, sum_buffer
 from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
 from skstruct.compiled.jit import jit, lean_jit
-from skstruct.compiled.rows import dot, vector_matrix
-from skstruct.input.constraints import forbid
-from skstruct.input.costs import NO_COST
-from skstruct.learning.divergence import (
+from skstruct.compiled.rows import vector_matrix
+from skstruct.learning.dual import (
     FLOOR,
+    Dual,
     compare_clique,
+    conjugate_sum,
     entropy_slopes,
+    mix_with_gold,
     move,
     node_sign,
-)
-from skstruct.learning.dual import (
-    Dual,
-    conjugate_sum,
-    mix_with_gold,
     set_marginals,
     start_slope,
     true_gaps,
 )
 from skstruct.learning.solver import Complaint, Solution
-from skstruct.learning.visits import (
+from skstruct.learning.stochastic import (
     Difference,
+    SequenceLearner,
     add_difference,
     build_tree,
     collect_features,
     draw_sequence,
     new_difference,
-    read_problem,
     set_priority,
+    square_norm,
 )
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import overflowed, say
@@ -196,7 +193,7 @@ class Certificate(NamedTuple):
     gap: float  # the difference
 
 
-class CRFDual:
+class CRFDual(SequenceLearner):
     """``sum_i s_i H(mu_i) - l2 / 2 |w(mu)|^2``, to be maximised over distributions ``mu_i``.
 
     ``H`` is the entropy, and ``w(mu) = sum_i s_i (F(gold) - E_mu F) / l2`` are the conjugate
@@ -205,51 +202,24 @@ class CRFDual:
 
     Parameters
     ----------
-    training_set : TrainingSet
-        Sequences with at least one token and a positive weight.
-    n_features, n_labels : int
-        Size of the model.
-    l2 : float
-        Strength of the penalty, positive.
-    fit_intercept : bool
-        True if the model has biases.
+    *problem, **options : object
+        As of `SequenceLearner`, with a positive penalty. The distributions are over allowed
+        labellings. With costs, the dual objective gains those expected under each distribution:
+        below, they are part of its entropy.
     dtype : dtype, default=np.float32
         Precision of the stored marginals of transitions. Single precision allows gaps down to some
         1e-11 of the objective.
-    possible : Constraint, default=None
-        Allowed transitions, first and last labels. The distributions are over allowed labellings.
-    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
-        Added to the scores of labels, by the gold label of the token. The dual objective gains the
-        costs expected under each distribution: below, they are part of its entropy.
 
     Attributes
     ----------
-    n_sequences : int
-        Number of sequences.
     work : float
         Work of an epoch; about 2e8 a second.
-    n_updates, n_oracle_calls : int
-        Number of updates, and of calls that computed marginals or log-partitions of a sequence.
     """
 
-    def __init__(
-        self,
-        training_set,
-        n_features,
-        n_labels,
-        *,
-        l2,
-        fit_intercept,
-        dtype=np.float32,
-        possible=None,
-        cost=NO_COST,
-    ):
-        self._possible = possible
-        found = read_problem(training_set, n_features, l2, fit_intercept, cost)
-        self._rank, self._problem, self._distinct = found
-        self.n_sequences = n_sequences = len(training_set.sample_weight)
-        n_rows = len(training_set.labels)
-        self._shape = n_features, n_labels
+    def __init__(self, *problem, dtype=np.float32, **options):
+        super().__init__(*problem, **options)
+        n_rows, n_sequences = len(self._problem.labels), self.n_sequences
+        n_labels = self._model.n_labels
         self._dual = Dual(
             np.empty((n_rows, n_labels)),
             np.empty((n_rows - n_sequences, n_labels**2), dtype),
@@ -257,7 +227,6 @@ class CRFDual:
             np.full(n_sequences, _UNKNOWN_GAP),
         )
         self.work = 100.0 * n_sequences + n_rows * n_labels**2
-        self.n_updates = self.n_oracle_calls = 0
 
     def start(self, run, chain=None):
         """Set the dual variables between the gold labels and the marginals of a chain.
@@ -269,16 +238,15 @@ class CRFDual:
         chain : Chain, default=None
             Weights of the marginals. By default, zero, with uniform marginals.
         """
-        n_labels = self._shape[1]
-        if chain is None and self._possible is not None:
-            chain = self._zero_chain()
+        n_labels = self._model.n_labels
+        if chain is None and self._model.possible is not None:
+            chain = self._model.zero_chain()
         if chain is None:
             self._dual.node[:] = 1 / n_labels
             self._dual.transition[:] = 1 / n_labels**2
             slope = self._uniform_slope
         else:
-            chain = forbid(chain, self._possible)
-            chain = chain._replace(weights=chain.weights[np.argsort(self._rank)])
+            chain = self._numbered(chain)
             transitions = chain_factors(chain)
             run(lambda _, a, b: set_marginals(self._problem, a, b, chain, transitions, self._dual))
             self.n_oracle_calls += self.n_sequences
@@ -294,7 +262,7 @@ class CRFDual:
 
     def _best_share(self, entropy_slope):
         """Maximise the dual value over the share of the marginals."""
-        curvature = self._problem.l2 * self._square_norm()
+        curvature = self._problem.l2 * square_norm(self._chain)
         if not np.isfinite(curvature):
             raise overflowed(0)
 
@@ -316,7 +284,8 @@ class CRFDual:
         n_transitions = weight @ (lengths - 1)
         n_nodes = weight @ (lengths == 1) - weight @ np.maximum(lengths - 2, 0)
         total = 0.0
-        for count, size in ((n_transitions, self._shape[1] ** 2), (n_nodes, self._shape[1])):
+        k = self._model.n_labels
+        for count, size in ((n_transitions, k**2), (n_nodes, k)):
             other = eta / size
             total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
         if len(self._problem.cost):
@@ -357,7 +326,7 @@ class CRFDual:
             self._update(np.empty(0, np.int64), draws[part], sampling, line_search_tol)
 
     def _portions(self, lengths):
-        return portions(lengths, _WORK_OF_UPDATE * chain_work(self._shape[1]))
+        return portions(lengths, _WORK_OF_UPDATE * chain_work(self._model.n_labels))
 
     def _update(self, order, draws, sampling, tol):
         sdca_updates(
@@ -380,7 +349,7 @@ class CRFDual:
         the gaps of the sequences at their last visits, which is usually too large.
         """
         weight = self._problem.sample_weight
-        dual = weight @ self._dual.entropy - self._problem.l2 / 2 * self._square_norm()
+        dual = weight @ self._dual.entropy - self._problem.l2 / 2 * square_norm(self._chain)
         gap = weight @ self._dual.gap
         return Certificate(float(dual + gap), float(dual), float(gap))
 
@@ -394,7 +363,7 @@ class CRFDual:
             )
         )
         self.n_oracle_calls += self.n_sequences
-        penalty = self._problem.l2 / 2 * self._square_norm()
+        penalty = self._problem.l2 / 2 * square_norm(self._chain)
         objective = sum(nll) + penalty
         # At the optimum rounding must not put the dual above the objective.
         dual = min(entropy - penalty, objective)
@@ -402,15 +371,15 @@ class CRFDual:
 
     def chain(self):
         """Weights in the order of the features."""
-        return self._chain._replace(weights=self._chain.weights[self._rank])
+        return self._in_order(self._chain)
 
     def weight_norm(self):
         """Norm of all weights."""
-        return np.sqrt(self._square_norm())
+        return np.sqrt(square_norm(self._chain))
 
     def _set_conjugate_chain(self, run):
         """Set the weights to those conjugate to the dual variables; return the sum of entropies."""
-        parts = [self._zero_chain() for _ in range(run.n_ranges)]
+        parts = [self._model.zero_chain() for _ in range(run.n_ranges)]
         entropies = run(
             lambda number, first, last: conjugate_sum(
                 self._problem, first, last, self._dual, parts[number]
@@ -423,20 +392,11 @@ class CRFDual:
         self._scale_chain(1 / self._problem.l2)
         return sum(entropies)
 
-    def _zero_chain(self):
-        n_features, k = self._shape
-        chain = Chain(np.zeros((n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-        return chain if self._possible is None else forbid(chain, self._possible)
-
     def _scale_chain(self, factor):
         # Next to no penalty makes what overflows, which is found later.
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self._chain:
                 part *= factor
-
-    def _square_norm(self):
-        chain = self._chain if self._possible is None else forbid(self._chain, None)
-        return sum(dot(part.ravel(), part.ravel()) for part in chain)
 
 
 def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):
@@ -447,7 +407,7 @@ def marginals_nbytes(n_sequences, n_rows, n_labels, dtype=np.float32):
 class Sampling(NamedTuple):
     """Sampling of the next sequence."""
 
-    tree: np.ndarray  # priorities, see skstruct.learning.visits
+    tree: np.ndarray  # priorities, see `build_tree`
     factor: np.ndarray  # (n_sequences,), priority divided by gap; empty if priorities are constant
     largest: bool  # take the largest priority instead of drawing in proportion
     nonuniformity: float  # probability of sampling by priority

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.input.formats import NO_LABEL
-from skstruct.input.weights import read_sample_weight
+from skstruct.input.training_set import read_sample_weight
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 

@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.compiled.jit import jit, lean_jit
-from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker
-from skstruct.rerankers.groups import learn_in_portions
+from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker, learn_in_portions
 from skstruct.rerankers.losses import (
     HINGE,
     LOSSES,

@@ -14,8 +14,7 @@ from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skstruct.input.copies import copied_lists
-from skstruct.input.formats import read_format, shape_predictions
+from skstruct.input.formats import copied_lists, read_format, shape_predictions
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.metrics.scores import extract_chunks

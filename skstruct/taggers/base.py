@@ -13,32 +13,32 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skstruct.decoding import best_labels
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
-from skstruct.input.constraints import BIASES, check_chain, read_constraint
+from skstruct.input.constraints import BIASES, check_chain, check_completable, read_constraint
 from skstruct.input.costs import LabelCost, read_label_cost
-from skstruct.input.formats import Format, encode_labels, read_format
-from skstruct.input.labels import check_completable, check_number, check_partial, without_unlabelled
+from skstruct.input.formats import Format, check_number, encode_labels, read_format
 from skstruct.input.scale import advise_scaling, check_sample_weight
-from skstruct.input.schemes import SCHEMES
-from skstruct.input.training_set import TrainingSet, batch_rows, read_validation_set
-from skstruct.input.weights import (
+from skstruct.input.schemes import SCHEMES, are_chunk_labels
+from skstruct.input.training_set import (
+    TrainingSet,
+    batch_rows,
+    check_partial,
     classes_that_occur,
     empty_unweighted,
     has_token_weights,
     read_sample_weight,
     read_token_weights,
+    read_validation_set,
     require_weight,
     weigh_sequences,
+    without_unlabelled,
 )
 from skstruct.learning.solver import Model, Stopping, Watcher, settings_of
 from skstruct.matrices import read_only
+from skstruct.metrics.chunks import count_chunks_of_sequences
 from skstruct.sequences import SequenceBatch
-from skstruct.taggers.doubts import (
-    sequences_with_chunks,
-    warn_of_distinct_labels,
-    warn_of_missing_chunks,
-)
 from skstruct.taggers.prediction import (
     ALWAYS_LEARNT,
     LEARNT,
@@ -244,11 +244,11 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         As long as anything here held it, a solver that packs the data could not let go of it.
         """
         solve, settings = self._solver()
-        warn_of_distinct_labels(data[0], self.classes_, stacklevel=7)
+        warn_of_distinct_labels(data[0], self.classes_)
         with_chunks = sequences_with_chunks(data[0], self.classes_)
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
         solution = solve(data.pop(), self._model(), settings, start, watcher)
-        warn_of_missing_chunks(with_chunks, solution.chain, self.classes_, stacklevel=7)
+        warn_of_missing_chunks(with_chunks, solution.chain, self.classes_)
         return solution._replace(scale=scale)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -462,3 +462,91 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         tags.input_tags.three_d_array = True
         tags.input_tags.dict = True
         return tags
+
+
+# Warnings about a training set, and about what was learnt from it, that can hardly be meant.
+
+# Frames from these warnings to who called `fit`.
+_OF_FIT = 8
+# With fewer tokens, labels that are all different may be meant.
+_FEWEST_TOKENS = 10
+# Sequences that are labelled for the comparison, so that it takes next to no time.
+_MOST_SEQUENCES = 100
+# With fewer chunks, there may be too little to learn from.
+_FEWEST_CHUNKS = 10
+# Share of them that predictions must have.
+_SHARE = 0.1
+
+
+def warn_of_distinct_labels(training_set, classes):
+    """Warn if every token has a label of its own, as from a column of something else.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+    classes : ndarray of shape (n_classes,)
+    """
+    n_labelled = np.count_nonzero(training_set.labels >= 0)
+    if len(classes) == n_labelled >= _FEWEST_TOKENS:
+        warnings.warn(
+            f"The {n_labelled} labels of y are all different, so that nothing can be learnt from "
+            "them. Check that y has the labels, and not another column.",
+            stacklevel=_OF_FIT,
+        )
+
+
+def sequences_with_chunks(training_set, classes):
+    """Select some of the sequences whose labels hold chunks.
+
+    Parameters
+    ----------
+    training_set : TrainingSet
+    classes : ndarray of shape (n_classes,)
+
+    Returns
+    -------
+    some : TrainingSet or None
+        None if there are none, or the labels are not those of chunks, such as B-NP and O.
+    """
+    names = classes.tolist()
+    if not are_chunk_labels(names):
+        return None
+    # The last one is for tokens without a label.
+    inside = np.array([name != "O" for name in names] + [False])
+    n_inside = np.append(0, np.cumsum(inside[training_set.labels]))[training_set.offsets]
+    holding = np.flatnonzero((np.diff(n_inside) > 0) & (training_set.sample_weight > 0))
+    if not len(holding):
+        return None
+    spread = np.linspace(0, len(holding) - 1, min(len(holding), _MOST_SEQUENCES))
+    return training_set.take(holding[spread.astype(np.int64)])
+
+
+def warn_of_missing_chunks(some, chain, classes):
+    """Warn if predictions hold next to none of the chunks that labels of the training set hold.
+
+    Parameters
+    ----------
+    some : TrainingSet or None
+        What `sequences_with_chunks` has selected.
+    chain : Chain or TransitionChain
+        The weights that were learnt.
+    classes : ndarray of shape (n_classes,)
+    """
+    if some is None:
+        return
+    chain = read_only(chain._make(map(np.ascontiguousarray, chain)))
+    names = np.append(classes.astype(object), "O")
+    y_true, y_pred = (
+        np.split(names[codes], some.offsets[1:-1])
+        for codes in (some.labels, best_labels(some.rows, some.offsets, chain, n_jobs=1))
+    )
+    _, n_predicted, n_true = count_chunks_of_sequences(y_true, y_pred, "conlleval").sum(axis=0)
+    if n_true >= _FEWEST_CHUNKS and n_predicted < _SHARE * n_true:
+        warnings.warn(
+            f"Predictions for {len(y_true)} sequences of the training set hold {n_predicted} "
+            f"chunks, where their labels hold {n_true}: hardly anything but O was learnt. A "
+            "smaller penalty (l2) or a cost of missed names (label_cost={'missed': 2}) may help, "
+            "and SpanTaggerCV or predict_spans with a low threshold finds chunks that the best "
+            "labelling leaves out.",
+            stacklevel=_OF_FIT,
+        )

@@ -1,8 +1,8 @@
 """Conditional random fields."""
 
-from numbers import Integral, Real
+from numbers import Real
 
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skstruct.learning.registry import SOLVERS, check_parameters, load, require
@@ -241,21 +241,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     """
 
     _parameter_constraints: dict = {
-        **BaseTagger._parameter_constraints,
-        "average": ["boolean"],
-        "mini_length": [Interval(Real, 1, None, closed="left"), None],
-        "structure_alpha": [Interval(Real, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "order": [Options(Integral, {1, 2})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
+        **PartialFitMixin._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
         "l2": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],

@@ -17,17 +17,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params
 
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
-from skstruct.input.copies import copied_lists
 from skstruct.input.costs import read_label_cost
-from skstruct.input.formats import Format
-from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.input.weights import classes_that_occur
+from skstruct.input.formats import Format, copied_lists
+from skstruct.input.training_set import TrainingSet, batch_rows, classes_that_occur
 from skstruct.learning import lbfgs
 from skstruct.learning.path import PenaltyPath, separate_minimum
 from skstruct.learning.solver import settings_of
@@ -46,6 +44,11 @@ _STRONGEST, _WEAKEST = 10.0, 0.01
 # Attributes of X, and those that the solver sets.
 _OF_X = "n_features_in_", "feature_names_in_", "vectorizer_", "n_transition_features_in_"
 _OF_SOLVER = "n_weights_", "suboptimality_bound_"
+# Parameters that are those of `CRFTagger`.
+_OF_MODEL = (
+    *("min_freq", "all_possible_states", "all_possible_transitions", "fit_intercept", "order"),
+    *("max_iter", "verbose"),
+)
 _LEARNT = (*LEARNT, *_OF_X, *_OF_SOLVER, "classes_", "n_iter_", "history_")
 
 
@@ -200,13 +203,7 @@ class CRFTaggerCV(BaseTagger):
         "search_tol": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "refit": ["boolean"],
-        "min_freq": [Interval(Real, 0, None, closed="left")],
-        "all_possible_states": ["boolean"],
-        "all_possible_transitions": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "order": [Options(Integral, {1, 2})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
+        **{name: CRFTagger._parameter_constraints[name] for name in _OF_MODEL},
     }
 
     _learns_transition_features = True
@@ -409,10 +406,15 @@ class CRFTaggerCV(BaseTagger):
             score_params = {"sample_weight": weight}
         data = _Data(X, y, given, score_params)
         splitter = check_cv(5 if self.cv is None else self.cv)
+        # As positions, where a splitter gives masks.
+        positions = np.arange(len(weight))
         splits = [
-            (train, test[weight[test] > 0])
-            for train, test in _positions(splitter.split(X, y, **split_params))
+            (positions[train], positions[test])
+            for train, test in splitter.split(X, y, **split_params)
         ]
+        if not splits:
+            raise ValueError("cv has no split: there is nothing to score.")
+        splits = [(train, test[weight[test] > 0]) for train, test in splits]
         tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
         found = run_tasks(lambda i: self._sweep(data, *tasks[i]), len(tasks), self.n_jobs)
         trials = [
@@ -505,9 +507,9 @@ class CRFTaggerCV(BaseTagger):
         results |= _moments("score_time", columns["score_time"])
         results |= {f"param_{name}": np.array([p[name] for p in params]) for name in names}
         results["params"] = params
-        for name, field in (("test_score", "score"), ("objective", "objective")):
-            results |= {f"split{i}_{name}": column for i, column in enumerate(columns[field].T)}
-        results |= {f"split{i}_n_iter": column for i, column in enumerate(columns["n_iter"].T)}
+        for name in ("score", "objective", "n_iter"):
+            title = "test_score" if name == "score" else name
+            results |= {f"split{i}_{title}": column for i, column in enumerate(columns[name].T)}
         results |= _moments("test_score", scores)
         mean = results["mean_test_score"]
         results["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
@@ -574,19 +576,6 @@ def _to_split(values):
     if is_frame(values):
         return values
     return np.asarray(values) if hasattr(values, "__array__") else list(values)
-
-
-def _positions(splits):
-    """Pairs of arrays of positions; a ValueError if there are none."""
-    found = [tuple(_as_positions(part) for part in split) for split in splits]
-    if not found:
-        raise ValueError("cv has no split: there is nothing to score.")
-    return found
-
-
-def _as_positions(part):
-    part = np.asarray(part)
-    return np.flatnonzero(part) if part.dtype == bool else part
 
 
 def _moments(name, columns):

@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from skstruct.chain.kinds import KINDS
 from skstruct.input.constraints import WEIGHTS, check_chain, forbid
-from skstruct.input.labels import sorted_classes
+from skstruct.input.formats import sorted_classes
 from skstruct.input.scale import warn_of_scale
-from skstruct.input.weights import refuse_balanced
+from skstruct.input.training_set import refuse_balanced
 from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, OnlineState
 from skstruct.learning.online import (
     OnlineLearner,
@@ -143,6 +143,24 @@ class PartialFitMixin:
     the weights are in ``_state``, and the attributes that users read are computed on demand: that
     takes a pass over all weights, which is long compared with a small portion.
     """
+
+    _parameter_constraints: dict = {
+        **BaseTagger._parameter_constraints,
+        "average": ["boolean"],
+        "mini_length": [Interval(Real, 1, None, closed="left"), None],
+        "structure_alpha": [Interval(Real, 1, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "order": [Options(Integral, {1, 2})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}
@@ -314,24 +332,7 @@ class OnlineTagger(UpdateRule, PartialFitMixin, BaseTagger):
                 return -history["mistakes"][-1]
     """
 
-    _parameter_constraints: dict = {
-        **BaseTagger._parameter_constraints,
-        "average": ["boolean"],
-        "mini_length": [Interval(Real, 1, None, closed="left"), None],
-        "structure_alpha": [Interval(Real, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "order": [Options(Integral, {1, 2})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "early_stopping": ["boolean"],
-        "scoring": SCORING,
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: dict = {**PartialFitMixin._parameter_constraints, "scoring": SCORING}
 
     _learns_transition_features = True
 

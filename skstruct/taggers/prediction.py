@@ -1,7 +1,7 @@
 """Prediction with the weights of a linear chain: labels, marginals, the n best labellings."""
 
 from math import prod
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +17,14 @@ from skstruct.chain.scores import longest
 from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
 from skstruct.chain.spans import Reading, choose_spans
 from skstruct.decoding import best_labels, marginals, probable_spans, require_decoding_memory
-from skstruct.input.constraints import check_labelling, minus_infinite
-from skstruct.input.copies import copied_lists
-from skstruct.input.formats import Format, encode_labels, shape_predictions
-from skstruct.input.labels import check_decoded, clamp, no_labelling
+from skstruct.input.constraints import (
+    check_decoded,
+    check_labelling,
+    clamp,
+    minus_infinite,
+    no_labelling,
+)
+from skstruct.input.formats import Format, copied_lists, encode_labels, shape_predictions
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
@@ -29,6 +33,7 @@ from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
+from skstruct.utils.options import check_choice, check_count
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import reads_one_fit
@@ -70,16 +75,6 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
         return AStarSearch(n_best)
     misses = np.zeros(1 if count_misses else 0, np.int64)
     return BeamSearch(n_best, max(n_best, beam_width), misses)
-
-
-def check_search(n_best, search, beam_width):
-    """Raise a ValueError unless the parameters of a search make sense."""
-    for name, value in (("n_best", n_best), ("beam_width", beam_width)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, got {short_repr(value)}.")
-    if search not in SEARCHES:
-        names = ", ".join(map(repr, SEARCHES))
-        raise ValueError(f"search must be one of {names}, got {search!r}.")
 
 
 def search_sequences(rows, offsets, chain, search, n_jobs):
@@ -294,16 +289,16 @@ class LinearChainMixin:
             found = self._best_of_few(X)
             if found is not None:
                 return found
-        check_search(n_best, search, beam_width)
+        check_count("n_best", n_best)
+        check_count("beam_width", beam_width)
+        check_choice("search", search, SEARCHES)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
         format, batch = self._read_for_decoding(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         found = make_search(n_best, search, beam_width)
         codes, scores, counts = search_sequences(rows, batch.offsets, chain, found, self.n_jobs)
-        impossible = np.flatnonzero(scores[:, 0] == -np.inf)
-        if len(impossible):
-            raise _no_labelling(impossible[0], known, possible)
+        _require_labellings(scores[:, 0], known, possible)
         log_partition = None
         if normalize == "all":
             _, log_partition = self._marginals(batch.offsets, rows, chain, known, possible)
@@ -396,9 +391,7 @@ class LinearChainMixin:
         *found, log_partition = probable_spans(
             rows, batch.offsets, chain, self.n_jobs, forbids=forbids, reading=reading, least=least
         )
-        impossible = np.flatnonzero(log_partition == -np.inf)
-        if len(impossible):
-            raise _no_labelling(impossible[0], known, possible)
+        _require_labellings(log_partition, known, possible)
         check_log_partition(log_partition)
         return batch, types, *found
 
@@ -468,9 +461,8 @@ class LinearChainMixin:
         """Node marginals (n_rows, n_classes) and log-partitions (n_sequences,)."""
         forbids = known is not None or possible is not None
         found, log_partition = marginals(rows, offsets, chain, self.n_jobs, forbids=forbids)
-        impossible = np.flatnonzero(log_partition == -np.inf) if forbids else ()
-        if len(impossible):
-            raise _no_labelling(impossible[0], known, possible)
+        if forbids:
+            _require_labellings(log_partition, known, possible)
         correct_marginals(found, offsets, log_partition)
         return found, log_partition
 
@@ -556,5 +548,7 @@ def weights_of(chain):
     return found
 
 
-def _no_labelling(sequence, known, possible):
-    return no_labelling(sequence, known, possible)
+def _require_labellings(scores, known, possible):
+    """Raise a ValueError for the first sequence all of whose labellings are impossible."""
+    for sequence in np.flatnonzero(scores == -np.inf)[:1]:
+        raise no_labelling(sequence, known, possible)

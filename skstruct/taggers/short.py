@@ -17,7 +17,7 @@ import numpy as np
 
 from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.decoding import LIMITS
-from skstruct.input.copies import copied
+from skstruct.input.formats import copied
 from skstruct.matrices import read_only
 
 # Attribute in which a tagger keeps its short way.
@@ -55,28 +55,10 @@ def short_way(tagger):
     return way if way.chain is not None else None
 
 
-class Held:
-    """Arrays of a fitted tagger that something was made of.
+class ShortWay:
+    """What the short way needs of a fitted tagger: the arrays themselves, none of them copied.
 
     They are held, so that no array which comes later can be taken for one of them.
-    """
-
-    def __init__(self, tagger):
-        # Asking for weights may compute them (`PartialFitMixin`).
-        self._parts = [getattr(tagger, name, None) for name in _HELD]
-        self._vectorizer = getattr(tagger, "vectorizer_", None)
-        self._vocabulary = getattr(self._vectorizer, "vocabulary_", None)
-
-    def is_of(self, tagger):
-        """Return True if a tagger has the very same arrays."""
-        return (
-            all(map(is_, self._parts, map(vars(tagger).get, _HELD)))
-            and getattr(self._vectorizer, "vocabulary_", None) is self._vocabulary
-        )
-
-
-class ShortWay(Held):
-    """What the short way needs of a fitted tagger: the arrays themselves, none of them copied.
 
     Parameters
     ----------
@@ -85,9 +67,19 @@ class ShortWay(Held):
     """
 
     def __init__(self, tagger):
-        super().__init__(tagger)
+        # Asking for weights may compute them (`PartialFitMixin`).
+        self._parts = [getattr(tagger, name, None) for name in _HELD]
+        self._vectorizer = getattr(tagger, "vectorizer_", None)
+        self._vocabulary = getattr(self._vectorizer, "vocabulary_", None)
         self._classes = tagger.classes_
         self.chain = self._chain_of(tagger)
+
+    def is_of(self, tagger):
+        """Return True if a tagger has the very same arrays."""
+        return (
+            all(map(is_, self._parts, map(vars(tagger).get, _HELD)))
+            and getattr(self._vectorizer, "vocabulary_", None) is self._vocabulary
+        )
 
     def _chain_of(self, tagger):
         """The weights, None if they have to be decoded otherwise."""

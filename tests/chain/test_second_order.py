@@ -48,7 +48,7 @@ from skstruct.dask.learning import learn as learn_from_parts
 from skstruct.dask.learning import start_from
 from skstruct.input.constraints import read_constraint
 from skstruct.inspection import explain_labelling, explain_token
-from skstruct.learning.pieces import cut_sequences
+from skstruct.learning.online import cut_sequences
 from skstruct.learning.solver import Model, Watcher
 from skstruct.streams import fit_stream
 

@@ -32,7 +32,7 @@ from skstruct.crfsuite.file import CRFsuiteModel, encode_model
 from skstruct.features.tokens import NewCodes
 from skstruct.input.training_set import TrainingSet
 from skstruct.learning import lbfgs as batch_solver
-from skstruct.learning import parameters as layout
+from skstruct.learning import objective as layout
 from skstruct.learning.likelihood import Likelihood
 from skstruct.learning.objective import CRFObjective
 from skstruct.matrices import pieces

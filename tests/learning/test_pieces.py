@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
-from skstruct.learning.pieces import cut_sequences
+from skstruct.learning.online import cut_sequences
 
 TAGGERS = [AROWTagger, PerceptronTagger, MIRATagger, SAPOTagger, partial(CRFTagger, solver="sgd")]
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skstruct import CRFTagger
 from skstruct.input.training_set import as_rows
 from skstruct.learning.sag import StochasticAverageGradient
-from skstruct.learning.visits import draw_sequence
+from skstruct.learning.stochastic import draw_sequence
 
 
 def learner(X, y, sample_weight=None, **params):

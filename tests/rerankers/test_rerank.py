@@ -19,11 +19,10 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.input.training_set import as_rows
+from skstruct.rerankers.base import without_shared
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
-from skstruct.rerankers.groups import without_shared
 from skstruct.rerankers.losses import LOSSES, judge, loss_gradient
-from skstruct.rerankers.voting import vanishes
-from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.rerankers.vrda import VRDAReranker, vanishes
 from skstruct.sequences import SequenceBatch
 
 RERANKERS = [VRDAReranker, PerceptronReranker, SGDReranker, TruncatedGradientReranker]

@@ -23,7 +23,7 @@ from skstruct import (
     SequenceBatch,
     metrics,
 )
-from skstruct.input.weights import weigh_sequences
+from skstruct.input.training_set import weigh_sequences
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 TAGGERS = [

@@ -530,7 +530,7 @@ def test_pieces_are_constrained_at_the_ends_of_sequences_only(scheme, mini_lengt
         solver="sgd", constraint=scheme, mini_length=mini_length, learning_rate=1e-12, l2=0,
         max_iter=1, tol=None, shuffle=False, random_state=3,
     ).fit(list(X), list(y))  # fmt: skip
-    from skstruct.learning.pieces import cut_sequences
+    from skstruct.learning.online import cut_sequences
 
     offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])])
     pieces, _ = cut_sequences(offsets, np.random.RandomState(3), mini_length=mini_length)

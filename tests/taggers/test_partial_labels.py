@@ -27,7 +27,7 @@ from skstruct import (
 )
 from skstruct.input.constraints import Constraint
 from skstruct.learning.objective import CRFObjective
-from skstruct.learning.pieces import cut_sequences
+from skstruct.learning.online import cut_sequences
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

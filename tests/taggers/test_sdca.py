@@ -28,8 +28,8 @@ from skstruct import SDCACRF, CRFTagger, SequenceBatch
 from skstruct.chain.dense import Chain
 from skstruct.compiled import rows as sums
 from skstruct.input.training_set import as_rows
-from skstruct.learning import divergence
-from skstruct.learning import visits as sampling
+from skstruct.learning import dual as divergence
+from skstruct.learning import stochastic as sampling
 from skstruct.learning.sdca import CRFDual
 from skstruct.utils.parallel import range_runner
 

@@ -24,8 +24,7 @@ from skstruct import (
     SequenceVectorizer,
     decoding,
 )
-from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.input.weights import read_token_weights
+from skstruct.input.training_set import TrainingSet, as_rows, read_token_weights
 from skstruct.learning import online
 from skstruct.learning.solver import token_accuracy
 from skstruct.metrics import token_accuracy_score, token_accuracy_scorer

@@ -41,7 +41,7 @@ from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.objective import CRFObjective
-from skstruct.learning.pieces import cut_sequences
+from skstruct.learning.online import cut_sequences
 from skstruct.utils import memory
 from skstruct.utils.parallel import range_runner
 
