@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from helpers.objectives import make_objective, random_data, training_set
+from numpy.testing import assert_allclose
 
 from skstruct.learning.path import PenaltyPath
 from skstruct.utils.parallel import range_runner
