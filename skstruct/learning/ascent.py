@@ -420,7 +420,7 @@ def clear(x):
 
 @lean_jit
 def change_of_nodes(features, first, gold, found, kept, terms):
-    """Divergence and squared distance of node marginals, given as differences from gold.
+    """Divergence and squared distance of two node marginals, given as differences from gold.
 
     The divergence is a quadratic approximation of the sum of both relative entropies. The distance
     is that of the expected features. Terms are stored before they are summed, so that the compiler
@@ -498,7 +498,7 @@ def add_free(node, chain, free):
 
 @lean_jit
 def merge_changes(vector, first, second, share):
-    """Add a share of the changes that two copies of a vector have had; all become the sum."""
+    """Add a share of the changes of two copies to a vector; both become the sum."""
     for p in range(vector.shape[0]):
         old = vector[p]
         if old > -np.inf:
@@ -511,31 +511,31 @@ def merge_changes(vector, first, second, share):
 
 @family
 def gives_up(factors):
-    """Return True if sums are not safe, and too slow then for a start that need not be taken."""
+    """Return True if sums are unsafe, and too slow in the log domain for a mere start."""
     return False
 
 
 @gives_up.of(ListedFactors)
 def listed_gives_up(factors):
-    """With many labels, sums in the log domain take very long."""
+    """Return True if sums are unsafe: with many labels the log domain is slow."""
     return not factors.safe
 
 
 @creating
 def current_factors(chain, factors):
-    """Factors of weights that have changed; those of a token's own scores are made later."""
+    """Factors of the changed weights; a token's own scores are tabulated later."""
     return factors
 
 
 @current_factors.of(Chain)
 def current_dense_factors(chain, factors):
-    """Tabulate the matrix."""
+    """Tabulate the matrix of transitions."""
     return factors_of(Dense(chain.transition), 0)
 
 
 @current_factors.of(ListedChain)
 def current_listed_factors(chain, factors):
-    """Read and tabulate what is listed."""
+    """Read and tabulate the listed transitions."""
     read_scores(chain.transition, chain.listed, 1.0)
     return factors_of(chain.listed, 0)
 
@@ -550,56 +550,56 @@ def current_pair_factors(chain, factors):
 
 @creating
 def count_rows(edges, counts, length):
-    """View of the counts of a sequence as rows that are remembered: one for all its tokens."""
+    """View of a sequence's counts as the rows that the memory keeps: one for all tokens."""
     return counts.reshape((1, counts.size))
 
 
 @count_rows.of(PerToken)
 def token_count_rows(edges, counts, length):
-    """Do the same with a row for each token but the first."""
+    """View of the counts with a row for each token but the first."""
     return counts.reshape((counts.shape[0], -1))[1:length]
 
 
 @count_rows.of(SecondOrder)
 def pair_count_rows(edges, counts, length):
-    """Do the same with those of triples, which are added to those of pairs, after these."""
+    """View of the counts of pairs, to which those of triples are added, then of triples."""
     add_to_pairs(edges.pairs, counts)
     return counts.both.reshape((1, counts.both.size))
 
 
 @family
 def remembered(edges, i, first, last):
-    """First and end of the rows of the memory that sequence ``i`` has."""
+    """First and end of the rows that the memory keeps of sequence ``i``."""
     return i, i + 1
 
 
 @remembered.of(PerToken)
 def token_remembered(edges, i, first, last):
-    """One for each token but the first."""
+    """First and end of a range with a row for each token but the first."""
     return first + 1, last
 
 
 @family
 def transition_norm(edges, features, t):
-    """Squared norm of a transition, and of its features where it has some."""
+    """Squared norm of a transition, and of its features, if any."""
     return 1.0
 
 
 @transition_norm.of(PerToken)
 def token_transition_norm(edges, features, t):
-    """That of the transition into token ``t``."""
+    """Squared norm of the transition into token ``t`` and of its features."""
     return 1.0 + squared_feature_norm(features.transitions, t)
 
 
 @family
 def add_free_transitions(edges, change, free, chain):
-    """Add changes to the free items of the matrix of transitions; ``change`` has rows."""
+    """Add changes to the free entries of the matrix of transitions; ``change`` has rows."""
     add_free_matrix(change, free.transition, chain.transition)
 
 
 @lean_jit
 def add_free_matrix(change, free, out):
-    """Add changes to the free items of a matrix, whose items come first in each row."""
+    """Add changes to the free entries of a matrix, which come first in each row."""
     for t in range(change.shape[0]):
         for i in range(out.shape[0]):
             for j in range(out.shape[1]):
@@ -608,7 +608,7 @@ def add_free_matrix(change, free, out):
 
 @add_free_transitions.of(Listed)
 def add_free_listed(edges, change, free, chain):
-    """Do the same with what is listed."""
+    """Add changes to the free entries of listed transitions."""
     leaving, out = edges.leaving, chain.transition
     for i in range(out.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
@@ -619,7 +619,7 @@ def add_free_listed(edges, change, free, chain):
 
 @add_free_transitions.of(SecondOrder)
 def add_free_pairs(edges, change, free, chain):
-    """Do the same with the matrix of triples, too."""
+    """Add changes to the free entries of the matrices of pairs and triples."""
     add_free_matrix(change, free.transition, chain.transition)
     n, where = edges.first.size, edges.pairs.triple
     triple, one = chain.triple.reshape(chain.triple.size), free.triple.reshape(free.triple.size)
@@ -634,7 +634,7 @@ def add_to_features(chain, features, change, first, last):
 
 @add_to_features.of(TransitionChain)
 def add_to_token_features(chain, features, change, first, last):
-    """Add them row by row."""
+    """Add changes to the weights of the features of each token's transition."""
     size = chain.transition.size
     weights = chain.transition_weights
     add_state_gradient(features.transitions, change, size, first + 1, last, weights)
@@ -655,7 +655,7 @@ def shrink_transitions(shrunk, chain, threshold):
 
 @shrink_transitions.of(Chain, TransitionChain)
 def shrink_dense(shrunk, chain, threshold):
-    """Shrink the matrix."""
+    """Shrink the matrix of transitions."""
     shrink_matrix(chain.transition, threshold, shrunk.transition)
 
 
@@ -666,7 +666,7 @@ def shrink_visited(shrunk, chain, features, first, last, threshold):
 
 @shrink_visited.of(TransitionChain)
 def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
-    """Shrink them, and the matrix, as nothing is tabulated."""
+    """Shrink the visited weights of transition features, and the matrix of transitions."""
     if threshold > 0.0:
         vectors = chain.transition_weights, threshold, shrunk.transition_weights
         shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
@@ -675,14 +675,14 @@ def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
 
 @shrink_transitions.of(SecondOrderChain)
 def shrink_pairs(shrunk, chain, threshold):
-    """Shrink all, and the weights of triples."""
+    """Shrink the weights of pairs and triples."""
     shrink_matrix(chain.transition, threshold, shrunk.transition)
     shrink_matrix(chain.triple, threshold, shrunk.triple)
 
 
 @shrink_transitions.of(ListedChain)
 def shrink_listed(shrunk, chain, threshold):
-    """Shrink what is listed."""
+    """Shrink the weights of listed transitions."""
     leaving = shrunk.listed.leaving
     for i in range(shrunk.transition.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):

@@ -252,7 +252,7 @@ def mix_with_gold(problem, first, last, dual, eta):
 
 @jit
 def mix_clique(mu, gold, eta, terms):
-    """Do the same for one clique; return its entropy."""
+    """Mix the marginals of one clique with gold; return their entropy."""
     for k in range(mu.shape[0]):
         mu[k] = max(eta * mu[k], FLOOR)
     mu[gold] += 1.0 - eta
@@ -261,7 +261,7 @@ def mix_clique(mu, gold, eta, terms):
 
 @jit
 def possible_transitions(chain):
-    """One for each possible transition, in flat form: into any token, and into the last one."""
+    """Flat indicators of possible transitions: into any token, and into the last one."""
     n_labels = chain.transition.shape[0]
     possible = np.ones((2, n_labels * n_labels))
     for y in range(n_labels):

@@ -44,7 +44,7 @@ N_PROGRESS = 5
 
 
 class Scratch(NamedTuple):
-    """Workspace: labels or transitions with a difference, and a sum for each."""
+    """Workspace: labels or transitions whose difference is not zero, and a sum for each."""
 
     changed: np.ndarray
     both: np.ndarray
@@ -153,13 +153,13 @@ def n_before(edges):
 
 @n_before.of(SecondOrder)
 def two_before(edges):
-    """The two of a triple."""
+    """Two, since a triple joins three tokens."""
     return 2
 
 
 @lean_jit
 def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, difference, counts):
-    """Do the same where tokens have weights; a transition has the smallest of those it joins.
+    """Add the contrast of two labellings weighted by token; transitions take the smaller weight.
 
     ``token_weight`` has those of all rows, or none; the sample begins at row ``first``.
     """
@@ -196,12 +196,12 @@ def count_wrong(gold, predicted):
 
 @needed
 def scaled_edges(chain, rows, sample, scale, edges):
-    """Write the scores of a sample's transitions under the weights times a scale."""
+    """Write the scores of a sample's transitions: weights times a scale."""
 
 
 @scaled_edges.of(Chain)
 def scaled_dense_edges(chain, rows, sample, scale, edges):
-    """Write the matrix."""
+    """Write the scaled matrix."""
     for i in range(edges.log.shape[0]):
         for j in range(edges.log.shape[1]):
             edges.log[i, j] = scale * chain.transition[i, j]
@@ -209,7 +209,7 @@ def scaled_dense_edges(chain, rows, sample, scale, edges):
 
 @scaled_edges.of(TransitionChain)
 def scaled_token_edges(chain, rows, sample, scale, edges):
-    """Write that of each token but the first."""
+    """Write the scaled matrix of each token but the first."""
     score_edges(chain, rows, sample[0], sample[1], edges)
     for t in range(1, sample[1] - sample[0]):
         for i in range(edges.log.shape[1]):
@@ -219,13 +219,13 @@ def scaled_token_edges(chain, rows, sample, scale, edges):
 
 @scaled_edges.of(SecondOrderChain)
 def scaled_pair_edges(chain, rows, sample, scale, edges):
-    """Write those of pairs and of triples."""
+    """Write the scaled scores of pairs and triples."""
     score_triples(edges.pairs, chain.transition, chain.triple, scale, edges.first, edges.log)
 
 
 @scaled_edges.of(GrowingChain)
 def scaled_listed_edges(chain, rows, sample, scale, edges):
-    """Update the list; at the same scale, those that have changed are up to date."""
+    """Update the list: at an unchanged scale, only changed transitions are read again."""
     if chain.scale[0] != scale:
         chain.scale[0] = scale
         read_scores(chain.transition, edges, scale)
@@ -242,13 +242,13 @@ def most_changed(chain):
 
 @most_changed.of(TransitionChain, GrowingChain)
 def most_transitions_changed(chain):
-    """All transitions."""
+    """Number of all transitions."""
     return chain.transition.size
 
 
 @family
 def settle_counts(edges, gold, difference, counts, codes):
-    """Complete the counts that a rule has filled in; list the transitions that have one.
+    """Complete the counts of a rule; list the transitions that have one.
 
     Returns
     -------
@@ -260,14 +260,14 @@ def settle_counts(edges, gold, difference, counts, codes):
 
 @settle_counts.of(SecondOrder)
 def settle_pair_counts(edges, gold, difference, counts, codes):
-    """Add those of triples to those of pairs."""
+    """Add the counts of triples to those of pairs."""
     add_to_pairs(edges.pairs, counts)
     return 0
 
 
 @settle_counts.of(Growing)
 def settle_listed_counts(edges, gold, difference, counts, codes):
-    """List them."""
+    """List the transitions that have a count."""
     return find_changed_transitions(difference, counts, gold, codes)
 
 
@@ -289,19 +289,19 @@ def change(edges, counts, step):
 
 @change.of(Dense)
 def change_dense(edges, counts, step):
-    """Change the matrix."""
+    """Change the matrix of transitions."""
     change_matrix(step, counts)
 
 
 @change.of(PerToken)
 def change_of_tokens(edges, counts, step):
-    """Change the matrix, and the weights of the features of transitions."""
+    """Change the matrix of transitions, and the weights of transition features."""
     change_token_features(step, counts)
 
 
 @change.of(SecondOrder)
 def change_pairs(edges, counts, step):
-    """Change the matrix of triples, and that of pairs."""
+    """Change the matrices of triples and pairs."""
     chain, lag, variance, where = step.chain, step.lag, step.variance, edges.pairs.triple
     weights, behind = chain.triple.reshape(chain.triple.size), lag.triple.reshape(lag.triple.size)
     variances = variance.triple.reshape(variance.triple.size)
@@ -315,7 +315,7 @@ def change_pairs(edges, counts, step):
 
 @change.of(Growing)
 def change_listed(edges, counts, step):
-    """Change the weights of what has a count, and list it."""
+    """Change the weights of transitions with a count, and add them to the list."""
     chain, lag, variance = step.chain, step.lag.transition, step.variance.transition
     n_labels = counts.shape[0]
     for code in step.codes:
@@ -348,12 +348,12 @@ def change_token_features(step, counts):
 
 @family
 def shrink_more(chain, scale):
-    """Multiply the weights by a scale that not all chains have, if there are any."""
+    """Multiply the weights that only some chains have by a scale."""
 
 
 @shrink_more.of(SecondOrderChain)
 def shrink_triples(chain, scale):
-    """Multiply those of triples."""
+    """Multiply the weights of triples by a scale."""
     for row in chain.triple:
         for j in range(row.shape[0]):
             row[j] *= scale
@@ -361,7 +361,7 @@ def shrink_triples(chain, scale):
 
 @shrink_more.of(TransitionChain)
 def shrink_token_features(chain, scale):
-    """Multiply all rows."""
+    """Multiply the weights of transition features by a scale."""
     for row in chain.transition_weights:
         for p in range(row.shape[0]):
             row[p] *= scale
@@ -645,7 +645,7 @@ def step_row(step, d, weights, lag, variance):
 
 @change_token_features.of(Step)
 def step_token_features(step, counts):
-    """Do so token by token."""
+    """Change the weights of transition features token by token, and the matrix."""
     n = step.chain.transition.size
     weights, lag = step.chain.transition.reshape(n), step.lag.transition.reshape(n)
     for t in range(1, step.sample[1] - step.sample[0]):

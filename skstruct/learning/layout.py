@@ -565,7 +565,7 @@ def state_scores(features, theta, n_labels, first, last, out):
 
 @lean_jit
 def shrunk_state_scores(features, vector, threshold, n_labels, first, last, out):
-    """Do the same with the weights that are the entries of a vector, shrunk."""
+    """Write the scores of the rows ``first:last``, with every weight shrunk."""
     unit = features.data.shape[0] == 0
     places, data = features.places, features.data
     final, end = last_bit(features.labels), features.indptr[last]

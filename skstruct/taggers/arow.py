@@ -300,13 +300,13 @@ def workspace(model):
 
 
 def equal_variances(chain, variance):
-    """The same variance for every weight of a chain."""
+    """Chain of variances, all of them equal."""
     return type(chain)(*(np.full(part.shape, variance) for part in chain))
 
 
 @rule.of(Adaptive)
 def arow_rule(settings, rows, sample, scores, edges, gold, difference, counts):
-    """Gold labelling less the predicted one; the loss is the cost of that."""
+    """Write the gold labelling less the predicted one; return the cost as the loss."""
     length = gold.shape[0]
     found = np.empty(length, np.int32)
     # Viterbi overwrites the scores.
@@ -447,7 +447,7 @@ def change_row_by_variance(step, d, weights, lag, variance):
 
 @change_token_features.of(ConfidentStep)
 def change_token_features_by_variance(step, counts):
-    """Change those of the features of transitions by sums over all tokens, and the matrix."""
+    """Change the weights of transition features by sums over all tokens, and the matrix."""
     change_sums(
         step,
         step.buffers.transitions,
@@ -541,7 +541,7 @@ def transitions_buffer(chain, rows, samples):
 
 @transitions_buffer.of(TransitionChain)
 def token_transitions_buffer(chain, rows, samples):
-    """Do the same where there are some."""
+    """Workspace for the sums of transition features."""
     return sums_buffer(rows.transitions, samples, chain.transition.size)
 
 
@@ -574,14 +574,14 @@ def add_spread(edges, counts, spread, variance, buffers, codes):
 
 @add_spread.of(PerToken)
 def add_token_spread(edges, counts, spread, variance, buffers, codes):
-    """Add that of the features of transitions, too."""
+    """Add the variance of the differences of transitions, their features, and biases."""
     spread += spread_of_sums(buffers.transitions, variance.transition_weights)
     return spread + spread_of_biases(buffers.total.transition, buffers.total, variance)
 
 
 @add_spread.of(SecondOrder)
 def add_pair_spread(edges, counts, spread, variance, buffers, codes):
-    """Add that of triples, too."""
+    """Add the variance of the differences of pairs, triples and biases."""
     of_triples, where = variance.triple.reshape(variance.triple.size), edges.pairs.triple
     for q in range(where.shape[0]):
         spread += counts.log[q] * counts.log[q] * of_triples[where[q]]
@@ -590,7 +590,7 @@ def add_pair_spread(edges, counts, spread, variance, buffers, codes):
 
 @add_spread.of(Growing)
 def add_listed_spread(edges, counts, spread, variance, buffers, codes):
-    """Add that of transitions that change."""
+    """Add the variance of the differences of changed transitions and biases."""
     return spread + spread_of_listed(counts, buffers.total, variance, codes)
 
 
@@ -628,7 +628,7 @@ def spread_of_biases(counts, total, variance):
 
 @lean_jit
 def spread_of_listed(counts, total, variance, codes):
-    """Do the same where only transitions with these codes have a difference."""
+    """Variance of the differences of biases and of the transitions with these codes."""
     n_labels = total.intercept.shape[0]
     spread, n = 0.0, 0
     for j in range(n_labels):

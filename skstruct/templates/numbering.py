@@ -356,7 +356,7 @@ def number_values(tokens, pattern, values, known, features, n_features, table, d
 
 @jit
 def find_values(tokens, pattern, values, known, features, table, numbers):
-    """Do the same as `find_template` for a template with one macro.
+    """Number the features of a template with one macro, from a table of its values.
 
     `table` has the features of the first values, or NOT_FOUND_YET for values not looked up yet.
     """
