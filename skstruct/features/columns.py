@@ -73,7 +73,11 @@ class TokenColumns:
         different as values.
         """
         first = len(lengths)
-        chunk = [_as_tokens(sequence, i) for i, sequence in enumerate(chunk, start=first)]
+        # Copies: another thread may change the lists, here and below, between two looks at them.
+        if set(map(type, chunk)) <= {list, tuple}:
+            chunk = list(map(tuple, chunk))
+        else:
+            chunk = [_as_tokens(sequence, i) for i, sequence in enumerate(chunk, start=first)]
         lengths += map(len, chunk)
         tokens = list(chain.from_iterable(chunk))
         if set(map(type, tokens)) <= {list, tuple}:
@@ -148,7 +152,7 @@ def _look_up(number, items):
 
 
 def _as_tokens(sequence, i):
-    """Copy of the tokens of a sequence, which another thread may change meanwhile."""
+    """List of the tokens of a sequence of another kind."""
     if hasattr(sequence, "to_numpy"):
         return sequence.to_numpy().tolist()
     if isinstance(sequence, np.ndarray) and sequence.ndim in (1, 2):
