@@ -16,6 +16,7 @@ import tempfile
 import warnings
 import zlib
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
 from benchmarks.common.corpora import data_folder, load_quick, read_columns
 from benchmarks.common.features import NEIGHBOUR_SHAPES, SPELLING, WORDS
-from benchmarks.common.report import machine, table
+from benchmarks.common.report import corrected, machine, table
 from benchmarks.common.runs import Records
 from skstruct import CRFTagger, SAPOTagger, SequenceBatch, TemplateVectorizer
 from skstruct.chain.spans import choose_spans
@@ -332,35 +333,48 @@ def permuted_p(counts, others, seed=0):
 
 def write_report(records, corpora, shares, n_seeds, report):
     """Write the tables of all corpora, with the shares that are complete."""
-    scores, gains, chosen, summary = [], [], [], {}
-    for name in corpora:
-        complete = {}
-        for share in shares:
-            seeds = seeds_of(share, n_seeds)
-            found = {s: records.counts(name, share, s, seeds) for s in SYSTEMS}
-            if all(counts is not None for counts in found.values()):
-                complete[share] = found
-        if not complete:
-            continue
-        head = ["", *(f"{share:.0%}" for share in complete)]
-        rows = [[s, *(mean_score(found[s]) for found in complete.values())] for s in SYSTEMS]
-        scores += [f"### {TITLES[name]}", table(head, rows)]
-        rows = [
-            [title or system, *(gain(found, system, other) for found in complete.values())]
-            for title, system, other in COMPARED
-        ]
-        gains += [f"### {TITLES[name]}", table(head, rows)]
-        summary |= {(name, share): complete[share] for share in SUMMARY if share in complete}
-        for share in complete:
-            chosen += choices(records, name, share, seeds_of(share, n_seeds))
-    if not scores:
+    complete = {}
+    for place in product(corpora, shares):
+        seeds = seeds_of(place[1], n_seeds)
+        found = {system: records.counts(*place, system, seeds) for system in SYSTEMS}
+        if all(counts is not None for counts in found.values()):
+            complete[place] = found
+    if not complete:
         raise SystemExit("No share of a corpus is complete.")
+    p = corrected(
+        {
+            (place, *pair): permuted_p(found[pair[0]], found[pair[1]])
+            for place, found in complete.items()
+            for _, *pair in COMPARED
+        }
+    )
+    scores, gains = [], []
+    for name in corpora:
+        places = [place for place in complete if place[0] == name]
+        if places:
+            title, head = f"### {TITLES[name]}", ["", *(f"{share:.0%}" for _, share in places)]
+            rows = [[s, *(mean_score(complete[place][s]) for place in places)] for s in SYSTEMS]
+            scores += [title, table(head, rows)]
+            rows = [
+                [
+                    words or system,
+                    *(
+                        f"{gain(complete[place], system, other):+.2f} "
+                        f"({p[place, system, other]:.4f})"
+                        for place in places
+                    ),
+                ]
+                for words, system, other in COMPARED
+            ]
+            gains += [title, table(head, rows)]
     report.write("scores", *scores, machines(records))
     report.write("gains", *gains)
+    chosen = [choices(records, *place, seeds_of(place[1], n_seeds)) for place in complete]
     head = ["", "share", "`l2`", "cost", "threshold", "with default `l2`"]
     report.write("chosen", table(head, chosen, left=(0,)))
-    head = ["", *(f"{TITLES[name]}, {share:.0%}" for name, share in summary)]
-    rows = [[s, *(f"{mean_f1(found[s]):.2f}" for found in summary.values())] for s in SYSTEMS]
+    places = [place for place in complete if place[1] in SUMMARY]
+    head = ["", *(f"{TITLES[name]}, {share:.0%}" for name, share in places)]
+    rows = [[s, *(f"{mean_f1(complete[place][s]):.2f}" for place in places)] for s in SYSTEMS]
     report.write("summary", table(head, rows))
 
 
@@ -376,10 +390,8 @@ def mean_score(counts):
 
 
 def gain(found, system, other):
-    """Difference of the mean F1 of two systems, and p."""
-    counts, others = found[system], found[other]
-    difference = mean_f1(counts) - mean_f1(others)
-    return f"{difference:+.2f} ({permuted_p(counts, others):.4f})"
+    """Difference of the mean F1 of two systems."""
+    return mean_f1(found[system]) - mean_f1(found[other])
 
 
 def choices(records, name, share, seeds):
@@ -394,7 +406,7 @@ def choices(records, name, share, seeds):
         return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
     all_of_it = [values(EVERYTHING, key) for key in ("l2", "cost", "threshold")]
-    yield [TITLES[name], f"{share:.0%}", *all_of_it, values("CRFTagger, spans", "threshold")]
+    return [TITLES[name], f"{share:.0%}", *all_of_it, values("CRFTagger, spans", "threshold")]
 
 
 def machines(records):

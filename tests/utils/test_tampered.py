@@ -21,16 +21,16 @@ PROGRAM = Path(__file__).parents[1] / "helpers" / "tampering.py"
 
 @pytest.mark.slow
 def test_whatever_is_changed_is_refused_or_harmless():
-    """In a process of its own, which a crash would end."""
+    """A third of the changes, in a process of its own, which a crash would end."""
     # Helpers of the tests are found from here.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, PROGRAM]
+    command = [sys.executable, PROGRAM, "3"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = run.stdout.splitlines()
     assert run.returncode == 0, [*lines, run.stderr[-2000:]]
     n_changes, what = lines[-1].split(" changes, ")
     assert what == "0 with a wrong result"
-    assert int(n_changes) > 4000
+    assert int(n_changes) > 1300
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_nbest"])
