@@ -104,7 +104,7 @@ class Corpus:
 
 
 class Answers:
-    """What a fitted tagger finds in a part: counts of chunks, correct, predicted and true."""
+    """Chunks that a fitted tagger finds in a part: counts of correct, predicted and true ones."""
 
     def __init__(self, tagger, part):
         self.labelling = count_chunks_of_sequences(part.y, tagger.predict(part.X), "conlleval")

@@ -318,7 +318,7 @@ def systems_of(name, learner):
 
 
 class Results:
-    """What the tables show: the finished runs of the corpora, and tests corrected by Holm."""
+    """Content of the tables: the finished runs of the corpora, and tests corrected by Holm."""
 
     def __init__(self, records, known, seeds):
         self.records, self.corpora, self.seeds = records, known, seeds
@@ -472,7 +472,7 @@ def choice_table(r):
 
 
 def count_table(r):
-    """How many of the tests found a difference, by system and learner."""
+    """Numbers of tests that found a difference, by system and learner."""
     rows = []
     for system, learner in product(SYSTEMS[1:], LEARNERS):
         tests = {

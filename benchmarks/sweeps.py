@@ -8,21 +8,22 @@ Eight values of `l2` from 10 to 0.01, three folds, chunk F1, and the fit of the 
 data: the training sets of CoNLL-2000 and of CoNLL-2002 in Spanish, and 1,500 sentences. Features
 are the dicts of sklearn-crfsuite's tutorial, and are read within the search. sklearn-crfsuite has
 its default parameters, with `c2` half of `l2`, and stops by its own criterion. `CRFTagger` has the
-same weights; where its `tol` is 1e-3, as in the search of `CRFTaggerCV`, that of the last fit is,
-too. On the tokens of the 1,500 sentences as sequences of length one, scikit-learn's
-`LogisticRegressionCV` searches for the same objective.
+same weights; where its `tol` is looser than by default, that of the last fit is, too. Both are also
+searched by halving, and on the 1,500 sentences at random and by Optuna. On their tokens as
+sequences of length one, scikit-learn's `LogisticRegressionCV` searches for the same objective.
 
 Every system runs in a process of its own; those without a number of processors in their name have
 one thread and one process. The searches of sklearn-crfsuite take longest, so they are made value by
 value, and their times are added up. Each finished run is added to a file in the results folder, and
 is not made again; neither are those that came with the repository. `--write` makes the tables and
-the file of records that the repository keeps. Needs the extra `bench`.
+the file of records that the repository keeps. Needs the extras `bench` and `recipes`.
 """
 
 import json
 import os
 import tempfile
 from functools import partial
+from itertools import product
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from time import perf_counter
@@ -54,10 +55,11 @@ CORPORA = {
     "conll2000": ("conll2000", None),
 }
 QUICK = {"addresses": ("addresses", 40)}
-# Of the sequences of length one.
-TOKENS = "conll2000-1500"
+# Of the sequences of length one, and of most searches that are no grids.
+FEW = "conll2000-1500"
 PEER = "sklearn-crfsuite"
 REFIT = "refit"
+HALVING = "HalvingGridSearchCV"
 
 
 def folds():
@@ -84,19 +86,75 @@ def grid_search(estimator, name, values, X, y, n_jobs=None, refit=True):
     return search.cv_results_["mean_test_score"], search.best_params_[name]
 
 
-def crfsuite_search(X, y, l2s, n_jobs=None):
-    """The search of sklearn-crfsuite."""
+def random_search(estimator, name, values, X, y):
+    """Search by separate fits of as many random values between the ends: best score and value."""
+    from scipy.stats import loguniform
+    from sklearn.model_selection import RandomizedSearchCV
+
+    from skstruct.metrics import chunk_f1_scorer
+
+    search = RandomizedSearchCV(
+        estimator,
+        {name: loguniform(min(values), max(values))},
+        n_iter=len(values),
+        cv=folds(),
+        scoring=chunk_f1_scorer,
+        random_state=0,
+    ).fit(X, y)
+    return [search.best_score_], search.best_params_[name]
+
+
+def halving_search(estimator, name, values, X, y):
+    """Search by fits of fewer values on more sentences: best score and value."""
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingGridSearchCV
+
+    from skstruct.metrics import chunk_f1_scorer
+
+    # By default, the number of labels that scikit-learn's halving sees in `y` decides.
+    smallest = len(y) // 9
+    search = HalvingGridSearchCV(
+        estimator,
+        {name: values},
+        min_resources=smallest,
+        cv=folds(),
+        scoring=chunk_f1_scorer,
+        random_state=0,
+    ).fit(X, y)
+    return [search.best_score_], search.best_params_[name]
+
+
+def optuna_search(estimator, name, values, X, y):
+    """Search by a study of as many values, and a fit of the best: its score, and the value."""
+    import optuna
+    from sklearn.base import clone
+    from sklearn.model_selection import cross_val_score
+
+    from skstruct.metrics import chunk_f1_scorer
+
+    def mean_score(trial):
+        value = trial.suggest_float(name, min(values), max(values), log=True)
+        tried = clone(estimator).set_params(**{name: value})
+        return cross_val_score(tried, X, y, cv=folds(), scoring=chunk_f1_scorer).mean()
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+    study.optimize(mean_score, n_trials=len(values))
+    clone(estimator).set_params(**study.best_params).fit(X, y)
+    return [study.best_value], study.best_params[name]
+
+
+def crfsuite_search(X, y, l2s, search=grid_search, **parameters):
+    """A search of sklearn-crfsuite."""
     from sklearn_crfsuite import CRF
 
-    scores, best = grid_search(CRF(), "c2", [l2 / 2 for l2 in l2s], X, y, n_jobs)
+    scores, best = search(CRF(), "c2", [l2 / 2 for l2 in l2s], X, y, **parameters)
     return scores, 2 * best
 
 
 def crfsuite_value(X, y, l2s):
     """The folds of one value."""
-    from sklearn_crfsuite import CRF
-
-    return grid_search(CRF(), "c2", [l2 / 2 for l2 in l2s], X, y, refit=False)
+    return crfsuite_search(X, y, l2s, refit=False)
 
 
 def crfsuite_refit(X, y, l2s):
@@ -107,15 +165,15 @@ def crfsuite_refit(X, y, l2s):
     return [], l2s[0]
 
 
-def tagger_search(X, y, l2s, **parameters):
-    """`GridSearchCV` with dicts."""
+def tagger_search(X, y, l2s, search=grid_search, **parameters):
+    """A search of `CRFTagger` with dicts."""
     from skstruct import CRFTagger
 
-    return grid_search(CRFTagger(fit_intercept=False, **parameters), "l2", l2s, X, y)
+    return search(CRFTagger(fit_intercept=False, **parameters), "l2", l2s, X, y)
 
 
 def batch_search(X, y, l2s, **parameters):
-    """`GridSearchCV` with a batch, which is made within the time."""
+    """The same with a batch, which is made within the time."""
     from skstruct import SequenceVectorizer
 
     return tagger_search(SequenceVectorizer().fit_transform(X), y, l2s, **parameters)
@@ -170,18 +228,30 @@ def token_search(X, y, l2s):
     return path_scores(search.fit(*as_rows(X, y)), l2s)
 
 
-# Searches of tokens are those of one corpus.
 SYSTEMS = {
     PEER: crfsuite_value,
     "GridSearchCV, dicts": tagger_search,
     "GridSearchCV, batch": batch_search,
     "GridSearchCV, batch, tol=1e-3": partial(batch_search, tol=1e-3),
+    "GridSearchCV, batch, tol=1e-2": partial(batch_search, tol=1e-2),
     "CRFTaggerCV": path_search,
     f"{PEER}, two processes": partial(crfsuite_search, n_jobs=2),
     "CRFTaggerCV, two threads": partial(path_search, n_jobs=2),
 }
 TOKEN_SYSTEMS = {"LogisticRegressionCV": logistic_search, "CRFTaggerCV, tokens": token_search}
-ALL = {**SYSTEMS, **TOKEN_SYSTEMS, REFIT: crfsuite_refit}
+# Each with the peer, and with a batch of ours.
+OTHERS = {
+    "RandomizedSearchCV": random_search,
+    HALVING: halving_search,
+    "Optuna": optuna_search,
+}
+OTHER_SYSTEMS = {}
+for _name, _search in OTHERS.items():
+    OTHER_SYSTEMS[f"{PEER}, {_name}"] = partial(crfsuite_search, search=_search)
+    OTHER_SYSTEMS[f"batch, {_name}"] = partial(batch_search, search=_search, tol=1e-2)
+# Searches of every corpus; the others are those of one.
+ON_ALL = [*SYSTEMS, *(name for name in OTHER_SYSTEMS if HALVING in name)]
+ALL = {**SYSTEMS, **TOKEN_SYSTEMS, **OTHER_SYSTEMS, REFIT: crfsuite_refit}
 
 
 def cpu_seconds():
@@ -305,11 +375,26 @@ def report_of(sweeps, systems, slow, report, name):
     report.write(f"{name}_scores", table(["", *(f"{l2:.3g}" for l2 in sweeps.l2s)], scores))
 
 
-def write_report(records, corpora, tokens, l2s, report):
+def report_of_others(all_sweeps, report):
+    """Write the table of the searches that are no grids."""
+    rows = []
+    for sweeps, name in product(all_sweeps, OTHERS):
+        peer, ours = sweeps.find(f"{PEER}, {name}"), sweeps.find(f"batch, {name}")
+        if peer is not None and ours is not None:
+            times = [f"{peer['cpu']:.1f}", f"{ours['cpu']:.1f}", f"{peer['cpu'] / ours['cpu']:.1f}"]
+            best = [f"{run['best']:.3g}" for run in (peer, ours)]
+            rows.append([name, sweeps.corpus, *times, *best])
+    head = ["", "", f"{PEER}, CPU, s", "batch, `tol=1e-2`, CPU, s", "times faster"]
+    report.write("others", table([*head, f"best `l2` of {PEER}", "of the batch"], rows), machine())
+
+
+def write_report(records, corpora, few, l2s, report):
     """Write the tables."""
-    for corpus in corpora:
-        report_of(Sweeps(corpus, None, records, l2s), SYSTEMS, PEER, report, corpus)
-    sweeps = Sweeps(tokens, None, records, l2s)
+    found = [Sweeps(corpus, None, records, l2s) for corpus in corpora]
+    for sweeps in found:
+        report_of(sweeps, SYSTEMS, PEER, report, sweeps.corpus)
+    report_of_others(found, report)
+    sweeps = Sweeps(few, None, records, l2s)
     report_of(sweeps, TOKEN_SYSTEMS, "LogisticRegressionCV", report, "tokens")
 
 
@@ -319,7 +404,7 @@ def main():
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="*", choices=CORPORA, help="by default all")
-    choices = {**SYSTEMS, **TOKEN_SYSTEMS}
+    choices = {**SYSTEMS, **TOKEN_SYSTEMS, **OTHER_SYSTEMS}
     parser.add_argument("--systems", nargs="*", choices=choices, default=list(choices))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
@@ -331,7 +416,7 @@ def main():
         print(json.dumps(run_one(arguments.run, arguments.folder, arguments.l2s)))
         return
     corpora = QUICK if arguments.quick else arguments.only or CORPORA
-    l2s, tokens = (QUICK_L2S, next(iter(QUICK))) if arguments.quick else (L2S, TOKENS)
+    l2s, few = (QUICK_L2S, next(iter(QUICK))) if arguments.quick else (L2S, FEW)
     with results_folder(NAME, arguments) as folder:
         kept = [] if arguments.quick else read_runs(GENERATED / NAME / "runs.jsonl")
         records = SweepRecords(folder / "runs.jsonl", kept)
@@ -340,11 +425,11 @@ def main():
                 with tempfile.TemporaryDirectory() as text:
                     sweeps = Sweeps(corpus, Path(text), records, l2s)
                     for system in arguments.systems:
-                        if system in SYSTEMS or corpus == tokens:
+                        if system in ON_ALL or corpus == few:
                             sweeps.make(system)
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
-                write_report(records, QUICK if arguments.quick else CORPORA, tokens, l2s, report)
+                write_report(records, QUICK if arguments.quick else CORPORA, few, l2s, report)
                 if arguments.write:
                     lines = "".join(json.dumps(record) + "\n" for record in records)
                     (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")

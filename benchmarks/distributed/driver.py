@@ -68,7 +68,7 @@ def peak_of_this_process():
 
 
 def measure(client, n, sizes):
-    """What a fit takes on the driver."""
+    """Time and memory of a fit on the driver."""
     parts = [dask.delayed(make_partition, nout=2)(i, **sizes) for i in range(n)]
     tagger = DaskTagger(CRFTagger(max_iter=ITERATIONS), client=client)
     with warnings.catch_warnings(), peak_of_this_process() as found, evaluations() as (_, known):

@@ -19,7 +19,7 @@ HIDDEN = 2
 
 
 class Results(NamedTuple):
-    """What is finished of a corpus."""
+    """Finished runs of a corpus."""
 
     name: str
     task: object

@@ -150,7 +150,7 @@ class Runs:
 
 
 def run_key(run):
-    """What tells runs apart; those that only measure the time have no seed."""
+    """Key of a run; those that only measure the time have no seed."""
     return run["method"], json.dumps(run["parameters"], sort_keys=True), run["seed"]
 
 

@@ -1,4 +1,4 @@
-"""How each system learns and tags, and how large its model is.
+"""Learning and tagging with each system, and the size of its model.
 
 A learner is made from parameters and a seed. Nothing here imports a library before it is used, so
 that none pays for the others.

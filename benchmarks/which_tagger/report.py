@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What is finished of a corpus."""
+    """Finished runs of a corpus."""
 
     corpus: object
     description: dict
@@ -157,7 +157,7 @@ def correct(found):
 
 
 def advice_table(found):
-    """Which tagger to take for what, with the ranges of its scores and times."""
+    """Advice by kind of data, with the ranges of scores and times."""
 
     def ends(values, digits=1, sign=""):
         low, high = (f"{value:{sign}.{digits}f}" for value in (min(values), max(values)))

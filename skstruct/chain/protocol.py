@@ -1,4 +1,4 @@
-"""What a chain has to be able to do: the functions that programmes are written in.
+"""Protocol of chains: the functions that programmes are written in.
 
 A chain is up to three records of arrays, and members of the families below for their classes:
 

@@ -38,7 +38,7 @@ from skstruct.compiled.jit import jit, lean_jit
 
 
 class Reading(NamedTuple):
-    """How labels are read as chunks; the last of ``n_labels + 1`` stands for no token."""
+    """Labels read as parts of chunks; the last of ``n_labels + 1`` stands for no token."""
 
     kinds: np.ndarray  # (n_labels,) number of the type of chunk, -1 outside of chunks
     opens: np.ndarray  # (n_labels + 1, n_labels) a chunk begins with a label after another

@@ -1,4 +1,4 @@
-"""How ties are broken, in all programmes.
+"""Rule for ties, in all programmes.
 
 Of two labellings with the same score, the one with the smaller label at the last token where they
 differ comes first. So among the labels that may precede, the first with the largest score is taken.

@@ -40,7 +40,7 @@ def look_like_runs(y):
 
 
 def reading_of(scheme, y, *more):
-    """How chunk scores read labels: a scheme or "conlleval"; None if labels are not of chunks."""
+    """Scheme of chunk scores, or "conlleval"; None if labels are not of chunks."""
     return RUNS if scheme == RUNS else "conlleval" if has_chunks(y, *more) else None
 
 

@@ -41,7 +41,7 @@ class Sequence(NamedTuple):
 
     @property
     def kind(self):
-        """What it has: "tokens", or "candidates"."""
+        """Kind of its rows: "tokens", or "candidates"."""
         is_group = isinstance(self.raw, dict) and "candidates" in self.raw
         return "candidates" if is_group else "tokens"
 

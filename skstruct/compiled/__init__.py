@@ -1,4 +1,4 @@
-"""How kernels are compiled, where they are found, and where they are kept.
+"""Compiling kernels, finding them, and keeping them.
 
 `jit` has the decorators, and `kernel` is the decorated function. It finds machine code by `cache`:
 first in the `archive` that came with the package, then in the user's `folders`. Everything that the

@@ -173,7 +173,7 @@ def read_tokens(tokens, limit, i, add_array):
 
 
 def _complaint(error, token):
-    """What was wrong with a token."""
+    """Reason why a token could not be read."""
     if isinstance(error, ValueError):
         return error
     if isinstance(error, RecursionError):
@@ -458,7 +458,7 @@ class LooseRows(NamedTuple):
 
 
 class PackedBatch:
-    """What decoders need of a batch, in arrays, without matrices.
+    """Arrays of a batch that decoders need, without matrices.
 
     Parameters
     ----------

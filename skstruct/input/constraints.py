@@ -191,7 +191,7 @@ def check_labelling(labels, offsets, classes, possible, *, known=False):
 
 
 def _remedy(labels, offsets, classes, possible):
-    """What to do about labels that break a constraint."""
+    """Advice for labels that break a constraint."""
     if not possible.name.startswith("constraint="):
         return "Correct the labels, change the array, or leave constraint out."
     names = classes.tolist()

@@ -98,7 +98,7 @@ def are_segment_letters(labels):
 
 
 class Allowed(NamedTuple):
-    """What a scheme allows, in the order of the labels."""
+    """Transitions, starts and ends that a scheme allows, in the order of the labels."""
 
     transition: np.ndarray  # (n_labels, n_labels) bool: the column may follow the row
     start: np.ndarray  # (n_labels,) bool: a label may come first

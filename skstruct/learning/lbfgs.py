@@ -37,7 +37,7 @@ class Iterate(NamedTuple):
 
 
 class Curvature:
-    """What L-BFGS knows of the Hessian: steps with changes of the gradient, and a metric.
+    """Hessian as L-BFGS knows it: steps with changes of the gradient, and a metric.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class Settings(NamedTuple):
 
 
 class UpdateRule:
-    """What one online learner does differently from another.
+    """Parts of an online learner that differ from those of another.
 
     `skstruct.taggers.online.OnlineTagger`, which is one, lists what a subclass may define.
     """

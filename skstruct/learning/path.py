@@ -30,7 +30,7 @@ _BYTES_OF_A_WEIGHT = 140
 
 
 class Minimum(NamedTuple):
-    """What was found for a penalty.
+    """Minimum for a penalty.
 
     Attributes
     ----------

@@ -208,7 +208,7 @@ def proximal_points(objective, l1, run, settle=False):
 
 
 class _Changes:
-    """How much the last epoch of an ascent has changed.
+    """Size of the changes of the last epoch of an ascent.
 
     Attributes
     ----------

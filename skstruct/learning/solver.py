@@ -104,7 +104,7 @@ class Model(NamedTuple):
 
 
 class Complaint(NamedTuple):
-    """What a solver is not content with.
+    """Problem that a solver met.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What solvers that visit one sequence after the other and yet reach the minimum share.
+"""Common parts of solvers that visit one sequence at a time and still reach the minimum.
 
 A visit changes the node and transition marginals of the sequence; the change of its expected
 features is the product of its feature matrix and these differences, with one row for each distinct

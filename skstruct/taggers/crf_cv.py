@@ -53,7 +53,7 @@ _LEARNT = (*LEARNT, *_OF_X, *_OF_SOLVER, "classes_", "n_iter_", "history_")
 
 
 class _Data(NamedTuple):
-    """What was read of X and y, and what scorers get of them."""
+    """Sequences as they were read, and as scorers get them."""
 
     X: object
     y: object
@@ -340,7 +340,7 @@ class CRFTaggerCV(BaseTagger):
 
     @property
     def scorer_(self):
-        """What `scoring` stands for."""
+        """Scorer of `scoring`."""
         return check_scoring(CRFTagger(), scoring=self.scoring)
 
     @property

@@ -56,7 +56,7 @@ def short_way(tagger):
 
 
 class ShortWay:
-    """What the short way needs of a fitted tagger: the arrays themselves, none of them copied.
+    """Arrays of a fitted tagger that the short way needs, none of them copied.
 
     They are held, so that no array which comes later can be taken for one of them.
 
@@ -108,7 +108,7 @@ class ShortWay:
         return self._vectorizer._known_codes().read_few(X, self._vectorizer.dtype, np.inf)
 
     def labels(self, X):
-        """What `predict` returns, an object array of lists; None where a batch has to be made."""
+        """Result of `predict`, an object array of lists; None where a batch has to be made."""
         loose = self.read(X)
         if loose is None:
             return None
@@ -118,7 +118,7 @@ class ShortWay:
         return _cut(self._classes[codes].tolist(), loose.offsets)
 
     def marginals(self, X):
-        """What `predict_proba` returns, an object array of arrays; None as of `labels`."""
+        """Result of `predict_proba`, an object array of arrays; None as of `labels`."""
         loose = self.read(X)
         if loose is None:
             return None

@@ -1,1 +1,1 @@
-"""What tests of several files share."""
+"""Helpers of several test files."""

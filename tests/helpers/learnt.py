@@ -1,4 +1,4 @@
-"""What an estimator has learnt, to the last bit."""
+"""Everything that an estimator has learnt, to the last bit."""
 
 import joblib
 

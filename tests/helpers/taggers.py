@@ -1,4 +1,4 @@
-"""What tests of several taggers share."""
+"""Helpers of the tests of several taggers."""
 
 import naive
 import numpy as np

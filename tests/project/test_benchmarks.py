@@ -25,7 +25,10 @@ BENCHMARKS = {
         ("distributed",),
     ),
     "dicts": ({"addresses"}, ("pycrfsuite",)),
-    "sweeps": ({"addresses", "addresses_scores", "tokens", "tokens_scores"}, ("sklearn_crfsuite",)),
+    "sweeps": (
+        {"addresses", "addresses_scores", "others", "tokens", "tokens_scores"},
+        ("optuna", "sklearn_crfsuite"),
+    ),
     "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "word_features": ({"scores"}, ()),
