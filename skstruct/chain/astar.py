@@ -23,7 +23,7 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.ties import precedes
 from skstruct.chain.viterbi import best_prefixes
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import add_rows
 
 
@@ -84,7 +84,7 @@ def astar_nbest(scores, length, edges, n_best, labels, path_scores):
     return n_found
 
 
-@lean_jit
+@inner_lean_jit
 def deviate(rows, edges, paths, path_scores, workspace):
     """Search, given the best scores of prefixes."""
     waiting, waiting_scores, lead, step_back, _, all_alternatives, smallest = workspace
@@ -137,7 +137,7 @@ def deviate(rows, edges, paths, path_scores, workspace):
     return n_best
 
 
-@lean_jit
+@inner_lean_jit
 def find_best(rows, edges, path, workspace):
     """Write the best state sequence and each state's lead; return the score."""
     step_back, lead = workspace.step_back, workspace.lead
@@ -197,7 +197,7 @@ def to_labels(edges, paths):
             paths[m, t] = label_of(edges, t, paths[m, t])
 
 
-@lean_jit
+@inner_lean_jit
 def take_first(waiting, waiting_scores, n_waiting, found, paths):
     """Take the best deviation from the list; write the states from there on; return the rest."""
     parent, token = waiting[0, 0], waiting[0, 1]
@@ -211,7 +211,7 @@ def take_first(waiting, waiting_scores, n_waiting, found, paths):
     return n_waiting - 1
 
 
-@lean_jit
+@inner_lean_jit
 def nth_smallest(x, n, smallest):
     """The n-th smallest number; infinite if there are fewer than n, or n is zero."""
     if n == 0 or x.shape[0] < n:

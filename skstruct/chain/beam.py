@@ -10,7 +10,7 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.chain.ties import goes_first
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
 
 
 @lean_jit
@@ -110,7 +110,7 @@ def forbid_dead_ends(rows, length, edges):
                 rows[t - 1, i] = -np.inf
 
 
-@lean_jit
+@inner_lean_jit
 def safe_limit(row, edges, t, previous, before, gain):
     """Lower bound of the scores in the next beam.
 
@@ -129,7 +129,7 @@ def safe_limit(row, edges, t, previous, before, gain):
     return limit - 1e-9 * (1.0 + abs(limit))
 
 
-@lean_jit
+@inner_lean_jit
 def insert_prefix(score, p, s, before, n, scores, parent, state):
     """Insert prefix ``p``, extended by state ``s``, into a beam of ``n``; return the new ``n``.
 

@@ -18,12 +18,11 @@ from numba.core.imputils import lower_constant
 from numba.extending import models, register_model
 
 from skstruct.compiled.cache import outside
-from skstruct.compiled.jit import lean_jit
+from skstruct.compiled.jit import inner_lean_jit
 from skstruct.compiled.keys import is_outside
 
-# Left to LLVM, a small member is inlined or not with every edit of its body. Called from Python, it
-# runs in Python: a wrapper takes longer to compile than most members.
-inlined_jit = partial(lean_jit, forceinline=True, no_cpython_wrapper=True)
+# Left to LLVM, a small member is inlined or not with every edit of its body.
+inlined_jit = partial(inner_lean_jit, forceinline=True)
 # numba tells types apart by their names.
 _numbers = count()
 

@@ -14,7 +14,7 @@ from skstruct.chain.protocol import edges_of, factors_of, forbidding
 from skstruct.chain.ranges import decode_marginals
 from skstruct.chain.scores import Rows, longest, sequence_scores
 from skstruct.chain.viterbi import viterbi
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sort_rows
 
 # A batch complains of larger values and of larger log-partitions, and corrects marginals whose sum
@@ -24,7 +24,7 @@ MOST_PRECISE = 4e14
 ROUNDING = 5e-7
 
 
-@lean_jit
+@inner_lean_jit
 def tidy(rows):
     """Sort the columns of each token; return False if one repeats or a value is too large."""
     for k in range(rows.data.shape[0]):
@@ -78,7 +78,7 @@ def search_few(ends, columns, values, offsets, chain, labels, scores, marginals,
     return best_few(rows, offsets, chain, labels, scores)
 
 
-@jit
+@inner_jit
 def best_few(rows, offsets, chain, labels, scores):
     """Write the best labels and their scores; return False if no labelling is possible."""
     n_sequences, n_labels = offsets.shape[0] - 1, chain.intercept.shape[0]
@@ -93,7 +93,7 @@ def best_few(rows, offsets, chain, labels, scores):
     return True
 
 
-@jit
+@inner_jit
 def sum_few(rows, offsets, chain, marginals, log_partition):
     """Write marginals and log-partitions; return False if none is possible, or sums underflow."""
     n_sequences = offsets.shape[0] - 1
@@ -117,7 +117,7 @@ def forbids(bias):
     return False
 
 
-@lean_jit
+@inner_lean_jit
 def add_up_to_one(marginals):
     """Return True if the marginals of every token sum to one."""
     for t in range(marginals.shape[0]):

@@ -37,7 +37,7 @@ from skstruct.chain.protocol import (
     sum_of,
     width,
 )
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import largest
 from skstruct.compiled.tables import exp_all
 
@@ -109,7 +109,7 @@ def scaled_forward(rows, length, factors, forbids, buffer, alpha, scale):
     return log_z, True
 
 
-@lean_jit
+@inner_lean_jit
 def restore(kept, scores):
     """Copy ``kept`` into ``scores``; numba takes seconds to compile a slice assignment."""
     for t in range(kept.shape[0]):
@@ -117,7 +117,7 @@ def restore(kept, scores):
             scores[t, j] = kept[t, j]
 
 
-@lean_jit
+@inner_lean_jit
 def clear_impossible(scores, factors):
     """Set the factors of scores of minus infinity to exactly zero."""
     for t in range(scores.shape[0]):
@@ -126,7 +126,7 @@ def clear_impossible(scores, factors):
                 factors[t, j] = 0.0
 
 
-@lean_jit
+@inner_lean_jit
 def loses_paths(scores, rows, factors, alpha, scale):
     """Return True if possible states have tiny forward probabilities, or may have lost them.
 
@@ -145,7 +145,7 @@ def loses_paths(scores, rows, factors, alpha, scale):
     return False
 
 
-@lean_jit
+@inner_lean_jit
 def subtract_largest(rows, length, factors):
     """Subtract the largest score of each token from its scores; return the sum of the largest."""
     taken = 0.0
@@ -162,7 +162,7 @@ def subtract_largest(rows, length, factors):
     return taken
 
 
-@lean_jit
+@inner_lean_jit
 def forward(rows, length, factors, buffer, alpha, scale):
     """Fill in the normalised forward vectors and their scales; return the sum of the log norms."""
     log_scale = 0.0
@@ -217,7 +217,7 @@ def log_sum_exp(x, n):
     return high + np.log(total)
 
 
-@jit
+@inner_jit
 def log_forward_backward(rows, length, factors, alpha, weight, counts):
     """Compute marginals and log-partition in the log domain: slower, but always safe.
 
@@ -245,7 +245,7 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
     return log_z
 
 
-@lean_jit
+@inner_lean_jit
 def back_in_logs(t, factors, previous, log_z, weight, buffer, counts):
     """Count the transitions into a token; sum, in logarithms, over all that follows each source."""
     z, below, beta, high = buffer[0], buffer[1], buffer[2], buffer[3]

@@ -48,7 +48,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest, next_largest
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sum_in_lanes
 from skstruct.compiled.tables import MAX_SPREAD, exp_nonpositive
 
@@ -177,7 +177,7 @@ def collect_transitions(transition, wanted, most):
     return default, indptr, origin, score, (from_label, into, order)
 
 
-@jit
+@inner_jit
 def common_scores(transition):
     """Score into each label that most transitions have: minus infinity if they are forbidden."""
     n_labels = transition.shape[0]
@@ -191,7 +191,7 @@ def common_scores(transition):
     return default
 
 
-@lean_jit
+@inner_lean_jit
 def is_listed(transition, default, wanted, i, j):
     """Return True if a transition has a score of its own."""
     return transition[i, j] != default[j] or (wanted.shape[0] > 0 and wanted[i, j])
@@ -225,7 +225,7 @@ def grow_list(chain, listed):
     return GrowingChain(*chain, growing, np.full(1, np.nan))
 
 
-@lean_jit
+@inner_lean_jit
 def first_at_least(code, codes, first, last):
     """First position in ``codes[first:last]``, which are sorted, of a code that is not smaller."""
     while first < last:
@@ -309,7 +309,7 @@ def listed_step_max(edges, buffer, t, previous, out):
     extend_listed(edges, buffer[0], buffer[1], previous, out)
 
 
-@lean_jit
+@inner_lean_jit
 def extend_listed(edges, mark, best, previous, out):
     """Compute the maxima of `step_max`, given marks of labels and a list of the best ones."""
     n_labels = edges.default.shape[0]
@@ -340,7 +340,7 @@ def extend_listed(edges, mark, best, previous, out):
         out[j] = high
 
 
-@lean_jit
+@inner_lean_jit
 def best_unlisted(x, listed, first, last):
     """Maximum of the items at positions that are not in ``listed[first:last]``, in order."""
     high, start = -np.inf, 0
@@ -486,7 +486,7 @@ def listed_sum_of(factors, row, n):
     return sum_in_lanes(row)
 
 
-@lean_jit
+@inner_lean_jit
 def sum_unlisted(x, weights, listed, first, last):
     """``sum x[i] weights[i]`` over the positions not in ``listed[first:last]``, in order."""
     total, start = 0.0, 0
@@ -498,7 +498,7 @@ def sum_unlisted(x, weights, listed, first, last):
     return total
 
 
-@lean_jit
+@inner_lean_jit
 def into_labels(previous, factors, ones, out):
     """``out[j] = sum_i previous[i] m[i, j]``; the items of ``previous`` sum to one."""
     edges, first = factors.edges, 0
@@ -562,7 +562,7 @@ def growing_add_edge(edges, counts, t, i, s, weight):
     counts[i, s] += weight
 
 
-@lean_jit
+@inner_lean_jit
 def place_leaving(edges, i, s):
     """Position of a transition in the order of `Leaving`; -1 if it is not listed."""
     leaving = edges.leaving

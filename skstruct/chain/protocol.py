@@ -45,9 +45,9 @@ import numpy as np
 
 from skstruct.chain.family import family, needed
 from skstruct.chain.ties import first_largest
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import inner_jit
 
-creating = partial(family, compiler=jit)
+creating = partial(family, compiler=inner_jit)
 
 # ----------------------------------------------------------------------------------- states, scores
 
@@ -309,7 +309,7 @@ def finish(factors, counts):
 # ------------------------------------------------------------------------------- weights of a model
 
 
-@needed(compiler=jit)
+@needed(compiler=inner_jit)
 def edges_of(chain, length):
     """Edges for sequences of up to a length, in arrays of their own, which can be written to.
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.protocol import score, state_of
-from skstruct.compiled.jit import lean_jit
+from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import AHEAD, LANES, LINE, prefetch
 from skstruct.compiled.rows import sum_rows
 
@@ -52,7 +52,7 @@ def longest(offsets, first, last):
     return length
 
 
-@lean_jit
+@inner_lean_jit
 def value_of(data, k):
     """Value of the ``k``-th occurrence of a feature; one if ``data`` is empty."""
     return 1.0 if data.shape[0] == 0 else data[k]
@@ -64,7 +64,7 @@ def emission_scores(rows, first, last, chain, out):
     linear_scores(rows, first, last, chain.weights, chain.intercept, out)
 
 
-@lean_jit
+@inner_lean_jit
 def linear_scores(rows, first, last, weights, bias, out):
     """Write ``rows[first:last] @ weights + bias`` into ``out``."""
     n_labels = weights.shape[1]
@@ -86,7 +86,7 @@ def linear_scores(rows, first, last, weights, bias, out):
             sum_rows(bias, weights, rows.indices, rows.data, a, b, row)
 
 
-@lean_jit
+@inner_lean_jit
 def narrow_scores(rows, first, last, weights, bias, out):
     """Write the scores of one token with fewer than `LANES` labels."""
     for j in range(out.shape[0]):
@@ -114,7 +114,7 @@ def add_boundary(start, end, out, length):
             out[length - 1, j] += end[j]
 
 
-@lean_jit
+@inner_lean_jit
 def add_cost(cost, gold, out):
     """Add what each label costs in place of the gold label to the scores of one sequence.
 

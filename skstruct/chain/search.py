@@ -9,7 +9,7 @@ from skstruct.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.chain.family import needed
 from skstruct.chain.protocol import state_rows, width
 from skstruct.chain.viterbi import best_prefixes
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import inner_jit
 from skstruct.compiled.rows import largest
 
 SEARCHES = ("astar", "beam")
@@ -29,7 +29,7 @@ class BeamSearch(NamedTuple):
     misses: np.ndarray  # (1,), number of beams that missed the best labelling; (0,) to skip
 
 
-@needed(compiler=jit)
+@needed(compiler=inner_jit)
 def search_nbest(search, scores, length, edges, labels, path_scores):
     """Write the best labellings of a sample, best first; return their number.
 

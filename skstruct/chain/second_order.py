@@ -44,7 +44,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
 from skstruct.compiled.rows import add_outer, max_plus, vector_matrix
 from skstruct.compiled.tables import tabulate
 
@@ -120,7 +120,7 @@ class PairCounts(NamedTuple):
 # -------------------------------------------------------------------------------------------- pairs
 
 
-@jit
+@inner_jit
 def allowed_pairs(transition):
     """Pairs that a matrix of scores allows, and at least one pair into each label.
 
@@ -137,7 +137,7 @@ def allowed_pairs(transition):
     return allowed
 
 
-@jit
+@inner_jit
 def bounds_of_pairs(allowed):
     """Compute the fields ``ending``, ``beginning`` and ``matrix`` of `Pairs`."""
     k = allowed.shape[0]
@@ -187,7 +187,7 @@ def list_pairs(transition):
     return before, label, ending, beginning, order, place, matrix, last, triple
 
 
-@lean_jit
+@inner_lean_jit
 def pair_number(pairs, i, j):
     """Number of a pair; -1 if it is forbidden."""
     first, last = pairs.ending[j], pairs.ending[j + 1]
@@ -214,7 +214,7 @@ def transposed_of(pairs, triples, i):
     return triples[pairs.matrix[i] : pairs.matrix[i + 1]].reshape((m, n))
 
 
-@lean_jit
+@inner_lean_jit
 def triple_number(pairs, p, s):
     """Number of the triple of pair ``p`` and pair ``s``, which begins with the label ``p`` ends."""
     i = pairs.before[s]
@@ -222,7 +222,7 @@ def triple_number(pairs, p, s):
     return pairs.matrix[i] + (p - pairs.ending[i]) * n + pairs.place[s]
 
 
-@lean_jit
+@inner_lean_jit
 def score_triples(pairs, transition, triple, scale, first, log):
     """Write the scores of all transitions, from weights times a scale."""
     of_pairs, weights = first.reshape(first.size), triple.reshape(triple.size)
@@ -496,7 +496,7 @@ def pair_zero_counts(edges, length):
     return PairCounts(both[:n].reshape(edges.first.shape), both[n:], both)
 
 
-@lean_jit
+@inner_lean_jit
 def add_to_pairs(pairs, counts):
     """Add the count of each triple to that of its last two labels."""
     of_pairs = counts.first.reshape(counts.first.size)

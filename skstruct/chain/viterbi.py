@@ -11,16 +11,16 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.chain.ties import first_largest
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
 
 
-@jit
+@inner_jit
 def best_prefixes(rows, length, edges):
     """Turn ``rows[t, s]`` into the score of the best prefix that ends with ``s``, in place."""
     extend_prefixes(rows, length, edges, max_buffer(edges, length), np.empty(rows.shape[1]))
 
 
-@lean_jit
+@inner_lean_jit
 def extend_prefixes(rows, length, edges, buffer, best):
     """Replace each score by that of the best prefix, given the workspace."""
     for t in range(1, length):
@@ -53,7 +53,7 @@ def viterbi(scores, length, edges, labels):
     return walk_back(rows, length, edges, labels, row)
 
 
-@lean_jit
+@inner_lean_jit
 def walk_back(rows, length, edges, labels, row):
     """Write the best label sequence, given the best scores of prefixes; return its score.
 

@@ -38,3 +38,7 @@ def jit(function=None, **options):
 # Without the NRT, numba does not count references to the rows of an array, which would often cost
 # more than the arithmetic on a row.
 lean_jit = partial(jit, _nrt=False)
+# For kernels that only other kernels call: a wrapper for Python takes longer to compile than most
+# of them. Called from Python, they run in Python.
+inner_jit = partial(jit, no_cpython_wrapper=True)
+inner_lean_jit = partial(lean_jit, no_cpython_wrapper=True)

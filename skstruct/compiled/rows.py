@@ -7,7 +7,7 @@ the registers.
 
 import numpy as np
 
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import (
     GROUP,
     LANES,
@@ -179,7 +179,7 @@ def add_outer(weight, x, y, out):
             out[i, j] += weight * x[i] * y[j]
 
 
-@lean_jit
+@inner_lean_jit
 def add_matrix(matrix, out):
     """``out += matrix``."""
     for i in range(matrix.shape[0]):

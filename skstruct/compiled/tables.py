@@ -5,7 +5,7 @@ With the exponential of the C library, an iteration of L-BFGS is 12 to 34 % slow
 
 import numpy as np
 
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
 
 _LOG2E = 1.4426950408889634
 _LN2_HI = 6.93147180369123816490e-01
@@ -96,7 +96,7 @@ def tabulate(transition, shift, linear, linear_t):
     return scaled, forbids
 
 
-@lean_jit
+@inner_lean_jit
 def tabulate_possible(transition, shift, linear):
     """Tabulate a matrix that may forbid transitions; return True if it does, and is safe."""
     n_rows, n_labels = transition.shape

@@ -46,7 +46,7 @@ from skstruct.chain.second_order import (
     add_to_pairs,
     score_triples,
 )
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import LINE, prefetch
 from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.layout import (
@@ -354,7 +354,7 @@ def dual_free_epoch(
     return True
 
 
-@jit
+@inner_jit
 def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
     """Write the scores of the rows ``first:last``, one sequence."""
     if threshold > 0.0:
@@ -365,7 +365,7 @@ def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
     add_bias_scores(shrunk, last - first, out)
 
 
-@lean_jit
+@inner_lean_jit
 def add_change(features, first, last, node, found, edges, free, chain):
     """Add the changes of one sequence to the conjugate vector."""
     add_state_gradient(features, node, node.shape[1], first, last, chain.weights)
@@ -374,7 +374,7 @@ def add_change(features, first, last, node, found, edges, free, chain):
     add_free_transitions(edges, found, free, chain)
 
 
-@lean_jit
+@inner_lean_jit
 def subtract_gold_counts(gold, edges, marginals, counts):
     """Subtract the gold labels and transitions from marginals and counts that are finished."""
     for t in range(gold.shape[0]):
@@ -384,7 +384,7 @@ def subtract_gold_counts(gold, edges, marginals, counts):
             add_edge(edges, counts, t, before, state, -1.0)
 
 
-@lean_jit
+@inner_lean_jit
 def prefetch_visit(features, offsets, i, edges, memory):
     """Prefetch what the visit of a sequence will read: it may be anywhere in memory."""
     a, b = offsets[i], offsets[i + 1]
@@ -395,14 +395,14 @@ def prefetch_visit(features, offsets, i, edges, memory):
     prefetch_part(memory.transition, first * n_transitions, last * n_transitions)
 
 
-@lean_jit
+@inner_lean_jit
 def prefetch_part(array, first, last):
     """Prefetch a slice of a flat array of 4-byte numbers, or its beginning if it is long."""
     for p in range(first, min(last, first + MOST_PREFETCHED), 2 * LINE):
         prefetch(array, p)
 
 
-@lean_jit
+@inner_lean_jit
 def shrink_biases(chain, threshold, out):
     """Shrink the biases."""
     for j in range(chain.intercept.shape[0]):
@@ -418,7 +418,7 @@ def clear(x):
         x[p] = 0.0
 
 
-@lean_jit
+@inner_lean_jit
 def change_of_nodes(features, first, gold, found, kept, terms):
     """Divergence and squared distance of two node marginals, given as differences from gold.
 
@@ -452,7 +452,7 @@ def change_of_nodes(features, first, gold, found, kept, terms):
     return sum_in_lanes(bent), sum_in_lanes(moved)
 
 
-@lean_jit
+@inner_lean_jit
 def change_of_edges(features, first, edges, found, kept):
     """Squared distance of the expected features of transitions."""
     square = 0.0
@@ -462,7 +462,7 @@ def change_of_edges(features, first, edges, found, kept):
     return square
 
 
-@lean_jit
+@inner_lean_jit
 def step_share(i, curvature, fall, memory):
     """Step size from the stored marginals of sequence ``i`` to the new ones."""
     if curvature > memory.divergence[i] > 0.0:
@@ -475,7 +475,7 @@ def step_share(i, curvature, fall, memory):
     return (1.0 - memory.caution[i]) * curvature / (curvature + fall)
 
 
-@lean_jit
+@inner_lean_jit
 def move_towards(found, kept, share, factor):
     """Move ``kept`` towards ``found``, which becomes the change times a factor."""
     for p in range(found.shape[0]):
@@ -484,7 +484,7 @@ def move_towards(found, kept, share, factor):
         found[p] = factor * (kept[p] - old)
 
 
-@lean_jit
+@inner_lean_jit
 def add_free(node, chain, free):
     """Add changes to the free biases."""
     n_labels = node.shape[1]
@@ -597,7 +597,7 @@ def add_free_transitions(edges, change, free, chain):
     add_free_matrix(change, free.transition, chain.transition)
 
 
-@lean_jit
+@inner_lean_jit
 def add_free_matrix(change, free, out):
     """Add changes to the free entries of a matrix, which come first in each row."""
     for t in range(change.shape[0]):
@@ -640,7 +640,7 @@ def add_to_token_features(chain, features, change, first, last):
     add_state_gradient(features.transitions, change, size, first + 1, last, weights)
 
 
-@lean_jit
+@inner_lean_jit
 def shrink_matrix(transition, threshold, out):
     """Shrink a matrix of transitions."""
     for i in range(transition.shape[0]):

@@ -40,7 +40,7 @@ from skstruct.chain.scores import (
     sequence_scores,
     value_of,
 )
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import AHEAD, prefetch
 from skstruct.compiled.rows import sum_in_lanes
 
@@ -250,7 +250,7 @@ def mix_with_gold(problem, first, last, dual, eta):
         dual.entropy[i] = total + mean_cost(problem.cost, problem.labels[a:b], dual.node[a:b])
 
 
-@jit
+@inner_jit
 def mix_clique(mu, gold, eta, terms):
     """Mix the marginals of one clique with gold; return their entropy."""
     for k in range(mu.shape[0]):
@@ -259,7 +259,7 @@ def mix_clique(mu, gold, eta, terms):
     return entropy(mu, terms)
 
 
-@jit
+@inner_jit
 def possible_transitions(chain):
     """Flat indicators of possible transitions: into any token, and into the last one."""
     n_labels = chain.transition.shape[0]
@@ -273,7 +273,7 @@ def possible_transitions(chain):
     return possible
 
 
-@lean_jit
+@inner_lean_jit
 def read_chain(stored, possible, node, joint):
     """Compute the joint marginals of two tokens, and those of the second, from the first."""
     n_labels = node.shape[1]
@@ -291,7 +291,7 @@ def read_chain(stored, possible, node, joint):
             node[1, j] += p
 
 
-@lean_jit
+@inner_lean_jit
 def read_first(stored, possible, start, node):
     """Write the marginals of the first token, up to a factor."""
     n_labels = node.shape[0]
@@ -301,7 +301,7 @@ def read_first(stored, possible, start, node):
             node[y] += possible[y * n_labels + j] * stored[y * n_labels + j]
 
 
-@lean_jit
+@inner_lean_jit
 def normalise(node):
     """Normalise the marginals of a token."""
     total = 0.0
@@ -359,7 +359,7 @@ def conjugate_sum(problem, first, last, dual, out):
     return total
 
 
-@lean_jit
+@inner_lean_jit
 def add_flat(joint, factor, out):
     """``out += factor * joint``, where ``joint`` is flat."""
     n = out.shape[0]
@@ -368,7 +368,7 @@ def add_flat(joint, factor, out):
             out[y, j] += factor * joint[y * n + j]
 
 
-@lean_jit
+@inner_lean_jit
 def add_features(problem, a, b, difference, out):
     """Add the contribution of the tokens ``a:b`` to state weights and biases."""
     rows = problem.rows

@@ -31,7 +31,7 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import Rows, emission_scores, value_of
 from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
@@ -50,7 +50,7 @@ class Scratch(NamedTuple):
     both: np.ndarray
 
 
-@lean_jit
+@inner_lean_jit
 def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both):
     """Change the weights of the features of a token; return the growth of their squared norm."""
     n_labels = d.shape[0]
@@ -80,7 +80,7 @@ def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both)
     return growth
 
 
-@lean_jit
+@inner_lean_jit
 def change_rows(rows, first, last, d, step, weights, lag, both):
     """Change some features' weights of all labels; return the growth of their squared norm."""
     n_labels = d.shape[0]
@@ -100,7 +100,7 @@ def change_rows(rows, first, last, d, step, weights, lag, both):
     return growth
 
 
-@lean_jit
+@inner_lean_jit
 def lag_rows(rows, first, last, d, step, total, lag):
     """Add the same change, times the sum of the scales, to the lag of the average."""
     for k in range(first, last):
@@ -109,7 +109,7 @@ def lag_rows(rows, first, last, d, step, total, lag):
             u[j] += total * (x * d[j])
 
 
-@lean_jit
+@inner_lean_jit
 def add_lagged(d, step, total, weights, average, lag):
     """Change a vector of weights and the lag of its average."""
     for j in range(d.shape[0]):
@@ -118,7 +118,7 @@ def add_lagged(d, step, total, weights, average, lag):
             lag[j] += total * (step * d[j])
 
 
-@lean_jit
+@inner_lean_jit
 def clear_difference(length, difference):
     """Set the differences to zero."""
     for t in range(length):
@@ -126,7 +126,7 @@ def clear_difference(length, difference):
             difference[t, j] = 0.0
 
 
-@lean_jit
+@inner_lean_jit
 def add_contrast(edges, gold, labels, weight, difference, counts):
     """Add ``weight`` times the gold labelling less another one to differences and counts.
 
@@ -157,7 +157,7 @@ def two_before(edges):
     return 2
 
 
-@lean_jit
+@inner_lean_jit
 def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, difference, counts):
     """Add the contrast of two labellings weighted by token; transitions take the smaller weight.
 
@@ -182,7 +182,7 @@ def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, diff
             add_edge(edges, counts, t, before_that, wrong, -weight * least)
 
 
-@lean_jit
+@inner_lean_jit
 def count_wrong(gold, predicted):
     """Number of wrongly labelled tokens."""
     wrong = 0
@@ -326,7 +326,7 @@ def change_listed(edges, counts, step):
         score_changed(chain, i, j)
 
 
-@lean_jit
+@inner_lean_jit
 def change_matrix(step, counts):
     """Change the matrix of transitions; reset the counts to zero."""
     weights, lag, variance = step.chain.transition, step.lag.transition, step.variance.transition
@@ -370,13 +370,13 @@ def shrink_token_features(chain, scale):
 # -------------------------------------------------------------------------------------------- lists
 
 
-@lean_jit
+@inner_lean_jit
 def score_changed(chain, i, j):
     """Update the score of a transition whose weight has changed."""
     list_transition(chain.listed, i, j, chain.scale[0] * chain.transition[i, j])
 
 
-@lean_jit
+@inner_lean_jit
 def find_changed_transitions(difference, counts, gold, codes):
     """Write codes ``j * n_labels + i`` of transitions that change; return their number.
 
@@ -396,7 +396,7 @@ def find_changed_transitions(difference, counts, gold, codes):
     return n
 
 
-@lean_jit
+@inner_lean_jit
 def insert_code(code, codes, n):
     """Insert a code into the sorted list unless it is there; return the length of the list."""
     place = first_at_least(code, codes, 0, n)
@@ -448,7 +448,7 @@ class EpochResult(NamedTuple):
     loss: float  # weighted sum of the losses of the samples
 
 
-@needed(compiler=jit)
+@needed(compiler=inner_jit)
 def rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Difference of the features of labellings by which the weights are to change.
 
@@ -482,12 +482,12 @@ def rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """
 
 
-@needed(compiler=jit)
+@needed(compiler=inner_jit)
 def buffers_for(state, edges, rows, samples):
     """Workspace of `learn` for any of the samples."""
 
 
-@needed(compiler=lean_jit)
+@needed(compiler=inner_lean_jit)
 def learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, buffer):
     """Change the weights by the difference of a sample; reset the counts of transitions to zero.
 
@@ -547,7 +547,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
     return mistakes, loss
 
 
-@lean_jit
+@inner_lean_jit
 def longest_sample(samples):
     """Length of the longest of some samples."""
     length = np.int64(0)
@@ -556,7 +556,7 @@ def longest_sample(samples):
     return length
 
 
-@lean_jit
+@inner_lean_jit
 def sample_scores(rows, sample, state, scores):
     """Write the scores of a sample's labels under the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
@@ -573,7 +573,7 @@ def sample_scores(rows, sample, state, scores):
                 scores[t, j] *= scale
 
 
-@lean_jit
+@inner_lean_jit
 def finish_sample(schedule, state):
     """Shrink the weights by the penalty, decay the learning rate, and count the sample."""
     progress = state.progress
@@ -673,7 +673,7 @@ def step_token_features(step, counts):
             d[p] = 0.0
 
 
-@lean_jit
+@inner_lean_jit
 def change_labels(rows, sample, difference, step, fit_intercept, state, scratch):
     """Add ``step`` times the differences of labels to the weights of features and biases."""
     chain, lag = state.chain, state.lag

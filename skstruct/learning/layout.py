@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, longest, value_of
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import (
     AHEAD,
     LANES,
@@ -290,7 +290,7 @@ def place_rows(colptr, seen_labels, seen_values, order, n_labels, min_freq, ever
     return place, width, short_labels, pinned, at_full
 
 
-@jit
+@inner_jit
 def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
     """Write the labels that feature ``f`` has weights for, in order; return their number."""
     n_labels = freq.shape[0]
@@ -308,7 +308,7 @@ def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq,
     return n
 
 
-@lean_jit
+@inner_lean_jit
 def last_bit(labels):
     """Bit that marks the last label of a short row, and a number beyond all labels."""
     return np.int64(1) << (8 * labels.itemsize - 1)
@@ -518,7 +518,7 @@ def sum_of_squares(features):
     return np.square(features.data).sum() if features.data.size else len(features.places)
 
 
-@lean_jit
+@inner_lean_jit
 def end_of_full_rows(features, first, last):
     """First of some occurrences whose row is short."""
     k = first
@@ -527,7 +527,7 @@ def end_of_full_rows(features, first, last):
     return k
 
 
-@jit
+@inner_jit
 def state_scores(features, theta, n_labels, first, last, out):
     """Write the scores of the rows ``first:last``, without biases, into ``out``."""
     unit = features.data.shape[0] == 0
@@ -600,7 +600,7 @@ def shrunk_state_scores(features, vector, threshold, n_labels, first, last, out)
                     p += 1
 
 
-@lean_jit
+@inner_lean_jit
 def add_state_gradient(features, difference, n_labels, first, last, gradient):
     """Add the ``difference`` of each token to the rows of its features."""
     unit, final = features.data.shape[0] == 0, last_bit(features.labels)
@@ -631,7 +631,7 @@ def add_state_gradient(features, difference, n_labels, first, last, gradient):
                     p += 1
 
 
-@lean_jit
+@inner_lean_jit
 def squared_feature_norm(features, t):
     """Squared norm of the features of a token."""
     a, b = features.indptr[t], features.indptr[t + 1]
@@ -649,7 +649,7 @@ def shrink(value, threshold):
     return value - min(max(value, -threshold), threshold)
 
 
-@lean_jit
+@inner_lean_jit
 def shrink_states(features, n_labels, first, last, vector, threshold, out):
     """Shrink the rows of all features of some tokens."""
     final = last_bit(features.labels)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
@@ -430,7 +430,7 @@ def has_stalled(history, least_gain, period=10):
     return objective[-1 - period] - objective[-1] <= least_gain * abs(objective[-1])
 
 
-@lean_jit
+@inner_lean_jit
 def add_scaled_dot(d, step, v, u):
     """``d += step * v``; return the inner product of the new ``d`` with ``u``."""
     s0 = s1 = s2 = s3 = 0.0

@@ -16,7 +16,7 @@ from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
 from skstruct.chain.scores import longest, sequence_scores
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import inner_jit, jit
 from skstruct.learning.stochastic import (
     SequenceLearner,
     Settings,
@@ -174,7 +174,7 @@ class Trial(NamedTuple):
     scale: np.ndarray  # (length,)
 
 
-@jit
+@inner_jit
 def new_trial(length, n_labels):
     """Allocate a workspace for sequences up to this length."""
     return Trial(
@@ -187,7 +187,7 @@ def new_trial(length, n_labels):
     )
 
 
-@jit
+@inner_jit
 def infer(length, trial):
     """Compute the marginals of the scores on trial; return their entropy."""
     n_labels = trial.transition_theta.shape[0]
@@ -207,7 +207,7 @@ def infer(length, trial):
     )
 
 
-@jit
+@inner_jit
 def mean_score(node_scores, transition_scores, node, transition, length):
     """Mean of the scores under marginals."""
     total = 0.0

@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 
 from skstruct.chain.listed import grow_list
 from skstruct.chain.scores import Rows, value_of
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import inner_jit, jit
 from skstruct.decoding import list_transitions
 from skstruct.input.constraints import WEIGHTS, forbid
 from skstruct.learning.epoch import (
@@ -565,7 +565,7 @@ def rank_by_appearance(rows, n_features):
     return rank, indices, data
 
 
-@jit
+@inner_jit
 def sort_row(first, last, indices, data):
     """Sort one row by its indices (Shellsort)."""
     unit = data.shape[0] == 0

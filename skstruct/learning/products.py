@@ -13,7 +13,7 @@ from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import creating, width
 from skstruct.chain.scores import value_of
 from skstruct.chain.second_order import SecondOrder
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
 FEW = 64
@@ -120,7 +120,7 @@ def differs(gold, labels, t):
     return found
 
 
-@lean_jit
+@inner_lean_jit
 def differing_tokens(gold, labels, tokens):
     """Write the tokens at which some labelling is wrong; return their number."""
     n = 0
@@ -131,7 +131,7 @@ def differing_tokens(gold, labels, tokens):
     return n
 
 
-@lean_jit
+@inner_lean_jit
 def differing_transitions(gold, labels, places):
     """Write the tokens whose incoming transition may differ; return their number."""
     n = 0
@@ -145,7 +145,7 @@ def differing_transitions(gold, labels, places):
     return n
 
 
-@lean_jit
+@inner_lean_jit
 def label_codes(gold, labels, tokens, codes):
     """Write the codes of tokens, which are their labels."""
     for i in range(tokens.shape[0]):
@@ -154,7 +154,7 @@ def label_codes(gold, labels, tokens, codes):
             codes[i, k + 1] = labels[k, tokens[i]]
 
 
-@lean_jit
+@inner_lean_jit
 def transition_codes(gold, labels, places, n_labels, codes):
     """Write the codes of the transitions into tokens."""
     for i in range(places.shape[0]):
@@ -164,7 +164,7 @@ def transition_codes(gold, labels, places, n_labels, codes):
             codes[i, k + 1] = labels[k, p - 1] * n_labels + labels[k, p]
 
 
-@jit
+@inner_jit
 def add_products(rows, offset, places, codes, slots, gathered, products):
     """Add the products of the features at some places."""
     n = places.shape[0]
@@ -180,7 +180,7 @@ def add_products(rows, offset, places, codes, slots, gathered, products):
     add_grams(gram, codes, products)
 
 
-@lean_jit
+@inner_lean_jit
 def count_features(rows, offset, places):
     """Number of features at some places."""
     n = 0
@@ -189,7 +189,7 @@ def count_features(rows, offset, places):
     return n
 
 
-@lean_jit
+@inner_lean_jit
 def add_grams(gram, codes, products):
     """Add the products of the differences at each place with those at each other."""
     for i in range(gram.shape[0]):
@@ -198,7 +198,7 @@ def add_grams(gram, codes, products):
                 add_contrasts(codes[i], codes[j], gram[i, j], i != j, products)
 
 
-@lean_jit
+@inner_lean_jit
 def add_contrasts(left, right, weight, both, products):
     """Add the products of the differences at one place with those at another, times a weight.
 
@@ -217,7 +217,7 @@ def add_contrasts(left, right, weight, both, products):
                 products[m, k] += weight * (same - other)
 
 
-@lean_jit
+@inner_lean_jit
 def fill_gram(rows, offset, places, slots, links, value, gram):
     """Add the inner products of the features of each place with those of each other.
 
@@ -247,7 +247,7 @@ def forget(rows, offset, places, slots):
             slots[rows.indices[k]] = -1
 
 
-@jit
+@inner_jit
 def group_features(rows, offset, places, slots):
     """Sort the features at some places into groups of the same feature.
 
@@ -280,7 +280,7 @@ def group_features(rows, offset, places, slots):
     return first[: n_groups + 1], place, value
 
 
-@lean_jit
+@inner_lean_jit
 def add_shared(codes, values, slots, gathered, products):
     """Add the products of one feature that all places share, with its values (all one if empty).
 
@@ -308,7 +308,7 @@ def add_shared(codes, values, slots, gathered, products):
                 products[k, m] += gathered[j, k] * gathered[j, m]
 
 
-@lean_jit
+@inner_lean_jit
 def claim_slot(key, slots, n):
     """Assign the next slot to a key that has none; return the number of slots in use."""
     if slots[key] < 0:

@@ -16,7 +16,7 @@ from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import chain_factors, sum_buffer
 from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import vector_matrix
 from skstruct.learning.dual import (
     FLOOR,
@@ -464,7 +464,7 @@ class Step(NamedTuple):
     difference: Difference
 
 
-@jit
+@inner_jit
 def oracle_marginals(problem, chain, transitions, a, b, oracle):
     """Compute the marginals of the rows ``a:b``; return the middle factors of transitions."""
     length = b - a
@@ -488,7 +488,7 @@ def oracle_marginals(problem, chain, transitions, a, b, oracle):
     return transitions.linear.reshape((1, n_labels, n_labels))
 
 
-@lean_jit
+@inner_lean_jit
 def backward_factors(oracle, length, linear_t):
     """Compute node marginals and right factors of transitions from the forward vectors."""
     n_labels = linear_t.shape[0]
@@ -507,7 +507,7 @@ def backward_factors(oracle, length, linear_t):
             vector_matrix(q, linear_t, beta)
 
 
-@lean_jit
+@inner_lean_jit
 def compare_sequence(mu_node, mu_transition, oracle, middle, step):
     """Fill in the step from ``mu`` to ``nu``; return the gap and the slope at ``gamma = 0``."""
     length, n_labels = mu_node.shape
@@ -558,7 +558,7 @@ def slopes(step, oracle, length, square, gamma):
     return first - gamma * square, second - square
 
 
-@lean_jit
+@inner_lean_jit
 def line_search(step, oracle, length, slope, square, tol):
     """Step size that maximises the dual objective.
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.scores import Rows, longest, value_of
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
 from skstruct.compiled.rows import dot
 from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
@@ -227,7 +227,7 @@ class Difference(NamedTuple):
     features: np.ndarray  # (n_distinct, n_labels)
 
 
-@jit
+@inner_jit
 def new_difference(problem, distinct, n_labels):
     """Workspace that is large enough for every sequence."""
     n_sequences = problem.offsets.shape[0] - 1
@@ -292,7 +292,7 @@ def number_features(rows, offsets, n_features):
     return rank, indices, start, features, position
 
 
-@lean_jit
+@inner_lean_jit
 def collect_features(problem, distinct, i, difference):
     """Fill in ``difference.features`` of sequence ``i``; return the squared norm of all features.
 
@@ -325,7 +325,7 @@ def collect_features(problem, distinct, i, difference):
     return total
 
 
-@lean_jit
+@inner_lean_jit
 def add_difference(problem, distinct, i, difference, factor, chain):
     """Add the difference of sequence ``i``, times a factor, to weights or to a gradient."""
     n_labels = chain.transition.shape[0]

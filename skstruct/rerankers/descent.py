@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
 from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker, learn_in_portions
 from skstruct.rerankers.losses import (
     HINGE,
@@ -399,7 +399,7 @@ def descent_epoch(groups, order, loss, rule, state):
     return n_mistakes, total_loss, total_cost
 
 
-@lean_jit
+@inner_lean_jit
 def is_zero(values):
     """Return True if all values are zero."""
     for value in values:  # noqa: SIM110
@@ -408,7 +408,7 @@ def is_zero(values):
     return True
 
 
-@jit
+@inner_jit
 def step_down(rows, first, d, step, state):
     """Take a step against the gradient; add it to the lag of the average."""
     scatter(rows, first, d, -step, state.weights)
@@ -416,7 +416,7 @@ def step_down(rows, first, d, step, state):
         scatter(rows, first, d, -step * state.progress[0], state.lag)
 
 
-@jit
+@inner_jit
 def pay_penalty(rows, first, last, state):
     """Bring the weights of the features of some candidates up to date with the truncation (12).
 

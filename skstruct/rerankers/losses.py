@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, value_of
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import inner_jit, jit
 
 # Codes of the losses, as the kernels see them.
 HINGE, LOGISTIC, LOG, BAYES_RISK = range(4)
@@ -88,7 +88,7 @@ def loss_gradient(loss, scores, costs, oracle, rival, d):
     return value
 
 
-@jit
+@inner_jit
 def softmax(scores, out):
     """Write the probabilities (6) of a group's candidates; return the logarithm of their total."""
     highest = np.max(scores)
@@ -108,7 +108,7 @@ def group_softmax(scores, offsets, out):
         softmax(scores[offsets[i] : offsets[i + 1]], out[offsets[i] : offsets[i + 1]])
 
 
-@jit
+@inner_jit
 def largest_group(offsets):
     """Number of candidates of the largest group."""
     largest = 0
@@ -117,7 +117,7 @@ def largest_group(offsets):
     return largest
 
 
-@jit
+@inner_jit
 def candidate_scores(rows, first, last, base, weights, out):
     """Scores of the candidates ``first:last`` under a weight vector."""
     for t in range(first, last):
@@ -138,7 +138,7 @@ def scatter(rows, first, d, step, weights):
                 weights[rows.indices[e]] += step * d[y] * x
 
 
-@jit
+@inner_jit
 def dual_weight(gradient_sum, threshold, scale):
     """One weight by equation (10): ``-sqrt(k) / eta * shrink(g, l1)``, with sums for means.
 

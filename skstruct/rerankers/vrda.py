@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.scores import value_of
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import inner_jit, jit
 from skstruct.input.training_set import batch_rows, gather
 from skstruct.rerankers.base import (
     LOSS_OPTIONS,
@@ -411,7 +411,7 @@ def vrda_epoch(groups, order, loss, state, record):
     return n_mistakes, total_loss, total_cost
 
 
-@jit
+@inner_jit
 def dual_scores(rows, first, last, base, state, out):
     """Scores of the candidates ``first:last`` by the current predictor of VRDA."""
     k = state.n_updates[0]
@@ -436,7 +436,7 @@ def dual_weights(gradient_sum, k, l1, eta, out):
     return n_nonzero
 
 
-@jit
+@inner_jit
 def end_stretches(rows, first, d, state):
     """Add to the mean the weights of the gradient sums that the next mistake changes."""
     since, k = state.mean.since, state.n_updates[0]
@@ -452,7 +452,7 @@ def end_stretches(rows, first, d, state):
                     since[j] = k + 1
 
 
-@jit
+@inner_jit
 def end_stretch(j, state):
     """Add to the mean the weights of one gradient sum since it last changed.
 
@@ -469,7 +469,7 @@ def end_stretch(j, state):
         mean.total[j] -= np.copysign(size, g)
 
 
-@jit
+@inner_jit
 def count_votes_of_last(state):
     """Add the last predictor, whose votes are final, to the running sums."""
     by_root, times_root, k = state.mean.by_root, state.mean.times_root, state.n_updates[0]
@@ -600,7 +600,7 @@ def count_votes(rows, offsets, first, last, base, electorate, out):
         votes_of_group(rows, a, b, base[a:b], electorate, local, out[a:b])
 
 
-@jit
+@inner_jit
 def votes_of_group(rows, a, b, base, electorate, local, out):
     """Count the votes for the candidates ``a:b``; ``local`` is -1 throughout, before and after."""
     columns = group_columns(rows, a, b, local)
@@ -619,7 +619,7 @@ def votes_of_group(rows, a, b, base, electorate, local, out):
         out[best] += electorate.votes[m]
 
 
-@jit
+@inner_jit
 def vote(m, lines, base, standing, electorate):
     """Best candidate of the predictor after ``m`` mistakes; False if rounding may have decided."""
     threshold = m * electorate.l1
@@ -640,7 +640,7 @@ def vote(m, lines, base, standing, electorate):
     return best, highest - second > error
 
 
-@jit
+@inner_jit
 def without_twins(rows, a, b, base):
     """Candidates, from 0, without those that equal an earlier one and so never win."""
     standing = np.empty(b - a, np.int64)
@@ -666,7 +666,7 @@ def without_twins(rows, a, b, base):
     return standing[:n]
 
 
-@jit
+@inner_jit
 def group_columns(rows, a, b, local):
     """Compressed columns of the candidates ``a:b``."""
     first, last = rows.indptr[a], rows.indptr[b]
@@ -699,7 +699,7 @@ def group_columns(rows, a, b, local):
     return Columns(features[:n_local], starts, members, x, largest)
 
 
-@jit
+@inner_jit
 def sum_lines(columns, lines):
     """Sum the lines from scratch.
 
@@ -719,7 +719,7 @@ def sum_lines(columns, lines):
             lines.reach[1] += columns.largest[f]
 
 
-@jit
+@inner_jit
 def first_changes(features, electorate):
     """Calendar before the first mistake."""
     indptr, n_mistakes = electorate.histories.indptr, electorate.votes.shape[0] - 1
@@ -736,7 +736,7 @@ def first_changes(features, electorate):
     return Calendar(head, chained, position, ends)
 
 
-@jit
+@inner_jit
 def change_weights(m, columns, calendar, electorate, lines):
     """Make the changes of weights that are due at mistake ``m``.
 

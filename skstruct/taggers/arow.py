@@ -24,7 +24,7 @@ from skstruct.chain.protocol import creating
 from skstruct.chain.scores import path_score, value_of
 from skstruct.chain.second_order import SecondOrder
 from skstruct.chain.viterbi import viterbi
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit
 from skstruct.learning.epoch import (
     NORM,
     TOTAL,
@@ -320,7 +320,7 @@ def arow_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     return wrong, cost_of(excess, wrong, length, settings)
 
 
-@lean_jit
+@inner_lean_jit
 def cost_of(excess, wrong, length, settings):
     """Loss of a labelling with so many wrong tokens and a score so far above the gold one's."""
     if settings.cost == HAMMING:
@@ -330,7 +330,7 @@ def cost_of(excess, wrong, length, settings):
     return excess + 1.0 if settings.cost == ONE else wrong / length
 
 
-@lean_jit
+@inner_lean_jit
 def step_size(cost, weight, spread, settings):
     """Multiplier of the difference, and the slack by which variances shrink."""
     if settings.learns_variance:
@@ -410,7 +410,7 @@ def learn_by_variance(
     change(edges, counts, step)
 
 
-@lean_jit
+@inner_lean_jit
 def change_sums(step, sums, weights, lag, variance):
     """Change the weights of the features of a sample, and their variances."""
     n_columns, growth = sums.counts[1], 0.0
@@ -461,7 +461,7 @@ def change_token_features_by_variance(step, counts):
 # ----------------------------------------------------------------- features, by feature and label
 
 
-@jit
+@inner_jit
 def sums_buffer(rows, samples, n_codes):
     """Workspace for the sums of any sample, where a token has one of `n_codes` labels."""
     n_features, n_sums, width = 0, 0, 0
@@ -478,7 +478,7 @@ def sums_buffer(rows, samples, n_codes):
     )
 
 
-@lean_jit
+@inner_lean_jit
 def sum_features(rows, sample, difference, settings, sums):
     """Add up the differences of the features of a sample, by feature and label."""
     length = sample[1] - sample[0]
@@ -508,7 +508,7 @@ def sum_features(rows, sample, difference, settings, sums):
     sums.counts[0], sums.counts[1] = n_rows, n_columns
 
 
-@lean_jit
+@inner_lean_jit
 def any_change(difference, t):
     """Return True if the difference of a token is not zero."""
     found = False
@@ -517,7 +517,7 @@ def any_change(difference, t):
     return found
 
 
-@lean_jit
+@inner_lean_jit
 def spread_of_sums(sums, variance):
     """Variance of the score of the sums."""
     n_columns, spread = sums.counts[1], 0.0
@@ -597,7 +597,7 @@ def add_listed_spread(edges, counts, spread, variance, buffers, codes):
 # ------------------------------------------------------------------------------------------- biases
 
 
-@lean_jit
+@inner_lean_jit
 def sum_biases(sample, difference, fit_intercept, total):
     """Write the differences of the biases of a sample."""
     length = sample[1] - sample[0]
@@ -613,7 +613,7 @@ def sum_biases(sample, difference, fit_intercept, total):
             total.end[j] = difference[length - 1, j]
 
 
-@lean_jit
+@inner_lean_jit
 def spread_of_biases(counts, total, variance):
     """Variance of the score of the differences of transitions and biases."""
     spread = 0.0
@@ -626,7 +626,7 @@ def spread_of_biases(counts, total, variance):
     return spread
 
 
-@lean_jit
+@inner_lean_jit
 def spread_of_listed(counts, total, variance, codes):
     """Variance of the differences of biases and of the transitions with these codes."""
     n_labels = total.intercept.shape[0]

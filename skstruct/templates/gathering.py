@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
 
 _BLOCK = 512
 
@@ -90,7 +90,7 @@ def locate_numbers(reader, tabular, n_values):
     )
 
 
-@lean_jit
+@inner_lean_jit
 def _insert(c, first, n, indices, data):
     """Insert a column into the sorted row ``first:n``, or count it; return the new `n`."""
     k = n
@@ -133,7 +133,7 @@ def _read_block(tokens, sources, numbers, column_of, start, end, block):
             block[r - start, m] = c
 
 
-@lean_jit
+@inner_lean_jit
 def _gather_blocks(tokens, sources, numbers, column_of, block, indptr, indices, data):
     n_templates, n_rows = len(sources.row), len(tokens.places)
     n = 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.compiled.jit import jit, lean_jit
+from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import prefetch
 from skstruct.templates.gathering import locate_numbers
 from skstruct.utils.parallel import run_tasks
@@ -215,7 +215,7 @@ def _packed(tokens, pattern, n_values, place):
     return key, True
 
 
-@jit
+@inner_jit
 def _recent(pattern, n_values, n_rows):
     """Allocate a cache for the combinations seen last; empty if packed codes could overflow.
 
@@ -229,13 +229,13 @@ def _recent(pattern, n_values, n_rows):
     return Recent(np.full(size, -1, np.int64), np.empty(size, np.int32))
 
 
-@lean_jit
+@inner_lean_jit
 def _recent_slot(key, keys):
     mixed = np.uint64(key) * _BASE
     return np.int64(mixed >> np.uint64(40)) & (len(keys) - 1)
 
 
-@lean_jit
+@inner_lean_jit
 def _hash_at(tokens, pattern, values, place):
     h = pattern.literals.hashes[0]
     for j in range(len(pattern.fields)):
@@ -245,7 +245,7 @@ def _hash_at(tokens, pattern, values, place):
     return h
 
 
-@lean_jit
+@inner_lean_jit
 def _mixed(h):
     # The low bits of a polynomial hash depend on few bits of the text.
     h = (h ^ (h >> _HALF)) * _SPREAD
@@ -253,7 +253,7 @@ def _mixed(h):
     return h ^ (h >> _HALF)
 
 
-@lean_jit
+@inner_lean_jit
 def _same_codes(tokens, pattern, known, place, features, feature):
     if features.groups[feature] != pattern.group:
         return False
@@ -264,7 +264,7 @@ def _same_codes(tokens, pattern, known, place, features, feature):
     return True
 
 
-@lean_jit
+@inner_lean_jit
 def _probe(h, tokens, pattern, known, place, features):
     """Look up a combination by its hash.
 
@@ -296,7 +296,7 @@ def _probe(h, tokens, pattern, known, place, features):
     return np.int64(-1), slot, namesake
 
 
-@lean_jit
+@inner_lean_jit
 def _entry(h, feature):
     return (np.int64(_mixed(h) >> _HALF) >> 1) << 32 | feature
 
@@ -313,7 +313,7 @@ def fill_slots(features, n_features):
         features.slots[slot] = _entry(h, feature)
 
 
-@lean_jit
+@inner_lean_jit
 def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
     """Look up a combination, or add it; return its number and the new number of features."""
     feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
@@ -364,7 +364,7 @@ def find_values(tokens, pattern, values, known, features, table, numbers):
     return _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers)
 
 
-@lean_jit
+@inner_lean_jit
 def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers):
     n_doubtful, n_known = 0, len(table)
     codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
@@ -385,7 +385,7 @@ def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh,
     return n_doubtful
 
 
-@lean_jit
+@inner_lean_jit
 def _prefetch_codes(features, hashes, n):
     """Prefetch the codes of the features that combinations probably are."""
     slots, width = features.slots, features.codes.shape[1]
@@ -396,7 +396,7 @@ def _prefetch_codes(features, hashes, n):
             prefetch(features.groups, entry & _LOW)
 
 
-@lean_jit
+@inner_lean_jit
 def _prepare_block(tokens, pattern, values, first, last, features, recent, numbers, pending):
     """Number the combinations seen lately; hash the others and prefetch what looks them up.
 
@@ -423,12 +423,12 @@ def _prepare_block(tokens, pattern, values, first, last, features, recent, numbe
     return n
 
 
-@jit
+@inner_jit
 def _pending():
     return np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)
 
 
-@lean_jit
+@inner_lean_jit
 def _note(recent, key, number):
     if len(recent.keys):
         i = _recent_slot(key, recent.keys)
@@ -448,7 +448,7 @@ def number_template(tokens, pattern, values, known, features, n_features, number
     )
 
 
-@lean_jit
+@inner_lean_jit
 def _number_rows(
     tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, pending
 ):
@@ -477,7 +477,7 @@ def find_template(tokens, pattern, values, known, features, numbers):
     return _find_rows(tokens, pattern, values, known, features, numbers, recent, _pending())
 
 
-@lean_jit
+@inner_lean_jit
 def _find_rows(tokens, pattern, values, known, features, numbers, recent, pending):
     n_doubtful = 0
     rows, hashes, keys = pending
