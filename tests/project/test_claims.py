@@ -112,7 +112,7 @@ SOURCES = {
     "which saves about 7 % of the time of a search": ratio_of_searches(
         "GridSearchCV, batch", "GridSearchCV, dicts", 0.91, 0.95
     ),
-    "which saves half of the rest": ratio_of_searches(
+    "which saves about 50 % of the rest": ratio_of_searches(
         "batch, tol=1e-2", "GridSearchCV, batch", 0.45, 0.55
     ),
     "learning takes hardly longer than in memory: 7 % at most": (
