@@ -27,7 +27,7 @@ BENCHMARKS = {
     "dicts": ({"addresses"}, ("pycrfsuite",)),
     "sweeps": (
         {"addresses", "addresses_scores", "others", "tokens", "tokens_scores"},
-        ("optuna", "sklearn_crfsuite"),
+        ("sklearn_crfsuite",),
     ),
     "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
