@@ -4,9 +4,7 @@
 
 The platform wheel (see `.ci/build-wheel`) is installed into an environment of its own. Beside it,
 kernels are compiled in a process with an empty cache, loaded by one that finds the cache filled,
-and compiled ahead by `skstruct warm`. Taggers learn from 538 addresses (5,349 tokens), or from
-these twice over: that many tokens make `CRFTagger` begin with dual ascent, which has more to
-compile.
+and compiled ahead by `skstruct warm`. All learn from 538 addresses (5,349 tokens).
 """
 
 import json
@@ -21,21 +19,19 @@ from time import perf_counter
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.report import machine, table
 
-# Estimator, and copies of the addresses.
-RUNS = {
-    "CRFTagger": ("CRFTagger", 1),
-    "CRFTagger, 10,698 tokens": ("CRFTagger", 2),
-    "SDCACRF": ("SDCACRF", 1),
-    "PerceptronTagger": ("PerceptronTagger", 1),
-    "MIRATagger": ("MIRATagger", 1),
-    "SAPOTagger": ("SAPOTagger", 1),
-    "VRDAReranker": ("VRDAReranker", 1),
-    "PerceptronReranker": ("PerceptronReranker", 1),
-    "SGDReranker": ("SGDReranker", 1),
-    "TruncatedGradientReranker": ("TruncatedGradientReranker", 1),
-    "TemplateVectorizer": ("TemplateVectorizer", 1),
-    "HashingTemplateVectorizer": ("HashingTemplateVectorizer", 1),
-}
+ESTIMATORS = (
+    "CRFTagger",
+    "SDCACRF",
+    "PerceptronTagger",
+    "MIRATagger",
+    "SAPOTagger",
+    "VRDAReranker",
+    "PerceptronReranker",
+    "SGDReranker",
+    "TruncatedGradientReranker",
+    "TemplateVectorizer",
+    "HashingTemplateVectorizer",
+)
 OVERHEAD = "processor seconds of the first fit beyond the second"
 AHEAD = ("CRFTagger", "PerceptronTagger")
 CHILD = """
@@ -43,14 +39,13 @@ import json, sys, warnings
 from time import perf_counter, process_time
 start = perf_counter()
 import skstruct
-name, copies = sys.argv[1], int(sys.argv[2])
+name = sys.argv[1]
 kind = getattr(skstruct, name)
 imported = perf_counter() - start
 from skstruct.datasets import load_addresses
 tokens, y = load_addresses(return_X_y=True)
 if name.endswith("Tagger") or name == "SDCACRF":
     X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in tokens]
-    X, y = X * copies, [*y] * copies
     def run():
         kind(max_iter=20).fit(X, y).predict(X)
 elif name.endswith("Reranker"):
@@ -90,7 +85,7 @@ from skstruct.datasets import load_addresses
 warnings.simplefilter("ignore")
 tokens, y = load_addresses(return_X_y=True)
 X = [[["word=" + word, "suffix=" + word[-3:]] for word in line] for line in tokens]
-tagger = getattr(skstruct, sys.argv[1])(max_iter=20).fit(X * 2, [*y] * 2)
+tagger = getattr(skstruct, sys.argv[1])(max_iter=20).fit(X, y)
 for method in ("predict", "predict_proba", "predict_nbest"):
     if hasattr(tagger, method):
         getattr(tagger, method)(X[:20])
@@ -119,9 +114,9 @@ class Python:
         options = {"check": True, "stdout": subprocess.PIPE, "text": True}
         return subprocess.run(command, env=self.environment, **options).stdout
 
-    def measure(self, estimator, copies):
+    def measure(self, estimator):
         """What `CHILD` measures."""
-        return json.loads(self.run("-c", CHILD, estimator, copies))
+        return json.loads(self.run("-c", CHILD, estimator))
 
     def seconds(self, *arguments):
         """Seconds of a whole process, and of processors in it."""
@@ -149,8 +144,8 @@ def first_fits(runs, wheel, repeat):
         for _ in range(repeat):
             with tempfile.TemporaryDirectory() as cache:
                 here = Python(sys.executable, cache)
-                cold, warm = (here.measure(*RUNS[name]) for _ in range(2))
-            shipped = wheel.measure(*RUNS[name]) if wheel else None
+                cold, warm = (here.measure(name) for _ in range(2))
+            shipped = wheel.measure(name) if wheel else None
             both = [shipped["import and first fit"], shipped["overhead"]] if wheel else []
             found.append([warm["import"], *both, warm["overhead"], cold["overhead"]])
         medians = [statistics.median(values) for values in zip(*found, strict=True)]
@@ -204,7 +199,7 @@ def main():
         wheel = install(arguments.wheel, Path(folder) / "venv") if arguments.wheel else None
         if wanted in ("", "fits"):
             rows = first_fits(
-                ["PerceptronReranker"] if arguments.quick else RUNS, wheel, arguments.repeat
+                ["PerceptronReranker"] if arguments.quick else ESTIMATORS, wheel, arguments.repeat
             )
             both = ["import and first fit, wheel", f"{OVERHEAD}: wheel"] if wheel else []
             head = ["", "import", *both, f"{OVERHEAD}: cache filled", "cache empty"]

@@ -62,27 +62,21 @@ REFIT = "refit"
 HALVING = "HalvingGridSearchCV"
 
 
-def folds():
-    """Folds of all searches."""
+def judged():
+    """How all searches judge: their folds, and their score."""
     from sklearn.model_selection import KFold
 
-    return KFold(N_FOLDS)
+    from skstruct.metrics import chunk_f1_scorer
+
+    return {"cv": KFold(N_FOLDS), "scoring": chunk_f1_scorer}
 
 
 def grid_search(estimator, name, values, X, y, n_jobs=None, refit=True):
     """Search by separate fits: mean scores by value, and the best value."""
     from sklearn.model_selection import GridSearchCV
 
-    from skstruct.metrics import chunk_f1_scorer
-
-    search = GridSearchCV(
-        estimator,
-        {name: values},
-        cv=folds(),
-        scoring=chunk_f1_scorer,
-        n_jobs=n_jobs,
-        refit=refit,
-    ).fit(X, y)
+    search = GridSearchCV(estimator, {name: values}, n_jobs=n_jobs, refit=refit, **judged())
+    search.fit(X, y)
     return search.cv_results_["mean_test_score"], search.best_params_[name]
 
 
@@ -91,16 +85,9 @@ def random_search(estimator, name, values, X, y):
     from scipy.stats import loguniform
     from sklearn.model_selection import RandomizedSearchCV
 
-    from skstruct.metrics import chunk_f1_scorer
-
-    search = RandomizedSearchCV(
-        estimator,
-        {name: loguniform(min(values), max(values))},
-        n_iter=len(values),
-        cv=folds(),
-        scoring=chunk_f1_scorer,
-        random_state=0,
-    ).fit(X, y)
+    drawn = {name: loguniform(min(values), max(values))}
+    search = RandomizedSearchCV(estimator, drawn, n_iter=len(values), random_state=0, **judged())
+    search.fit(X, y)
     return [search.best_score_], search.best_params_[name]
 
 
@@ -109,18 +96,9 @@ def halving_search(estimator, name, values, X, y):
     from sklearn.experimental import enable_halving_search_cv  # noqa: F401
     from sklearn.model_selection import HalvingGridSearchCV
 
-    from skstruct.metrics import chunk_f1_scorer
-
     # By default, the number of labels that scikit-learn's halving sees in `y` decides.
-    smallest = len(y) // 9
-    search = HalvingGridSearchCV(
-        estimator,
-        {name: values},
-        min_resources=smallest,
-        cv=folds(),
-        scoring=chunk_f1_scorer,
-        random_state=0,
-    ).fit(X, y)
+    sizes = {"min_resources": len(y) // 9, "random_state": 0}
+    search = HalvingGridSearchCV(estimator, {name: values}, **sizes, **judged()).fit(X, y)
     return [search.best_score_], search.best_params_[name]
 
 
@@ -130,12 +108,10 @@ def optuna_search(estimator, name, values, X, y):
     from sklearn.base import clone
     from sklearn.model_selection import cross_val_score
 
-    from skstruct.metrics import chunk_f1_scorer
-
     def mean_score(trial):
         value = trial.suggest_float(name, min(values), max(values), log=True)
         tried = clone(estimator).set_params(**{name: value})
-        return cross_val_score(tried, X, y, cv=folds(), scoring=chunk_f1_scorer).mean()
+        return cross_val_score(tried, X, y, **judged()).mean()
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
@@ -182,12 +158,9 @@ def batch_search(X, y, l2s, **parameters):
 def path_search(X, y, l2s, n_jobs=None):
     """`CRFTaggerCV`."""
     from skstruct import CRFTaggerCV
-    from skstruct.metrics import chunk_f1_scorer
 
-    search = CRFTaggerCV(
-        l2s, cv=folds(), scoring=chunk_f1_scorer, fit_intercept=False, n_jobs=n_jobs
-    ).fit(X, y)
-    return path_scores(search, l2s)
+    search = CRFTaggerCV(l2s, fit_intercept=False, n_jobs=n_jobs, **judged())
+    return path_scores(search.fit(X, y), l2s)
 
 
 def path_scores(search, l2s):
@@ -210,7 +183,7 @@ def logistic_search(X, y, l2s):
 
     search = LogisticRegressionCV(
         Cs=[1 / l2 for l2 in l2s],
-        cv=folds(),
+        cv=judged()["cv"],
         fit_intercept=False,
         max_iter=1000,
         scoring="accuracy",
@@ -224,7 +197,7 @@ def token_search(X, y, l2s):
     """`CRFTaggerCV` on tokens."""
     from skstruct import CRFTaggerCV
 
-    search = CRFTaggerCV(l2s, cv=folds(), fit_intercept=False, all_possible_states=True)
+    search = CRFTaggerCV(l2s, cv=judged()["cv"], fit_intercept=False, all_possible_states=True)
     return path_scores(search.fit(*as_rows(X, y)), l2s)
 
 

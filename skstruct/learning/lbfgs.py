@@ -213,9 +213,8 @@ def _interpolate(low, step, value, start_value, slope):
     return min(max(best, low + 0.1 * (step - low)), low + 0.5 * (step - low))
 
 
-# Below this many tokens a fit takes less time than compiling the stochastic start once. With an L1
-# penalty a step takes several times as long, and more of them are needed.
-MANY_TOKENS, MANY_TOKENS_L1 = 10_000, 1_000
+# Fewer tokens than these take some hundredths of a second from zero, and a start saves none.
+MANY_TOKENS = 1_000
 # A fit ends when ten iterations gained less than this share of the tolerance.
 GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
@@ -384,10 +383,9 @@ def _starts(objective, l1, start, run):
     yield np.zeros(objective.size), BLIND_STEPS
 
 
-def has_many_tokens(objective, l1=0.0):
+def has_many_tokens(objective):
     """Return True if the stochastic start is worth its while."""
-    many = MANY_TOKENS_L1 if l1 else MANY_TOKENS
-    return objective.n_tokens >= many and not objective.partial
+    return objective.n_tokens >= MANY_TOKENS and not objective.partial
 
 
 def _iterates(objective, l1, start, run, settle):
@@ -400,7 +398,7 @@ def _iterates(objective, l1, start, run, settle):
         objective.curvature(x, out, run)
 
     point, start = None, None if start is None else objective.pack(start)
-    if l1 and start is None and has_many_tokens(objective, l1):
+    if l1 and start is None and has_many_tokens(objective):
         for point in proximal_points(objective, l1, run, settle):
             yield point
     for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):

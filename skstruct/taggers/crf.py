@@ -44,12 +44,11 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     ----------
     solver : {"lbfgs", "sag", "oeg", "sgd", "crfsuite"}, default="lbfgs"
         Algorithm that minimises the objective. "lbfgs": limited-memory BFGS on the whole
-        objective, computed in `n_jobs` threads. Training sets of 10,000 tokens or more start from
-        up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1`, and
-        then from 1,000 tokens on, these epochs go on for as long as they gain, four to an
-        iteration; with little `l2` they are steps of the proximal point method (Rockafellar, 1976).
-        Then, and on small training sets, comes the proximal quasi-Newton method (Zhong et al.,
-        2014), with the curvature of L-BFGS.
+        objective, computed in `n_jobs` threads. Training sets of 1,000 tokens or more start from
+        up to a dozen epochs of dual-free coordinate ascent (Shalev-Shwartz, 2016). With `l1` these
+        epochs go on for as long as they gain, four to an iteration; with little `l2` they are steps
+        of the proximal point method (Rockafellar, 1976). Then, and on small training sets, comes
+        the proximal quasi-Newton method (Zhong et al., 2014), with the curvature of L-BFGS.
         "sag": stochastic average gradient with non-uniform sampling (Schmidt et al., 2015). "oeg":
         online exponentiated gradient (Collins et al., 2008). Both visit one sequence at a time and
         converge to the minimum. "sgd": stochastic gradient descent, which comes close to the

@@ -308,7 +308,6 @@ def test_large_training_sets_start_near_the_optimum(case, monkeypatch):
     )
     other = clone(tagger).fit(batch, y).history_["objective"]
     monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1)
-    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS_L1", 1)
     near = clone(tagger).fit(batch, y).history_["objective"]
     monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", 4 * 25 * (K + K**2))
     first = clone(tagger).fit(batch, y).history_["objective"]
@@ -589,7 +588,6 @@ def test_clusters_learn_triples(monkeypatch):
         found = learn_in_shards(tagger, batch, y, 3).estimator_
         assert_array_equal(weights_of(found), weights_of(tagger))
         monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 1)
-        monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS_L1", 1)
         near = learn_in_shards(tagger, batch, y, 3).estimator_
         monkeypatch.undo()
         values = [one.history_["objective"][-1] for one in (near, tagger)]

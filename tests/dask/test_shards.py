@@ -354,7 +354,6 @@ def test_a_fit_goes_on_from_the_start(monkeypatch, l1):
     X, y = labelled_sequences(60)
     whole = CRFTagger(tol=1e-8, l1=l1).fit(X, y)
     monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 50)
-    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS_L1", 50)
     objectives = []
     for n_shards in (1, 4, 4):
         tagger = learn_from_shards(CRFTagger(tol=1e-8, l1=l1), cut(X, y, n_shards))
