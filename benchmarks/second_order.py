@@ -65,8 +65,7 @@ LEARNERS = {
     "CRF": (CRFTagger, {"l2": [0.03, 0.3]}, (FIRST, SECOND, EDGES)),
 }
 # Where it takes minutes, not hours.
-WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned")
-WITH_RERANKING = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned")
+WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned", "conll2000")
 NAMES = [
     "addresses",
     "wordseg-as",
@@ -311,7 +310,7 @@ def systems_of(name, learner):
     """Systems of a learner that are run on a corpus."""
     if learner == "CRF" and name not in WITH_CRF:
         return ()
-    return [s for s in LEARNERS[learner][2] if s != RERANKED or name in WITH_RERANKING]
+    return LEARNERS[learner][2]
 
 
 # Tables. ------------------------------------------------------------------------------------------

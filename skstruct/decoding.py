@@ -1,12 +1,15 @@
-"""Best labels and marginals of a batch, with many labels by way of their listed transitions."""
+"""Decoding of a batch, in threads, and with many labels by way of their listed transitions."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.beam import n_possible
 from skstruct.chain.listed import Leaving, Listed, collect_transitions, list_chain
 from skstruct.chain.protocol import chain_factors, memory_of_call
-from skstruct.chain.ranges import decode_best, decode_marginals
+from skstruct.chain.ranges import decode_best, decode_marginals, search_range
+from skstruct.chain.scores import longest
+from skstruct.chain.search import AStarSearch, BeamSearch
 from skstruct.chain.spans import find_spans
 from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
@@ -37,7 +40,7 @@ LIMITS = {
     "online": Limits(128, 1 / 40),
 }
 # They are there in any case.
-_FEW_NUMBERS = 1 << 21
+_FEW_NUMBERS, _FEW_BYTES = 1 << 21, 1 << 24
 
 
 def list_transitions(transition, programme, wanted=None):
@@ -129,11 +132,86 @@ def best_labels(rows, offsets, chain, n_jobs):
     return codes
 
 
-def _run(decode, offsets, chain, n_jobs):
-    """Results of ``decode(number, first, last)`` for ranges of sequences, in threads."""
-    with range_runner(offsets, n_jobs, chain_work(len(chain.transition), chain.order)) as run:
+def _run(decode, offsets, chain, n_jobs, work=1.0):
+    """Results of ``decode(number, first, last)`` for ranges of sequences, in threads.
+
+    `work` is that of a label, in that of a search for the best labelling.
+    """
+    work = work * chain_work(len(chain.transition), chain.order)
+    with range_runner(offsets, n_jobs, work) as run:
         require_decoding_memory(chain, offsets, run.n_ranges)
         return run(decode)
+
+
+# With up to so many labellings, features and scores take most of the time. From the other number
+# on, more do not count as more work: few sequences have as many.
+FEW, MANY = 50, 10_000
+
+
+def work_of_search(width):
+    """Work of a search that keeps so many labellings, in that of a search for the best one.
+
+    What is kept is sorted by insertion, in quadratic time.
+    """
+    return max(1.0, (min(width, MANY) / FEW) ** 2)
+
+
+def make_search(n_best, search, beam_width, *, count_misses=False):
+    """Record of a search, for the kernels.
+
+    Parameters
+    ----------
+    n_best : int
+        Number of labellings.
+    search : {"astar", "beam"}
+        Search algorithm.
+    beam_width : int
+        Number of partial labellings that a beam keeps, at least `n_best`.
+    count_misses : bool, default=False
+        Count the sequences for which a beam misses the best labelling.
+    """
+    # More than that does not fit into memory, and its product with the labels into an integer.
+    n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
+    if search == "astar":
+        return AStarSearch(n_best)
+    misses = np.zeros(1 if count_misses else 0, np.int64)
+    return BeamSearch(n_best, max(n_best, beam_width), misses)
+
+
+def nbest_labels(rows, offsets, chain, search, n_jobs):
+    """Search for the n best labellings of every sequence.
+
+    Parameters
+    ----------
+    rows, offsets, chain, n_jobs
+        As of `best_labels`.
+    search : AStarSearch or BeamSearch
+        From `make_search`.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_best, n_rows)
+        Labels, a labelling in each row; there are no more rows than labellings.
+    scores : ndarray of shape (n_sequences, n_best)
+    counts : ndarray of shape (n_sequences,)
+        Number of labellings found for each sequence; the rest of the arrays is undefined.
+    """
+    n_sequences = len(offsets) - 1
+    length = longest(offsets, 0, n_sequences)
+    n_best = n_possible(length, chain.transition.shape[0], search.n_best)
+    n_bytes = n_best * (4 * int(offsets[-1]) + 8 * n_sequences)
+    if n_bytes > _FEW_BYTES:
+        require_memory(n_bytes, f"{n_best:,} labellings of each sequence", "Ask for fewer.")
+    codes = np.zeros((n_best, offsets[-1]), np.int32)
+    scores = np.empty((n_sequences, n_best))
+    counts = np.empty(n_sequences, np.int64)
+    width = max(n_best, getattr(search, "beam_width", 1))
+
+    def find(_, first, last):
+        search_range(rows, offsets, first, last, chain, search, codes, scores, counts)
+
+    _run(find, offsets, chain, n_jobs, max(n_best, work_of_search(width)))
+    return codes, scores, counts
 
 
 def marginals(rows, offsets, chain, n_jobs, *, forbids):

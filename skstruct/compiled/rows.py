@@ -224,7 +224,7 @@ def sort_rows(indptr, columns, values):
     return n, repeats
 
 
-@lean_jit
+@inner_lean_jit
 def _sort(columns, values, first, end):
     """Sort a row by its columns (Shell, 1959), which are few."""
     gap = 1

@@ -10,10 +10,10 @@ from skstruct.chain.beam import n_possible
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.compiled.jit import jit
+from skstruct.decoding import FEW, MANY
 from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
 from skstruct.learning.products import inner_products
 from skstruct.taggers.online import SearchTagger
-from skstruct.taggers.prediction import FEW, MANY
 from skstruct.utils.public_paths import set_module
 
 MAX_PASSES = 200

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from skstruct.chain.kinds import KINDS
+from skstruct.decoding import make_search, work_of_search
 from skstruct.input.constraints import WEIGHTS, check_chain, forbid
 from skstruct.input.formats import sorted_classes
 from skstruct.input.scale import warn_of_scale
@@ -25,7 +26,7 @@ from skstruct.learning.online import (
 )
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
-from skstruct.taggers.prediction import LEARNT, make_search, weights_of, work_of_search
+from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.scoring import SCORING
 from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record

@@ -9,14 +9,11 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
-from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import KINDS
-from skstruct.chain.ranges import search_range
-from skstruct.chain.scores import longest
-from skstruct.chain.search import SEARCHES, AStarSearch, BeamSearch
+from skstruct.chain.search import SEARCHES
 from skstruct.chain.spans import Reading, choose_spans
-from skstruct.decoding import best_labels, marginals, probable_spans, require_decoding_memory
+from skstruct.decoding import best_labels, make_search, marginals, nbest_labels, probable_spans
 from skstruct.input.constraints import (
     check_decoded,
     check_labelling,
@@ -31,96 +28,10 @@ from skstruct.matrices import read_only
 from skstruct.metrics.chunks import pairs_of_labels
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
-from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice, check_count
-from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import reads_one_fit
-
-# With up to so many labellings, features and scores take most of the time. From the other number
-# on, more do not count as more work: few sequences have as many.
-FEW, MANY = 50, 10_000
-
-
-def work_of_search(width):
-    """Work of a search that keeps so many labellings, in that of a search for the best one.
-
-    What is kept is sorted by insertion, in quadratic time.
-    """
-    return max(1.0, (min(width, MANY) / FEW) ** 2)
-
-
-# They are there in any case.
-_FEW_BYTES = 1 << 24
-
-
-def make_search(n_best, search, beam_width, *, count_misses=False):
-    """Record of a search, for the kernels.
-
-    Parameters
-    ----------
-    n_best : int
-        Number of labellings.
-    search : {"astar", "beam"}
-        Search algorithm.
-    beam_width : int
-        Number of partial labellings that a beam keeps, at least `n_best`.
-    count_misses : bool, default=False
-        Count the sequences for which a beam misses the best labelling.
-    """
-    # More than that does not fit into memory, and its product with the labels into an integer.
-    n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
-    if search == "astar":
-        return AStarSearch(n_best)
-    misses = np.zeros(1 if count_misses else 0, np.int64)
-    return BeamSearch(n_best, max(n_best, beam_width), misses)
-
-
-def search_sequences(rows, offsets, chain, search, n_jobs):
-    """Search for the n best labellings of every sequence.
-
-    Parameters
-    ----------
-    rows : Rows
-        The tokens.
-    offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
-    chain : Chain
-        The weights.
-    search : AStarSearch or BeamSearch
-        From `make_search`.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_best, n_rows)
-        Labels, a labelling in each row; there are no more rows than labellings.
-    scores : ndarray of shape (n_sequences, n_best)
-    counts : ndarray of shape (n_sequences,)
-        Number of labellings found for each sequence; the rest of the arrays is undefined.
-    """
-    n_sequences = len(offsets) - 1
-    length = longest(offsets, 0, n_sequences)
-    n_best = n_possible(length, chain.transition.shape[0], search.n_best)
-    n_bytes = n_best * (4 * int(offsets[-1]) + 8 * n_sequences)
-    if n_bytes > _FEW_BYTES:
-        require_memory(n_bytes, f"{n_best:,} labellings of each sequence", "Ask for fewer.")
-    codes = np.zeros((n_best, offsets[-1]), np.int32)
-    scores = np.empty((n_sequences, n_best))
-    counts = np.empty(n_sequences, np.int64)
-    width = max(n_best, getattr(search, "beam_width", 1))
-    work = max(n_best, work_of_search(width)) * chain_work(chain.transition.shape[0], chain.order)
-    with range_runner(offsets, n_jobs, work) as run:
-        require_decoding_memory(chain, offsets, run.n_ranges)
-        run(
-            lambda _, first, last: search_range(
-                rows, offsets, first, last, chain, search, codes, scores, counts
-            )
-        )
-    return codes, scores, counts
-
 
 # Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,
 # where the last two are those of labels.
@@ -297,7 +208,7 @@ class LinearChainMixin:
         format, batch = self._read_for_decoding(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         found = make_search(n_best, search, beam_width)
-        codes, scores, counts = search_sequences(rows, batch.offsets, chain, found, self.n_jobs)
+        codes, scores, counts = nbest_labels(rows, batch.offsets, chain, found, self.n_jobs)
         _require_labellings(scores[:, 0], known, possible)
         log_partition = None
         if normalize == "all":

@@ -42,6 +42,7 @@ from skstruct.chain.second_order import SecondOrderChain
 from skstruct.chain.spans import Reading, choose_spans, find_spans
 from skstruct.compiled import keys, rows
 from skstruct.compiled.rows import sort_rows
+from skstruct.decoding import make_search
 from skstruct.input.training_set import as_rows, batch_rows
 from skstruct.learning import lbfgs, products, sag
 from skstruct.learning.ascent import merge_changes
@@ -51,7 +52,6 @@ from skstruct.learning.sag import StochasticAverageGradient
 from skstruct.metrics.chunks import pairs_of_labels
 from skstruct.rerankers.descent import PerceptronReranker, TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
-from skstruct.taggers.prediction import make_search
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 pytestmark = pytest.mark.slow

@@ -40,12 +40,12 @@ from skstruct.chain.beam import beam_nbest, forbid_dead_ends
 from skstruct.chain.dense import Dense
 from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import convert_labels
+from skstruct.decoding import make_search
 from skstruct.input.constraints import check_labelling, read_constraint
 from skstruct.input.training_set import as_rows
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.objective import CRFObjective
 from skstruct.metrics import extract_chunks
-from skstruct.taggers.prediction import make_search
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
