@@ -65,7 +65,7 @@ LEARNERS = {
     "CRF": (CRFTagger, {"l2": [0.03, 0.3]}, (FIRST, SECOND, EDGES)),
 }
 # Where it takes minutes, not hours.
-WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned", "conll2000")
+WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned")
 NAMES = [
     "addresses",
     "wordseg-as",

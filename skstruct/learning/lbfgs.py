@@ -213,7 +213,7 @@ def _interpolate(low, step, value, start_value, slope):
     return min(max(best, low + 0.1 * (step - low)), low + 0.5 * (step - low))
 
 
-# Fewer tokens than these take some hundredths of a second from zero, and a start saves none.
+# Fewer tokens than these take some hundredths of a second from zero, and a start saves little.
 MANY_TOKENS = 1_000
 # A fit ends when ten iterations gained less than this share of the tolerance.
 GAIN, _L1_GAIN = 0.01, 1 / 3
