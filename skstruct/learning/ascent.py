@@ -58,7 +58,7 @@ from skstruct.learning.layout import (
     state_scores,
 )
 from skstruct.learning.likelihood import add_bias_scores, write_edges
-from skstruct.utils.parallel import chain_work, portions
+from skstruct.utils.parallel import chain_work, inner_product, portions
 
 # Largest number of bytes that the start may store.
 _MOST_MEMORY = 2**31
@@ -178,7 +178,7 @@ class DualFreeAscent:
             return False
         if theta is not vector:
             theta[:] = soft_threshold(vector, self._l1 / self._l2)
-        self.loss = likelihood.sample_weight @ self._memory.loss
+        self.loss = inner_product(likelihood.sample_weight, self._memory.loss)
         self.distance = self._priority().sum()
         return True
 

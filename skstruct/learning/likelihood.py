@@ -29,6 +29,7 @@ from skstruct.learning.layout import (
     sum_of_squares,
 )
 from skstruct.matrices import count_bytes, read_only, writable
+from skstruct.utils.parallel import inner_product
 
 
 class Likelihood:
@@ -168,7 +169,7 @@ class Likelihood:
     @property
     def weighted_tokens(self):
         """Sum over the tokens of the weights of their sequences."""
-        return self.sample_weight @ np.diff(self.offsets)
+        return inner_product(self.sample_weight, np.diff(self.offsets))
 
     @property
     def at_zero(self):
@@ -177,12 +178,12 @@ class Likelihood:
         It is what the negative log-likelihood is there, or above it where some labels are unknown
         or some labellings impossible.
         """
-        lengths = np.diff(self.offsets)
         if not len(self.cost):
-            return self.sample_weight @ lengths * np.log(self.shape.n_labels)
+            return self.weighted_tokens * np.log(self.shape.n_labels)
         # The last one is for tokens without a label, whose code is -1.
         of_token = np.append(logsumexp(self.cost, axis=1), np.log(self.shape.n_labels))
-        return np.repeat(self.sample_weight, lengths) @ of_token[self.labels]
+        weight = np.repeat(self.sample_weight, np.diff(self.offsets))
+        return inner_product(weight, of_token[self.labels])
 
     @property
     def n_occurrences(self):

@@ -27,7 +27,7 @@ from skstruct.learning.stochastic import (
     square_norm,
 )
 from skstruct.utils.messages import overflowed
-from skstruct.utils.parallel import chain_work, portions
+from skstruct.utils.parallel import chain_work, inner_product, portions
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
 
@@ -88,7 +88,7 @@ class ExponentiatedGradient(SequenceLearner):
 
     def _best_share(self, square):
         """Maximise the lower bound over the share, to which the weights are proportional."""
-        n_tokens = self._problem.sample_weight @ np.diff(self._problem.offsets)
+        n_tokens = inner_product(self._problem.sample_weight, np.diff(self._problem.offsets))
         others = self._state.node.shape[1] - 1
 
         def slope(log_share):
@@ -125,7 +125,7 @@ class ExponentiatedGradient(SequenceLearner):
 
     def dual(self):
         """Lower bound of the objective."""
-        entropy = self._problem.sample_weight @ self._state.entropy
+        entropy = inner_product(self._problem.sample_weight, self._state.entropy)
         return float(entropy - self._problem.l2 / 2 * square_norm(self._state.chain))
 
     def estimate(self):

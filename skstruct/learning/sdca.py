@@ -45,7 +45,7 @@ from skstruct.learning.stochastic import (
 )
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import overflowed, say
-from skstruct.utils.parallel import chain_work, portions, range_runner
+from skstruct.utils.parallel import chain_work, inner_product, portions, range_runner
 from skstruct.utils.progress import History
 
 # Work after which convergence is checked at the earliest, some 10 ms: an epoch over a dozen
@@ -281,8 +281,8 @@ class CRFDual(SequenceLearner):
         """Derivative of the weighted entropies with respect to the share of uniform marginals."""
         lengths = np.diff(self._problem.offsets)
         weight = self._problem.sample_weight
-        n_transitions = weight @ (lengths - 1)
-        n_nodes = weight @ (lengths == 1) - weight @ np.maximum(lengths - 2, 0)
+        n_transitions = inner_product(weight, lengths - 1)
+        n_nodes = inner_product(weight, 1.0 * (lengths == 1) - np.maximum(lengths - 2, 0))
         total = 0.0
         k = self._model.n_labels
         for count, size in ((n_transitions, k**2), (n_nodes, k)):
@@ -290,7 +290,7 @@ class CRFDual(SequenceLearner):
             total += count * (1 - 1 / size) * (np.log1p(other - eta) - np.log(other))
         if len(self._problem.cost):
             mean = self._problem.cost.mean(axis=1)
-            total += np.repeat(weight, lengths) @ mean[self._problem.labels]
+            total += inner_product(np.repeat(weight, lengths), mean[self._problem.labels])
         return total
 
     def sampling(self, scheme, nonuniformity):
@@ -349,9 +349,10 @@ class CRFDual(SequenceLearner):
         the gaps of the sequences at their last visits, which is usually too large.
         """
         weight = self._problem.sample_weight
-        dual = weight @ self._dual.entropy - self._problem.l2 / 2 * square_norm(self._chain)
-        gap = weight @ self._dual.gap
-        return Certificate(float(dual + gap), float(dual), float(gap))
+        dual = inner_product(weight, self._dual.entropy)
+        dual -= self._problem.l2 / 2 * square_norm(self._chain)
+        gap = inner_product(weight, self._dual.gap)
+        return Certificate(float(dual + gap), float(dual), gap)
 
     def certify(self, run):
         """Recompute the weights from the dual variables, and both objectives from scratch."""
