@@ -196,7 +196,8 @@ def dual_free_share(found, kept, gold, squares, pair_squares, strength, past):
 class DualFree:
     """Dual-free ascent; what it keeps is rounded to single precision.
 
-    Scores of transitions are those of the weights when an epoch begins, and then after 20 tokens.
+    Scores of transitions are those of the weights when an epoch begins, and then after two tokens
+    for each label. Marginals of a token that would change by 1e-4 or less stay as they are.
     """
 
     def __init__(self, X, y, strength, vector, threshold=0.0):
@@ -216,7 +217,7 @@ class DualFree:
     def epoch(self, order, fit_intercept=True):
         self.transition, n_tokens = self.weights.transition, 0
         for i in order:
-            if n_tokens >= 20:
+            if n_tokens >= 2 * len(self.transition):
                 self.transition, n_tokens = self.weights.transition, 0
             self.visit(i, fit_intercept)
             n_tokens += len(self.X[i])
@@ -242,7 +243,10 @@ class DualFree:
         )
         changes = []
         for new, kept in zip(found, (self.node[i], self.pairs[i]), strict=True):
-            moved = (kept + share * (new - kept.astype(float))).astype(np.float32)
+            step = share * (new - kept.astype(float))
+            if kept is self.node[i]:
+                step[np.abs(step).max(axis=1) <= 1e-4] = 0
+            moved = (kept + step).astype(np.float32)
             changes.append(moved.astype(float) - kept)
             kept[:] = moved
         change = expected_features(x, changes[0], changes[1][None], fit_intercept=fit_intercept)

