@@ -271,6 +271,9 @@ class _OtherKey(Exception):
 class _Values(dict):
     """Codes of the values of a key; those of values other than 1 are less than `NO_COLUMN`.
 
+    Half of the values of the tutorials' features are False, so zero has a code of its own; `_split`
+    tells it from other numbers.
+
     Parameters
     ----------
     code : int
@@ -281,14 +284,21 @@ class _Values(dict):
 
     def __init__(self, code, code_of):
         # A number that equals a bool is found as this one.
-        super().__init__({True: code, False: NO_COLUMN - 2 - code})
+        super().__init__({True: code, False: -2 * code - 4})
+        self._other = -2 * code - 5
         self._code_of = code_of
 
     def __missing__(self, value):
         if type(value) is not str:
-            return self[False]
+            return self._other
         code = self[value] = self._code_of(value)
         return code
+
+
+def _split(codes):
+    """Codes of attributes from those of values other than 1, and whether the value is not zero."""
+    codes = -codes - 4
+    return codes >> 1, (codes & 1).astype(bool)
 
 
 class _Codes(dict):
@@ -351,12 +361,13 @@ class _Codes(dict):
             positions = (codes < NO_COLUMN).nonzero()[0]
             if not len(positions):
                 return codes, lengths, *_NO_VALUES
-            numbers = np.array([values[i] for i in positions.tolist()], float)
+            codes[positions], others = _split(codes[positions])
+            numbers = np.zeros(len(positions))
+            numbers[others] = [values[i] for i in positions[others].tolist()]
         except (_OtherKey, OverflowError):
             return None
         if not (np.abs(numbers) <= limit).all():
             return None
-        codes[positions] = NO_COLUMN - 2 - codes[positions]
         return codes, lengths, positions, numbers
 
 

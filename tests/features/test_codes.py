@@ -196,7 +196,8 @@ def read(sequences, codes=None, limit=1e9):
 def attributes(sequences):
     """The same of dicts, written down one by one."""
     return [
-        (f"{key}:{value}", "1.0") if type(value) is str else (key, repr(float(value)))
+        # Zero has no sign.
+        (f"{key}:{value}", "1.0") if type(value) is str else (key, repr(float(value) + 0.0))
         for tokens in sequences
         for token in tokens
         for key, value in token.items()
@@ -218,10 +219,10 @@ def test_strings_are_read_as_they_are():
     assert read(sequences) == [(name, "1.0") for name in names]
 
 
-def test_a_number_keeps_its_sign_and_a_one_is_true():
+def test_numbers_that_equal_a_bool_are_read_as_that():
     token = {"a": -0.0, "b": 0, "c": False, "d": 1, "e": True, "f": 1.0, "g": 2**53 + 1}
     features = dict(read([[token, {key: "x" for key in token}]], limit=1e18))
-    expected = ["-0.0", "0.0", "0.0", "1.0", "1.0", "1.0", repr(float(2**53 + 1))]
+    expected = ["0.0", "0.0", "0.0", "1.0", "1.0", "1.0", repr(float(2**53 + 1))]
     assert [features[key] for key in token] == expected
 
 
