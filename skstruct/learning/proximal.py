@@ -194,7 +194,8 @@ def proximal_points(objective, l1, run, settle=False):
         settled = settle and changes.are_small(theta, estimate) and epoch >= _FIRST_EPOCHS
         if epoch % every and not settled:
             continue
-        x, smooth, before = theta.copy(), np.empty(objective.size), value
+        x = changes.mean if settled else theta.copy()
+        smooth, before = np.empty(objective.size), value
         found = objective.value_and_gradient(x, smooth, run) + l1 * float(np.abs(x).sum())
         settled = settled and found <= min(_MOST_ABOVE * estimate, before)
         if epoch % every and not settled:
@@ -215,6 +216,9 @@ class _Changes:
     tell : bool
         True if small changes mean that the objective is below CRFsuite's: values of features are
         ones, and the penalties are as those for which that was tried.
+    mean : ndarray
+        Mean of the weights after the last two epochs, once there are two. Single steps that are too
+        long weigh half there.
     """
 
     def __init__(self, objective, l1, run):
@@ -242,6 +246,7 @@ class _Changes:
             moved = self._penalty / 2 * dot(step, step)
             gained, share = abs(self._estimate - estimate), self._factor * estimate
             small = moved <= _MOST_MOVED * share and gained <= _MOST_GAINED * share
+            self.mean = theta - step / 2
         self._theta, self._estimate = theta.copy(), estimate
         return small
 

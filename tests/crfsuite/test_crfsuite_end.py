@@ -4,11 +4,12 @@ import os
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
 from skstruct.crfsuite import CRF, BaseTrainer, Trainer
 from skstruct.datasets import fetch_conll2002, load_addresses
+from skstruct.learning.objective import CRFObjective
 
 SETTLED = "L-BFGS terminated as the objective has settled"
 LIMIT = "L-BFGS terminated with the maximum number of iterations"
@@ -156,6 +157,20 @@ def test_messages_tell_the_reason(addresses, capsys):
         trainer.train("")
     assert SETTLED in capsys.readouterr().out.splitlines()
     assert found[found.index(f"{SETTLED}\n") + 1].startswith("Total seconds required for training")
+
+
+def test_a_settled_start_is_the_mean_of_its_last_two_epochs(monkeypatch, addresses):
+    found, epochs = [], CRFObjective.dual_free_epochs
+
+    def noted(objective, *args, **options):
+        for theta, *rest in epochs(objective, *args, **options):
+            found.append(objective.unpack(theta).transition.copy())
+            yield theta, *rest
+
+    monkeypatch.setattr(CRFObjective, "dual_free_epochs", noted)
+    crf = CRF(**LINE).fit(*addresses)
+    assert crf.training_log_.stop_reason == SETTLED
+    assert_allclose(crf.estimator_.transition_, (found[-1] + found[-2]) / 2, rtol=1e-12)
 
 
 def test_option_of_the_tagger(addresses):
