@@ -65,7 +65,14 @@ LEARNERS = {
     "CRF": (CRFTagger, {"l2": [0.03, 0.3]}, (FIRST, SECOND, EDGES)),
 }
 # Where it takes minutes, not hours.
-WITH_CRF = ("addresses", "wordseg-as", "conll2002-esp", "conll2002-ned")
+WITH_CRF = (
+    "addresses",
+    "wordseg-as",
+    "conll2002-esp",
+    "conll2002-ned",
+    "ud-english-ewt",
+    "conll2000",
+)
 NAMES = [
     "addresses",
     "wordseg-as",
