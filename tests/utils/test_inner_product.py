@@ -1,4 +1,4 @@
-"""Work in threads."""
+"""Inner products of weights and losses of sequences."""
 
 import numpy as np
 from threadpoolctl import threadpool_limits
