@@ -83,8 +83,9 @@ LEAST_SHARE = 0.05
 MOST_PREFETCHED = 2048
 # Lower bound of sums of probabilities in denominators.
 SMALLEST = 1e-12
-# Marginals of a token stay as they are if none would change by more.
-LEAST_MOVE = 1e-4
+# Marginals of a token stay as they are if none would change by more, and no weight by so much: with
+# a weak penalty small changes of marginals matter.
+LEAST_MOVE, LEAST_CHANGE = 1e-4, 8e-4
 # Tokens for each label after which shared transitions are tabulated anew.
 FRESH = 2
 
@@ -500,7 +501,7 @@ def move_tokens(features, first, found, kept, share, factor, weights):
         for j in range(n_labels):
             distance = abs(found[t, j] - past[j])
             far = distance if distance > far else far
-        if share * far > LEAST_MOVE:
+        if share * far > LEAST_MOVE or share * far * -factor > LEAST_CHANGE:
             move_towards(found[t], past, share, factor)
             row = first + t
             add_state_gradient(features, found[t : t + 1], n_labels, row, row + 1, weights)
