@@ -197,8 +197,8 @@ class DualFree:
     """Dual-free ascent; what it keeps is rounded to single precision.
 
     Scores of transitions are those of the weights when an epoch begins, and then after two tokens
-    for each label. Marginals of a token that would change by 1e-4 or less, and weights by 8e-4 or
-    less, stay as they are.
+    for each label. With a threshold, marginals of a token that would change by 1e-4 or less stay as
+    they are.
     """
 
     def __init__(self, X, y, strength, vector, threshold=0.0):
@@ -245,8 +245,8 @@ class DualFree:
         changes = []
         for new, kept in zip(found, (self.node[i], self.pairs[i]), strict=True):
             step = share * (new - kept.astype(float))
-            if kept is self.node[i]:
-                step[np.abs(step).max(axis=1) <= min(1e-4, 8e-4 / self.strength[i])] = 0
+            if kept is self.node[i] and self.threshold > 0:
+                step[np.abs(step).max(axis=1) <= 1e-4] = 0
             moved = (kept + step).astype(np.float32)
             changes.append(moved.astype(float) - kept)
             kept[:] = moved

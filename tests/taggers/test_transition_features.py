@@ -672,7 +672,7 @@ def test_dual_free_epochs_go_step_by_step(problem):
             squares = 1 + np.sum(x**2, axis=1), 1 + np.sum(edges[1:] ** 2, axis=1)
             strength = weight[i] / 0.7
             share = naive.dual_free_share(found, kept[i], gold, *squares, strength, past[i])
-            node, pairs = changes(found, kept[i], share, strength)
+            node, pairs = changes(found, kept[i], share)
             change = [node.T @ x, pairs.sum(axis=0), node.sum(axis=0), node[0], node[-1]]
             change.append(np.einsum("tij,tf->ijf", pairs, edges[1:]))
             w -= strength * np.concatenate([part.ravel() for part in change])
@@ -683,16 +683,10 @@ def test_dual_free_epochs_go_step_by_step(problem):
         order = draw_order(weight * memory.divergence, random_state)
 
 
-def changes(found, kept, share, strength):
-    """Go from what is kept towards what was found, in single precision.
-
-    Marginals of a token that would change by 1e-4 or less, and weights by 8e-4 or less, stay.
-    """
+def changes(found, kept, share):
+    """Go from what is kept towards what was found, in single precision."""
     for new, old in zip(found, kept, strict=True):
-        step = share * (new - old.astype(float))
-        if old is kept[0]:
-            step[np.abs(step).max(axis=1) <= min(1e-4, 8e-4 / strength)] = 0
-        moved = (old + step).astype(np.float32)
+        moved = (old + share * (new - old.astype(float))).astype(np.float32)
         yield moved.astype(float) - old
         old[:] = moved
 
