@@ -64,15 +64,8 @@ LEARNERS = {
     "MIRA": (MIRATagger, {"C": [0.1, 1.0]}, (FIRST, SECOND)),
     "CRF": (CRFTagger, {"l2": [0.03, 0.3]}, (FIRST, SECOND, EDGES)),
 }
-# Where it takes minutes, not hours.
-WITH_CRF = (
-    "addresses",
-    "wordseg-as",
-    "conll2002-esp",
-    "conll2002-ned",
-    "ud-english-ewt",
-    "conll2000",
-)
+# Where it takes hours, not minutes.
+WITHOUT_CRF = ("jnlpba",)
 NAMES = [
     "addresses",
     "wordseg-as",
@@ -315,7 +308,7 @@ def schemes_of(corpus):
 
 def systems_of(name, learner):
     """Systems of a learner that are run on a corpus."""
-    if learner == "CRF" and name not in WITH_CRF:
+    if learner == "CRF" and name in WITHOUT_CRF:
         return ()
     return LEARNERS[learner][2]
 

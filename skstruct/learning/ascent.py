@@ -503,6 +503,7 @@ def move_tokens(features, first, found, kept, share, factor, least, weights):
         for j in range(n_labels):
             distance = abs(found[t, j] - past[j])
             far = distance if distance > far else far
+        # A step of NaN is taken, so that it shows in the objective.
         if not share * far <= least:
             move_towards(found[t], past, share, factor)
             row = first + t
