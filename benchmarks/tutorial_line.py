@@ -1,10 +1,16 @@
 """The line of sklearn-crfsuite's tutorial, by sklearn-crfsuite and by the drop-in, in turn.
 
     python -m benchmarks.tutorial_line
-    python -m benchmarks.tutorial_line --only conll2000 jnlpba --repeat 3
+    python -m benchmarks.tutorial_line --only conll2000 jnlpba --lines defaults --repeat 3
     python -m benchmarks.tutorial_line --write
 
     CRF(algorithm="lbfgs", c1=0.1, c2=0.1, max_iterations=100, all_possible_transitions=True)
+
+Two other lines stand beside it: the defaults, with which either system stops by a rule of its own,
+and the tutorial's penalties with the same tolerance, `delta`, for both:
+
+    CRF()
+    CRF(c1=0.1, c2=0.1, delta=1e-4, all_possible_transitions=True)
 
 Every run is a process of its own that reads a corpus as columns of plain text, makes the feature
 dicts of the tutorial, fits and tags the test set. The program of the drop-in differs in its import
@@ -49,12 +55,21 @@ from benchmarks.common.report import machine, median, median_and_range, ratios, 
 from benchmarks.common.runs import Records, read_runs
 
 NAME = "tutorial_line"
-LINE = {
-    "algorithm": "lbfgs",
-    "c1": 0.1,
-    "c2": 0.1,
-    "max_iterations": 100,
-    "all_possible_transitions": True,
+LINES = {
+    "tutorial": {
+        "algorithm": "lbfgs",
+        "c1": 0.1,
+        "c2": 0.1,
+        "max_iterations": 100,
+        "all_possible_transitions": True,
+    },
+    "defaults": {},
+    "tolerance": {"c1": 0.1, "c2": 0.1, "delta": 1e-4, "all_possible_transitions": True},
+}
+TITLES = {
+    "tutorial": "the tutorial's line",
+    "defaults": "defaults",
+    "tolerance": "same tolerance",
 }
 THEIRS, OURS = "sklearn-crfsuite", ("the drop-in, 2 threads", "the drop-in, 1 thread")
 # Module, and the number of threads that joblib is told; None leaves it alone.
@@ -106,17 +121,24 @@ CORPORA = {
 QUICK_CORPORA = {"addresses": Corpus("Some addresses", load_quick, F1)}
 # Not in the medians over corpora: its fits take less than a second.
 SMALL = {"addresses"}
+# What is compared: an entry of the runs, and one of `OURS`.
+COMPARED = {
+    "fit": ("fit", 1),
+    "fit, 1 thread": ("fit", 2),
+    "process": ("whole", 1),
+    "process, 1 thread": ("whole", 2),
+}
 
 
 class LineRecords(Records):
     """Runs, and tests of the difference in score."""
 
-    names = ("corpus", "system", "turn")
+    names = ("corpus", "line", "system", "turn")
 
 
-def run_one(system, folder, predictions):
-    """Run one system in this process; return what it took, and write what it predicted."""
-    clock = Clock()
+def run_one(line, system, folder, predictions):
+    """Run one line by one system in this process, and write what it predicted."""
+    clock = Clock(whole=True)
     library, n_threads = SYSTEMS[system]
     kind = import_module(library).CRF
     from joblib import parallel_config
@@ -127,7 +149,7 @@ def run_one(system, folder, predictions):
     dicts = [feature_dicts(tutorial_features, sentence) for sentence in X]
     clock.lap("features")
     with parallel_config(n_jobs=n_threads):
-        crf = kind(**LINE).fit(dicts, y)
+        crf = kind(**LINES[line]).fit(dicts, y)
     clock.lap("fit")
     predicted = crf.predict([feature_dicts(tutorial_features, sentence) for sentence in X_test])
     clock.lap("tag")
@@ -157,113 +179,172 @@ def compare(corpus, y_test, theirs, ours):
     return {"score": score, "difference": found.difference, "pvalue": found.pvalue}
 
 
-def make_runs(name, corpus, records, repeat):
-    """Make the missing runs of a corpus; systems take turns."""
-    predictions = {system: records.path.parent / f"{name}, {system}.json" for system in SYSTEMS}
-    missing = [
-        (turn, system)
-        for turn in range(1, repeat + 1)
-        for system in SYSTEMS
-        if records.find(corpus=name, system=system, turn=turn) is None
-    ]
-    compared = corpus.measure is None or all(
-        records.find(corpus=name, system=f"score of {system}", turn=0) for system in OURS
-    )
-    if not missing and compared:
-        return
+class Comparison:
+    """The runs of one line on one corpus."""
+
+    def __init__(self, records, name, corpus, line):
+        self.records, self.name, self.corpus, self.line = records, name, corpus, line
+
+    def head(self, system, turn):
+        """What a record is found by."""
+        return {"corpus": self.name, "line": self.line, "system": system, "turn": turn}
+
+    def make(self, folder, repeat):
+        """Make the missing runs, and test whether the scores differ; systems take turns."""
+        heads = [self.head(system, turn) for turn in range(1, repeat + 1) for system in SYSTEMS]
+        missing = [head for head in heads if self.records.find(**head) is None]
+        for system in OURS if missing else ():
+            # Unmeasured, which fills the cache of compiled kernels.
+            self._run(system, folder)
+        for head in missing:
+            found = self.records.add({**head, **self._run(head["system"], folder)})
+            print(*head.values(), found["fit"], found["objective"], flush=True)
+        if self.corpus.measure and not all(map(self.score, OURS)):
+            _, y_test = read_sentences(folder / "test")
+            theirs, *ours = (
+                json.loads(self._predictions(system).read_text(encoding="utf-8"))
+                for system in SYSTEMS
+            )
+            for system, labels in zip(OURS, ours, strict=True):
+                found = compare(self.corpus, y_test, theirs, labels)
+                self.records.add({**self.head(f"score of {system}", 0), **found})
+
+    def runs(self):
+        """Runs of each system, in turn."""
+        found = [r for r in self.records if (r["corpus"], r["line"]) == (self.name, self.line)]
+        found.sort(key=lambda run: run["turn"])
+        return [[run for run in found if run["system"] == system] for system in SYSTEMS]
+
+    def score(self, system):
+        """Score of one of our systems, and its difference from theirs."""
+        return self.records.find(**self.head(f"score of {system}", 0))
+
+    def _predictions(self, system):
+        folder = self.records.path.parent
+        return folder / f"{self.name}, {self.line}, {system}.json"
+
+    def _run(self, system, folder):
+        where = "--folder", folder, "--predictions", self._predictions(system)
+        return run_child(NAME, "--run", self.line, system, *where)
+
+
+def make_runs(name, corpus, lines, records, repeat):
+    """Make the missing runs of a corpus."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         for part, pair in corpus.read().items():
             write_sentences(*pair, folder / part)
-
-        def run(system):
-            where = "--folder", folder, "--predictions", predictions[system]
-            return run_child(NAME, "--run", system, *where)
-
-        for system in OURS if missing else ():
-            # Unmeasured, which fills the cache of compiled kernels.
-            run(system)
-        for turn, system in missing:
-            found = records.add({"corpus": name, "system": system, "turn": turn, **run(system)})
-            print(name, turn, system, found["fit"], found["objective"], flush=True)
-        if not compared:
-            _, y_test = read_sentences(folder / "test")
-            theirs, *ours = (
-                json.loads(path.read_text(encoding="utf-8")) for path in predictions.values()
-            )
-            for system, labels in zip(OURS, ours, strict=True):
-                found = compare(corpus, y_test, theirs, labels)
-                records.add({"corpus": name, "system": f"score of {system}", "turn": 0, **found})
-
-
-def runs_of(records, name, system):
-    """Runs of a system on a corpus, in turn."""
-    found = [r for r in records if r["corpus"] == name and r["system"] == system]
-    return sorted(found, key=lambda run: run["turn"])
+        for line in lines:
+            Comparison(records, name, corpus, line).make(folder, repeat)
 
 
 def write_report(records, corpora, report):
-    """Write the tables of the corpora that have runs of all systems."""
-    runs = {name: [runs_of(records, name, system) for system in SYSTEMS] for name in corpora}
-    runs = {name: found for name, found in runs.items() if all(found)}
-    n_turns = min(len(found) for of_corpus in runs.values() for found in of_corpus)
-    runs = {name: [found[:n_turns] for found in of_corpus] for name, of_corpus in runs.items()}
+    """Write the tables of the corpora that have runs of all systems and lines."""
+    made = {
+        (name, line): Comparison(records, name, corpus, line)
+        for name, corpus in corpora.items()
+        for line in LINES
+    }
+    runs = {key: comparison.runs() for key, comparison in made.items()}
+    names = [name for name in corpora if all(all(runs[name, line]) for line in LINES)]
+    n_turns = min(len(found) for name in names for line in LINES for found in runs[name, line])
+    made = {key: comparison for key, comparison in made.items() if key[0] in names}
+    runs = {key: [found[:n_turns] for found in runs[key]] for key in made}
     turns = "One run" if n_turns == 1 else f"Medians of {n_turns} runs"
     note = f"{turns} of each, in turn. {machine()}"
-    seconds, objectives, memory, scores = [], [], [], []
-    faster = {(key, i): [] for key in ("fit", "whole") for i in (1, 2)}
-    for name, of_corpus in runs.items():
-        title, theirs = corpora[name].title, of_corpus[0]
-        row = [title, f"{theirs[0]['tokens']:,}"]
-        row += [f"{median(found, 'fit'):.2f}" for found in of_corpus]
-        for key in ("fit", "whole"):
-            for i in (1, 2):
-                found = ratios(theirs, of_corpus[i], key)
-                row.append(median_and_range(found))
-                if name not in SMALL:
-                    faster[key, i].append(np.median(found))
-        seconds.append(row)
-        best = theirs[0]
-        for system, found in zip(OURS, of_corpus[1:], strict=True):
-            share = found[0]["objective"] / best["objective"] - 1
-            row = [title, system, f"{best['objective']:,.1f}", f"{found[0]['objective']:,.1f}"]
-            objectives.append([*row, f"{share:+.2%}", found[0]["iterations"], found[0]["end"]])
-            score = records.find(corpus=name, system=f"score of {system}", turn=0)
-            if score is not None:
-                row = [title, system, f"{score['score'] - score['difference']:.2%}"]
-                row += [f"{score['score']:.2%}", f"{100 * score['difference']:+.2f}"]
-                scores.append([*row, f"{score['pvalue']:.3f}"])
-        row = [title, *(f"{median(found, 'memory'):.0f}" for found in of_corpus)]
-        memory.append([*row, median_and_range(ratios(of_corpus[1], theirs, "memory"), 2)])
-    if len(faster["fit", 1]) > 1:
-        medians = [f"{np.median(values):.1f}" for values in faster.values()]
-        seconds.append(["Median of the corpora", "", "", "", "", *medians])
-    times = ["fit", "fit, 1 thread", "process", "process, 1 thread"]
-    head = ["", "tokens", f"{THEIRS}, s", "drop-in, s", "1 thread, s"]
-    speed = table([*head, *(f"times: {what}" for what in times)], seconds)
-    report.write("seconds", speed, note)
+    faster = {
+        (*key, what): ratios(found[0], found[i], entry)
+        for key, found in runs.items()
+        for what, (entry, i) in COMPARED.items()
+    }
+    titles = {name: corpora[name].title for name in names}
+    for line in LINES:
+        head = ["", "tokens", f"{THEIRS}, s", "drop-in, s", "1 thread, s"]
+        rows = [
+            [
+                titles[name],
+                f"{runs[name, line][0][0]['tokens']:,}",
+                *(f"{median(found, 'fit'):.2f}" for found in runs[name, line]),
+                *(median_and_range(faster[name, line, what]) for what in COMPARED),
+            ]
+            for name in names
+        ]
+        rows += medians(names, [faster_of(faster, line, what) for what in COMPARED], 5)
+        times = [f"times: {what}" for what in COMPARED]
+        report.write(f"seconds_{line}", table([*head, *times], rows), note)
+    columns = [(line, what) for line in LINES for what in list(COMPARED)[:3]]
+    rows = [
+        [titles[name], *(f"{np.median(faster[name, *column]):.1f}" for column in columns)]
+        for name in names
+    ]
+    every = [faster_of(faster, *column) for column in columns]
+    rows += medians(names, every, 1)
+    if len(names) > 1:
+        large = [np.concatenate([v for k, v in of.items() if k not in SMALL]) for of in every]
+        rows.append(["Range", *(f"{values.min():.1f}-{values.max():.1f}" for values in large)])
+    head = ["", *(f"{TITLES[line]}: {what}" for line, what in columns)]
+    speed = table(head, rows)
+    report.write("speed", speed, note)
     if corpora is CORPORA:
         report.write_into(ROOT / "README.md", "speed", speed)
-    head = ["", "", THEIRS, "drop-in", "difference", "recorded steps", "end of the fit"]
-    report.write("objectives", table(head, objectives, left=(0, 1, 6)))
-    head = ["", "", f"{THEIRS}, %", "drop-in, %", "difference", "p"]
-    report.write("scores", table(head, scores, left=(0, 1)))
-    head = ["", f"{THEIRS}, MB", "drop-in, MB", "1 thread, MB", "drop-in, times"]
-    report.write("memory", table(head, memory), note)
+    write_results(made, runs, titles, report, note)
+
+
+def faster_of(faster, line, what):
+    """How many times faster, by corpus and turn."""
+    return {name: np.array(found) for (name, *key), found in faster.items() if key == [line, what]}
+
+
+def medians(names, columns, n_empty):
+    """A row with the median over the corpora, if there are several."""
+    if len(names) < 2:
+        return []
+    of = [
+        np.median([np.median(v) for k, v in column.items() if k not in SMALL]) for column in columns
+    ]
+    return [["Median of the corpora", *[""] * (n_empty - 1), *(f"{value:.1f}" for value in of)]]
+
+
+def write_results(made, runs, titles, report, note):
+    """Write the tables of objectives, scores and memory."""
+    objectives, scores, memory = [], [], []
+    for (name, line), of_key in runs.items():
+        start = [titles[name], TITLES[line]]
+        theirs = of_key[0][0]
+        for system, (ours, *_) in zip(OURS, of_key[1:], strict=True):
+            share = ours["objective"] / theirs["objective"] - 1
+            both = [f"{run['objective']:,.1f}" for run in (theirs, ours)]
+            counts = [run["iterations"] for run in (theirs, ours)]
+            objectives.append([*start, system, *both, f"{share:+.2%}", *counts, ours["end"]])
+            score = made[name, line].score(system)
+            if score is not None:
+                both = [score["score"] - score["difference"], score["score"]]
+                difference = f"{100 * score['difference']:+.2f}", f"{score['pvalue']:.3f}"
+                scores.append([*start, system, *(f"{value:.2%}" for value in both), *difference])
+        cells = [f"{median(found, 'memory'):.0f}" for found in of_key]
+        more = median_and_range(ratios(of_key[1], of_key[0], "memory"), 2)
+        memory.append([*start, *cells, more])
+    head = ["", "", "", THEIRS, "drop-in", "difference", "iterations", "recorded steps", "end"]
+    report.write("objectives", table(head, objectives, left=(0, 1, 2, 8)))
+    head = ["", "", "", f"{THEIRS}, %", "drop-in, %", "difference", "p"]
+    report.write("scores", table(head, scores, left=(0, 1, 2)))
+    head = ["", "", f"{THEIRS}, MB", "drop-in, MB", "1 thread, MB", "drop-in, times"]
+    report.write("memory", table(head, memory, left=(0, 1)), note)
 
 
 def main():
     """Make runs, write the report, or run one of the systems in this process."""
     parser = make_parser(__doc__, repeat=5)
     parser.add_argument("--only", nargs="+", choices=CORPORA, default=list(CORPORA))
+    parser.add_argument("--lines", nargs="+", choices=LINES, default=list(LINES))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
-    parser.add_argument("--run", choices=SYSTEMS, help="only this, once")
+    parser.add_argument("--run", nargs=2, metavar=("LINE", "SYSTEM"), help="only this, once")
     parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
     parser.add_argument("--predictions", type=Path, help="file for the predicted labels of --run")
     arguments = parse(parser)
     if arguments.run:
-        print(json.dumps(run_one(arguments.run, arguments.folder, arguments.predictions)))
+        print(json.dumps(run_one(*arguments.run, arguments.folder, arguments.predictions)))
         return
     with results_folder(NAME, arguments) as folder:
         kept = GENERATED / NAME / "runs.jsonl"
@@ -271,7 +352,7 @@ def main():
         corpora = QUICK_CORPORA if arguments.quick else CORPORA
         if not arguments.write:
             for name in corpora if arguments.quick else arguments.only:
-                make_runs(name, corpora[name], records, arguments.repeat)
+                make_runs(name, corpora[name], arguments.lines, records, arguments.repeat)
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
                 write_report(records, corpora, report)

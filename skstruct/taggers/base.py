@@ -3,7 +3,7 @@
 import warnings
 from copy import copy
 from numbers import Integral
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -245,10 +245,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         solve, settings = self._solver()
         warn_of_distinct_labels(data[0], self.classes_)
-        with_chunks = sequences_with_chunks(data[0], self.classes_)
+        chunks = chunks_of(data[0], self.classes_)
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
         solution = solve(data.pop(), self._model(), settings, start, watcher)
-        warn_of_missing_chunks(with_chunks, solution.chain, self.classes_)
+        warn_of_missing_chunks(chunks, solution, getattr(self, "l2", 0.0), self.classes_)
         return solution._replace(scale=scale)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -495,8 +495,32 @@ def warn_of_distinct_labels(training_set, classes):
         )
 
 
-def sequences_with_chunks(training_set, classes):
-    """Select some of the sequences whose labels hold chunks.
+class Chunks(NamedTuple):
+    """The chunks of a training set.
+
+    Attributes
+    ----------
+    some : TrainingSet
+        Some of the sequences whose labels hold chunks.
+    mistakes : float
+        Mistakes of an epoch in half of the chunks, or in fewer, as a fraction of the tokens.
+    loss : float
+        Loss of a labelling in which as many chunks are no more probable than others.
+    """
+
+    some: TrainingSet
+    mistakes: float
+    loss: float
+
+    def were_learnt(self, history, l2):
+        """Return True if mistakes or loss are so low that many of them must have been learnt."""
+        if "mistakes" in history:
+            return history["mistakes"][-1] < self.mistakes
+        return history["objective"][-1] - l2 / 2 * history["weight_norm"][-1] ** 2 < self.loss
+
+
+def chunks_of(training_set, classes):
+    """The chunks of a training set.
 
     Parameters
     ----------
@@ -505,35 +529,49 @@ def sequences_with_chunks(training_set, classes):
 
     Returns
     -------
-    some : TrainingSet or None
+    chunks : Chunks or None
         None if there are none, or the labels are not those of chunks, such as B-NP and O.
     """
     names = classes.tolist()
     if not are_chunk_labels(names):
         return None
     # The last one is for tokens without a label.
-    inside = np.array([name != "O" for name in names] + [False])
-    n_inside = np.append(0, np.cumsum(inside[training_set.labels]))[training_set.offsets]
-    holding = np.flatnonzero((np.diff(n_inside) > 0) & (training_set.sample_weight > 0))
+    is_inside = np.array([name != "O" for name in names] + [False])
+    is_first = np.array([name.startswith(("B-", "S-", "U-")) for name in names] + [False])
+    inside, offsets = is_inside[training_set.labels], training_set.offsets
+    outside_before = np.append(True, ~inside[:-1])
+    outside_before[offsets[:-1][np.diff(offsets) > 0]] = True
+    # Chunks that touch count as one where labels do not name the first token.
+    begins = inside & (outside_before | is_first[training_set.labels])
+    counts = np.diff(np.append(0, np.cumsum(begins))[offsets])
+    holding = np.flatnonzero((counts > 0) & (training_set.sample_weight > 0))
     if not len(holding):
         return None
     spread = np.linspace(0, len(holding) - 1, min(len(holding), _MOST_SEQUENCES))
-    return training_set.take(holding[spread.astype(np.int64)])
+    n_labelled = np.count_nonzero(training_set.labels >= 0)
+    return Chunks(
+        training_set.take(holding[spread.astype(np.int64)]),
+        counts[holding].sum() / 2 / n_labelled,
+        np.log(2) * training_set.weight_of_tokens()[begins].sum() / 2,
+    )
 
 
-def warn_of_missing_chunks(some, chain, classes):
+def warn_of_missing_chunks(chunks, solution, l2, classes):
     """Warn if predictions hold next to none of the chunks that labels of the training set hold.
 
     Parameters
     ----------
-    some : TrainingSet or None
-        What `sequences_with_chunks` has selected.
-    chain : Chain or TransitionChain
-        The weights that were learnt.
+    chunks : Chunks or None
+        Those of the training set.
+    solution : Solution
+        What was learnt.
+    l2 : float
+        Its penalty.
     classes : ndarray of shape (n_classes,)
     """
-    if some is None:
+    if chunks is None or chunks.were_learnt(solution.history, l2):
         return
+    some, chain = chunks.some, solution.chain
     chain = read_only(chain._make(map(np.ascontiguousarray, chain)))
     names = np.append(classes.astype(object), "O")
     y_true, y_pred = (

@@ -20,6 +20,8 @@ from skstruct import (
     WordVectorizer,
 )
 from skstruct.datasets import load_addresses, read_conll
+from skstruct.input.training_set import TrainingSet, batch_rows
+from skstruct.taggers.base import chunks_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 TAGGERS = [
@@ -97,10 +99,31 @@ def test_what_is_learnt_stays_the_same_to_the_bit(monkeypatch):
     X, y = load_addresses(return_X_y=True)
     batch = WordVectorizer().fit_transform(X[:50])
     fits = [PerceptronTagger(random_state=0, max_iter=3).fit(batch, y[:50])]
-    monkeypatch.setattr("skstruct.taggers.base.sequences_with_chunks", lambda *_: None)
+    monkeypatch.setattr("skstruct.taggers.base.chunks_of", lambda *_: None)
     fits.append(PerceptronTagger(random_state=0, max_iter=3).fit(batch, y[:50]))
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     np.testing.assert_array_equal(fits[0].transition_, fits[1].transition_)
+
+
+@pytest.mark.parametrize("tagger", TAGGERS, ids=str)
+def test_nothing_is_labelled_where_mistakes_or_loss_tell_enough(tagger, monkeypatch):
+    X, y = load_addresses(return_X_y=True)
+    batch = WordVectorizer().fit_transform(X[:200])
+    monkeypatch.setattr("skstruct.taggers.base.best_labels", None)
+    assert told(lambda: tagger.fit(batch, y[:200])) == []
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_chunks_are_counted_from_below(weight):
+    """Without a label of their own, chunks that touch are one; half of their number is the limit."""
+    y = [["B-X", "B-X", "O", "O"], ["O"], ["I-X", "I-Y"], ["O", "B-Y"]]
+    classes, codes = np.unique(np.concatenate(y), return_inverse=True)
+    batch = SequenceBatch.from_lengths(np.zeros((9, 1)), [4, 1, 2, 2])
+    given = batch_rows(batch), batch.offsets, codes.astype(np.int32), np.full(4, weight)
+    chunks = chunks_of(TrainingSet(*given), classes)
+    assert len(chunks.some.offsets) == 4
+    assert chunks.mistakes == pytest.approx(4 / 2 / 9)
+    assert chunks.loss == pytest.approx(np.log(2) * 4 * weight / 2)
 
 
 def test_transition_features_and_a_large_batch():
