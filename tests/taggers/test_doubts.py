@@ -115,7 +115,7 @@ def test_nothing_is_labelled_where_mistakes_or_loss_tell_enough(tagger, monkeypa
 
 @pytest.mark.parametrize("weight", [1.0, 0.5])
 def test_chunks_are_counted_from_below(weight):
-    """Without a label of their own, chunks that touch are one; half of their number is the limit."""
+    """Where no label says that a chunk begins, chunks that touch are one."""
     y = [["B-X", "B-X", "O", "O"], ["O"], ["I-X", "I-Y"], ["O", "B-Y"]]
     classes, codes = np.unique(np.concatenate(y), return_inverse=True)
     batch = SequenceBatch.from_lengths(np.zeros((9, 1)), [4, 1, 2, 2])
