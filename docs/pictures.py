@@ -90,7 +90,7 @@ def read_ratios():
     seconds = defaultdict(lambda: defaultdict(list))
     for line in RUNS.read_text(encoding="utf-8").splitlines():
         run = json.loads(line)
-        if "fit" in run:
+        if "fit" in run and run["line"] == "tutorial":
             seconds[run["corpus"]][run["system"]].append(run["fit"])
     found = {}
     for corpus, title in TITLES.items():

@@ -109,10 +109,20 @@ class SpacyLearner:
         from spacy.tokens import Doc, DocBin
 
         vocab, docs = spacy.blank(LANGUAGE).vocab, DocBin()
-        name = "ents" if self._pipe == "ner" else "tags"
         for words, labels in zip(self.inputs(part[0]), part[1], strict=True):
-            docs.add(Doc(vocab, words=words, **{name: labels}))
+            given = {"ents": begin_chunks(labels)} if self._pipe == "ner" else {"tags": labels}
+            docs.add(Doc(vocab, words=words, **given))
         docs.to_disk(path)
+
+
+def begin_chunks(labels):
+    """Labels with a B at the beginning of every chunk, which spaCy demands."""
+    from skstruct.metrics import extract_chunks
+
+    found = ["O"] * len(labels)
+    for start, end, kind in extract_chunks(labels):
+        found[start:end] = [f"B-{kind}"] + [f"I-{kind}"] * (end - start - 1)
+    return found
 
 
 def note_checkpoints(checkpoints):

@@ -245,7 +245,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         solve, settings = self._solver()
         warn_of_distinct_labels(data[0], self.classes_)
-        chunks = chunks_of(data[0], self.classes_)
+        chunks = training_chunks(data[0], self.classes_)
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
         solution = solve(data.pop(), self._model(), settings, start, watcher)
         warn_of_missing_chunks(chunks, solution, getattr(self, "l2", 0.0), self.classes_)
@@ -519,7 +519,7 @@ class Chunks(NamedTuple):
         return history["objective"][-1] - l2 / 2 * history["weight_norm"][-1] ** 2 < self.loss
 
 
-def chunks_of(training_set, classes):
+def training_chunks(training_set, classes):
     """The chunks of a training set.
 
     Parameters

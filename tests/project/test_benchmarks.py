@@ -37,7 +37,10 @@ BENCHMARKS = {
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
     "tutorial_line": (
-        {"seconds", "objectives", "scores", "memory"},
+        {
+            *("seconds_tutorial", "seconds_defaults", "seconds_tolerance", "speed"),
+            *("objectives", "scores", "memory"),
+        },
         ("pycrfsuite", "sklearn_crfsuite"),
     ),
     "which_tagger": (

@@ -346,7 +346,7 @@ def test_all_pages_give_the_same_advice(page):
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("advice", "which_tagger/advice.md"), ("speed", "tutorial_line/seconds.md")]
+    ("name", "file"), [("advice", "which_tagger/advice.md"), ("speed", "tutorial_line/speed.md")]
 )
 def test_tables_of_the_readme_are_those_of_the_benchmarks(name, file):
     if not GENERATED.is_dir():

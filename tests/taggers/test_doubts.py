@@ -21,7 +21,7 @@ from skstruct import (
 )
 from skstruct.datasets import load_addresses, read_conll
 from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.taggers.base import chunks_of
+from skstruct.taggers.base import training_chunks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 TAGGERS = [
@@ -99,7 +99,7 @@ def test_what_is_learnt_stays_the_same_to_the_bit(monkeypatch):
     X, y = load_addresses(return_X_y=True)
     batch = WordVectorizer().fit_transform(X[:50])
     fits = [PerceptronTagger(random_state=0, max_iter=3).fit(batch, y[:50])]
-    monkeypatch.setattr("skstruct.taggers.base.chunks_of", lambda *_: None)
+    monkeypatch.setattr("skstruct.taggers.base.training_chunks", lambda *_: None)
     fits.append(PerceptronTagger(random_state=0, max_iter=3).fit(batch, y[:50]))
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     np.testing.assert_array_equal(fits[0].transition_, fits[1].transition_)
@@ -120,7 +120,7 @@ def test_chunks_are_counted_from_below(weight):
     classes, codes = np.unique(np.concatenate(y), return_inverse=True)
     batch = SequenceBatch.from_lengths(np.zeros((9, 1)), [4, 1, 2, 2])
     given = batch_rows(batch), batch.offsets, codes.astype(np.int32), np.full(4, weight)
-    chunks = chunks_of(TrainingSet(*given), classes)
+    chunks = training_chunks(TrainingSet(*given), classes)
     assert len(chunks.some.offsets) == 4
     assert chunks.mistakes == pytest.approx(4 / 2 / 9)
     assert chunks.loss == pytest.approx(np.log(2) * 4 * weight / 2)
