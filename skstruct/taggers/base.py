@@ -516,7 +516,9 @@ class Chunks(NamedTuple):
         """Return True if mistakes or loss are so low that many of them must have been learnt."""
         if "mistakes" in history:
             return history["mistakes"][-1] < self.mistakes
-        return history["objective"][-1] - l2 / 2 * history["weight_norm"][-1] ** 2 < self.loss
+        # Where no norm is recorded, the penalty counts as loss, and the doubt remains.
+        norm = history["weight_norm"][-1] if "weight_norm" in history else 0.0
+        return history["objective"][-1] - l2 / 2 * norm**2 < self.loss
 
 
 def training_chunks(training_set, classes):
