@@ -261,10 +261,13 @@ def write_report(records, corpora, report):
     }
     made = {key: comparison for key, comparison in made.items() if key[0] in names}
     runs = {key: [found[: n_turns[key[1]]] for found in runs[key]] for key in made}
+    # By line and what is compared: ratios by corpus, turn by turn.
     faster = {
-        (*key, what): ratios(found[0], found[i], entry)
-        for key, found in runs.items()
-        for what, (entry, i) in COMPARED.items()
+        (line, what): {
+            name: ratios(runs[name, line][0], runs[name, line][i], key) for name in names
+        }
+        for line in LINES
+        for what, (key, i) in COMPARED.items()
     }
     titles = {name: corpora[name].title for name in names}
     for line in LINES:
@@ -274,23 +277,22 @@ def write_report(records, corpora, report):
                 titles[name],
                 f"{runs[name, line][0][0]['tokens']:,}",
                 *(f"{median(found, 'fit'):.2f}" for found in runs[name, line]),
-                *(median_and_range(faster[name, line, what]) for what in COMPARED),
+                *(median_and_range(faster[line, what][name]) for what in COMPARED),
             ]
             for name in names
         ]
-        rows += medians(names, [faster_of(faster, line, what) for what in COMPARED], 5)
+        rows += medians([faster[line, what] for what in COMPARED], 5)
         times = [f"times: {what}" for what in COMPARED]
         note = note_on_runs(n_turns[line])
         report.write(f"seconds_{line}", table([*head, *times], rows), note)
     columns = [(line, what) for line in LINES for what in list(COMPARED)[:3]]
     rows = [
-        [titles[name], *(f"{np.median(faster[name, *column]):.1f}" for column in columns)]
+        [titles[name], *(f"{np.median(faster[column][name]):.1f}" for column in columns)]
         for name in names
     ]
-    every = [faster_of(faster, *column) for column in columns]
-    rows += medians(names, every, 1)
+    rows += medians([faster[column] for column in columns], 1)
     if len(names) > 1:
-        large = [np.concatenate([v for k, v in of.items() if k not in SMALL]) for of in every]
+        large = [np.concatenate(large_ones(faster[column])) for column in columns]
         rows.append(["Range", *(f"{values.min():.1f}-{values.max():.1f}" for values in large)])
     head = ["", *(f"{TITLES[line]}: {what}" for line, what in columns)]
     speed = table(head, rows)
@@ -300,19 +302,17 @@ def write_report(records, corpora, report):
     write_results(made, runs, titles, report)
 
 
-def faster_of(faster, line, what):
-    """How many times faster, by corpus and turn."""
-    return {name: np.array(found) for (name, *key), found in faster.items() if key == [line, what]}
+def large_ones(column):
+    """Ratios of the corpora that are not small."""
+    return [found for name, found in column.items() if name not in SMALL]
 
 
-def medians(names, columns, n_empty):
-    """A row with the median over the corpora, if there are several."""
-    if len(names) < 2:
+def medians(columns, n_before):
+    """A row with the median over the corpora, after `n_before` cells, if there are several."""
+    if len(columns[0]) < 2:
         return []
-    of = [
-        np.median([np.median(v) for k, v in column.items() if k not in SMALL]) for column in columns
-    ]
-    return [["Median of the corpora", *[""] * (n_empty - 1), *(f"{value:.1f}" for value in of)]]
+    cells = [f"{np.median([np.median(v) for v in large_ones(column)]):.1f}" for column in columns]
+    return [["Median of the corpora", *[""] * (n_before - 1), *cells]]
 
 
 def write_results(made, runs, titles, report):

@@ -37,7 +37,7 @@ from skstruct.input.training_set import (
 )
 from skstruct.learning.solver import Model, Stopping, Watcher, settings_of
 from skstruct.matrices import read_only
-from skstruct.metrics.chunks import count_chunks_of_sequences
+from skstruct.metrics.chunks import count_chunks_of_sequences, pairs_of_labels
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.prediction import (
     ALWAYS_LEARNT,
@@ -503,9 +503,11 @@ class Chunks(NamedTuple):
     some : TrainingSet
         Some of the sequences whose labels hold chunks.
     mistakes : float
-        Mistakes of an epoch in half of the chunks, or in fewer, as a fraction of the tokens.
+        Half the number of chunks, divided by the number of labelled tokens: the fraction of
+        mistakes of an epoch that gets one token of every second chunk wrong.
     loss : float
-        Loss of a labelling in which as many chunks are no more probable than others.
+        Loss where every second chunk has a probability of one half and all else is certain:
+        ``log(2) / 2`` a chunk, times the weight of its first token.
     """
 
     some: TrainingSet
@@ -537,20 +539,17 @@ def training_chunks(training_set, classes):
     names = classes.tolist()
     if not are_chunk_labels(names):
         return None
-    # The last one is for tokens without a label.
-    is_inside = np.array([name != "O" for name in names] + [False])
-    is_first = np.array([name.startswith(("B-", "S-", "U-")) for name in names] + [False])
-    inside, offsets = is_inside[training_set.labels], training_set.offsets
-    outside_before = np.append(True, ~inside[:-1])
-    outside_before[offsets[:-1][np.diff(offsets) > 0]] = True
-    # Chunks that touch count as one where labels do not name the first token.
-    begins = inside & (outside_before | is_first[training_set.labels])
+    labels, offsets = training_set.labels, training_set.offsets
+    # No token comes before the first of a sequence; -1 stands for that, and for unknown labels.
+    before = np.append(-1, labels)[:-1]
+    before[offsets[:-1][np.diff(offsets) > 0]] = -1
+    begins = pairs_of_labels(names).opens[before, labels]
     counts = np.diff(np.append(0, np.cumsum(begins))[offsets])
     holding = np.flatnonzero((counts > 0) & (training_set.sample_weight > 0))
     if not len(holding):
         return None
     spread = np.linspace(0, len(holding) - 1, min(len(holding), _MOST_SEQUENCES))
-    n_labelled = np.count_nonzero(training_set.labels >= 0)
+    n_labelled = np.count_nonzero(labels >= 0)
     return Chunks(
         training_set.take(holding[spread.astype(np.int64)]),
         counts[holding].sum() / 2 / n_labelled,

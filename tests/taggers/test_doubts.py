@@ -21,6 +21,7 @@ from skstruct import (
 )
 from skstruct.datasets import load_addresses, read_conll
 from skstruct.input.training_set import TrainingSet, batch_rows
+from skstruct.metrics import extract_chunks
 from skstruct.taggers.base import training_chunks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -114,16 +115,18 @@ def test_nothing_is_labelled_where_mistakes_or_loss_tell_enough(tagger, monkeypa
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.5])
-def test_chunks_are_counted_from_below(weight):
-    """Where no label says that a chunk begins, chunks that touch are one."""
+def test_half_of_the_chunks_is_the_limit(weight):
+    """Chunks are those of conlleval: the labels of the third sequence are two."""
     y = [["B-X", "B-X", "O", "O"], ["O"], ["I-X", "I-Y"], ["O", "B-Y"]]
     classes, codes = np.unique(np.concatenate(y), return_inverse=True)
     batch = SequenceBatch.from_lengths(np.zeros((9, 1)), [4, 1, 2, 2])
     given = batch_rows(batch), batch.offsets, codes.astype(np.int32), np.full(4, weight)
     chunks = training_chunks(TrainingSet(*given), classes)
     assert len(chunks.some.offsets) == 4
-    assert chunks.mistakes == pytest.approx(4 / 2 / 9)
-    assert chunks.loss == pytest.approx(np.log(2) * 4 * weight / 2)
+    n_chunks = len([chunk for labels in y for chunk in extract_chunks(labels)])
+    assert n_chunks == 5
+    assert chunks.mistakes == pytest.approx(n_chunks / 2 / 9)
+    assert chunks.loss == pytest.approx(np.log(2) * n_chunks * weight / 2)
 
 
 def test_transition_features_and_a_large_batch():
