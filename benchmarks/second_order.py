@@ -64,8 +64,6 @@ LEARNERS = {
     "MIRA": (MIRATagger, {"C": [0.1, 1.0]}, (FIRST, SECOND)),
     "CRF": (CRFTagger, {"l2": [0.03, 0.3]}, (FIRST, SECOND, EDGES)),
 }
-# Where it takes hours, not minutes.
-WITHOUT_CRF = ("jnlpba",)
 NAMES = [
     "addresses",
     "wordseg-as",
@@ -95,7 +93,7 @@ class Runs:
     def make_all(self, learners, systems):
         """Choose parameters, make the runs on the test set, and compare them with first order."""
         for learner, scheme in product(learners, schemes_of(self.corpus)):
-            for system in systems_of(self.name, learner):
+            for system in LEARNERS[learner][2]:
                 if system in systems:
                     for seed in range(self.n_seeds(learner)):
                         self.run(scheme, learner, system, seed)
@@ -103,8 +101,7 @@ class Runs:
                         self.compare(scheme, learner, system)
         if self.is_f1 and SECOND in systems:
             for learner in learners:
-                if systems_of(self.name, learner):
-                    self.compare_best(learner)
+                self.compare_best(learner)
 
     @cached_property
     def batches(self):
@@ -304,13 +301,6 @@ def written_anew(labels, scheme):
 def schemes_of(corpus):
     """Schemes that labels are written in; None stands for labels of tokens, which have none."""
     return SCHEMES if corpus.measure == F1 else (None,)
-
-
-def systems_of(name, learner):
-    """Systems of a learner that are run on a corpus."""
-    if learner == "CRF" and name in WITHOUT_CRF:
-        return ()
-    return LEARNERS[learner][2]
 
 
 # Tables. ------------------------------------------------------------------------------------------

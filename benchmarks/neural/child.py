@@ -21,6 +21,9 @@ from benchmarks.which_tagger.learners import SkstructLearner
 from benchmarks.which_tagger.systems import NEURAL, SYSTEMS
 from skstruct import SequenceVectorizer
 
+# Settings of tuned networks; those of the others are among them.
+GRID = {"learning_rate": [0.001, 0.002, 0.005], "dropout": [0.25, 0.5], "hidden": [100, 200]}
+
 
 def run(folder, system, parameters, seed, *, again):
     """What a run took, with the epochs and the predicted labels."""
@@ -29,7 +32,8 @@ def run(folder, system, parameters, seed, *, again):
     from benchmarks.neural.learner import NeuralLearner
 
     parts = (read_part(folder, name) for name in ("fit", "dev"))
-    learner = NeuralLearner(system, parameters, seed, *parts, partial(score, folder), again=again)
+    kind = system.removesuffix(", tuned")
+    learner = NeuralLearner(kind, parameters, seed, *parts, partial(score, folder), again=again)
     return {
         **measure(learner, folder, seed),
         "epochs": learner.epochs,
@@ -37,6 +41,27 @@ def run(folder, system, parameters, seed, *, again):
         "dev scores": learner.history,
         "weights": learner.n_weights(),
     }
+
+
+def tune(folder, system, parameters):
+    """Choose the settings of a network on the development set, one after the other."""
+    from benchmarks.neural.learner import NeuralLearner
+
+    part, dev = read_shuffled(folder, "fit", 0), read_part(folder, "dev")
+    chosen, tried = dict(parameters), {}
+
+    def score_of(settings):
+        key = json.dumps(settings)
+        if key not in tried:
+            kind = system.removesuffix(", tuned")
+            learner = NeuralLearner(kind, settings, 0, None, dev, partial(score, folder))
+            learner.fit(*part)
+            tried[key] = max(learner.history)
+        return tried[key]
+
+    for name, values in GRID.items():
+        chosen = max(({**chosen, name: value} for value in values), key=score_of)
+    return {"parameters": chosen, "tried": list(tried.items())}
 
 
 def run_linear(folder, system, parameters, seed):
@@ -103,13 +128,18 @@ def main():
     parser.add_argument("system")
     parser.add_argument("parameters", type=json.loads)
     parser.add_argument("seed", type=int)
+    parser.add_argument("--tune", action="store_true", help="choose the settings of a network")
     parser.add_argument("--again", action="store_true", help="learn from the whole set at the end")
     parser.add_argument("--follow", type=int, metavar="EPOCHS", help="score each epoch")
     given = parser.parse_args()
     head = given.folder, given.system, given.parameters, given.seed
-    print(
-        json.dumps(follow(*head, given.follow) if given.follow else run(*head, again=given.again))
-    )
+    if given.tune:
+        found = tune(*head[:-1])
+    elif given.follow:
+        found = follow(*head, given.follow)
+    else:
+        found = run(*head, again=given.again)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

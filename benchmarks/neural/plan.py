@@ -3,6 +3,7 @@
 import json
 import time
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -13,16 +14,26 @@ from benchmarks.common.seeds import join_seeds
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.plan import compare_labels
-from benchmarks.which_tagger.systems import NEURAL, REFERENCE, SYSTEMS
+from benchmarks.which_tagger.systems import (
+    CHOSEN,
+    NETWORKS,
+    NEURAL,
+    REFERENCE,
+    SYSTEMS,
+    TUNED_NETWORKS,
+)
 
 SEEDS = 3
 LINEAR = ("CRFTagger", "CRFTagger, tuned", "SAPOTagger", "SAPOTagger, tuned")
 QUICK_LINEAR = ("SAPOTagger",)
 
 
-def comparisons(linear=LINEAR):
-    """Pairs of systems, of which the second is taken from the first."""
-    return [("Bi-LSTM-CRF", "Bi-LSTM"), *((a, b) for b in linear for a in NEURAL)]
+def comparisons(systems):
+    """Pairs of systems, of which the second is taken from the first; tuned beside tuned."""
+    pairs = [("Bi-LSTM-CRF", "Bi-LSTM"), *zip(TUNED_NETWORKS, NETWORKS, strict=True)]
+    pairs += product(NETWORKS, LINEAR)
+    pairs += product(TUNED_NETWORKS, [system for system in LINEAR if system in CHOSEN])
+    return [pair for pair in pairs if set(pair) <= set(systems)]
 
 
 class NeuralRecords(Records):
@@ -52,14 +63,15 @@ class Runs:
     def make_all(self, linear, n_seeds):
         """Make the runs, in which systems take turns, and then the comparisons."""
         self.describe()
-        linear = [system for system in linear if self._parameters(system) is not None]
+        networks = NEURAL if self.task.tuned else NETWORKS
+        systems = [s for s in (*linear, *networks) if self._parameters(s) is not None]
         for seed in range(n_seeds):
-            for system in (*linear, *NEURAL):
+            for system in systems:
                 if system in NEURAL or seed == 0 or SYSTEMS[system].seeded:
                     self.make(system, seed)
-        for system, other in comparisons(linear):
+        for system, other in comparisons(systems):
             self.compare(system, other, n_seeds)
-        for system in NEURAL:
+        for system in networks:
             for seed in range(n_seeds):
                 self.compare_with_reference(system, seed)
 
@@ -89,12 +101,27 @@ class Runs:
 
     def _parameters(self, system):
         """Parameters of a system; None if none were chosen."""
-        if system in NEURAL:
+        if system in NETWORKS:
             return self.task.settings
+        if system in TUNED_NETWORKS:
+            return self._tuned(system)["parameters"]
         if not SYSTEMS[system].grid:
             return SYSTEMS[system].parameters
         found = self._others.find(kind="tuning", corpus=self.name, system=system)
         return found and found["parameters"]
+
+    def _tuned(self, system):
+        """Settings of a tuned network, chosen now unless they are known."""
+        head = {"kind": "tuning", "corpus": self.name, "system": system}
+        known = self.records.find(**head)
+        if known is None:
+            settings = json.dumps(self.task.settings)
+            found = run_child(
+                "neural.child", self._folders["tokens"], system, settings, 0, "--tune"
+            )
+            known = self.records.add({**head, **found})
+            print(time.strftime("%H:%M:%S"), self.name, system, found, flush=True)
+        return known
 
     @cached_property
     def _test_labels(self):

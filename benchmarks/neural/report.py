@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.report import corrected, table
+from benchmarks.neural.child import GRID
 from benchmarks.neural.plan import comparisons
 from benchmarks.which_tagger.report import TITLES, Outcome, short
-from benchmarks.which_tagger.systems import NEURAL, TUNED
+from benchmarks.which_tagger.systems import NETWORKS, NEURAL, TUNED, TUNED_NETWORKS
 
 COLORS = {"Bi-LSTM": "#0072b2", "Bi-LSTM-CRF": "#d55e00"}
 N_COLUMNS = 3
@@ -26,6 +27,7 @@ class Results(NamedTuple):
     description: dict
     outcomes: dict  # of systems
     tests: dict  # of pairs of systems
+    settings: dict  # of tuned networks
 
     @property
     def title(self):
@@ -34,19 +36,24 @@ class Results(NamedTuple):
 
 
 def results_of(records, tasks, linear, n_seeds):
-    """Results of each corpus with all runs and tests; tuned taggers may be missing."""
-    found = []
+    """Results of each corpus with all runs and tests; tuned systems may be missing."""
+    found, optional = [], {*TUNED, *TUNED_NETWORKS}
     for name, task in tasks.items():
         runs = {s: records.runs_of(name, s, n_seeds) for s in (*linear, *NEURAL)}
-        runs = {s: made for s, made in runs.items() if made or s not in TUNED}
+        runs = {s: made for s, made in runs.items() if made or s not in optional}
         tests = {
             pair: records.find(kind="test", corpus=name, system=pair[0], other=pair[1])
-            for pair in comparisons([s for s in linear if s in runs])
+            for pair in comparisons(runs)
         }
         if all(runs.values()) and all(tests.values()):
             description = records.find(kind="corpus", corpus=name)
             outcomes = {system: Outcome(made) for system, made in runs.items()}
-            found.append(Results(name, task, description, outcomes, tests))
+            chosen = {
+                system: records.find(kind="tuning", corpus=name, system=system)["parameters"]
+                for system in TUNED_NETWORKS
+                if system in runs
+            }
+            found.append(Results(name, task, description, outcomes, tests, chosen))
     return found
 
 
@@ -57,7 +64,8 @@ def write_report(records, tasks, report, linear, n_seeds):
         raise SystemExit("No corpus is complete.")
     report.write("sizes", size_table(found))
     report.write("scores", score_table(found, (*linear, *NEURAL)))
-    report.write("differences", difference_table(found, comparisons(linear)))
+    report.write("differences", difference_table(found, comparisons((*linear, *NEURAL))))
+    report.write("tuned", tuned_table(found))
     report.write("epochs", epoch_table(found))
     parts = [part for r in found for part in (f"### {r.title}", system_table(r))]
     machines = {run["machine"] for r in found for o in r.outcomes.values() for run in o.runs}
@@ -93,6 +101,16 @@ def score_table(found, systems):
     return table(["", *(r.title for r in found)], rows)
 
 
+def tuned_table(found):
+    """Chosen settings of the networks."""
+    rows = [
+        [r.title, system, *(f"{settings[name]}" for name in GRID)]
+        for r in found
+        for system, settings in r.settings.items()
+    ]
+    return table(["", "", *GRID], rows, left=(0, 1))
+
+
 def difference_table(found, pairs):
     """Differences with their p, corrected for the number of tests in the table."""
     tests = {(r.name, pair): r.tests[pair] for r in found for pair in pairs if pair in r.tests}
@@ -119,11 +137,11 @@ def epoch_table(found):
     for results in found:
         sapo = epoch_seconds(results.outcomes["SAPOTagger"])
         row = [results.title, short(sapo)]
-        for system in NEURAL:
+        for system in NETWORKS:
             seconds = epoch_seconds(results.outcomes[system])
             row += [short(seconds), f"{seconds / sapo:,.0f}"]
         rows.append(row)
-    names = [name for system in NEURAL for name in (f"{system}, s", "times SAPOTagger's")]
+    names = [name for system in NETWORKS for name in (f"{system}, s", "times SAPOTagger's")]
     return table(["", "SAPOTagger, s", *names], rows)
 
 
@@ -164,7 +182,7 @@ def draw_epochs(found):
 
 def draw_corpus(axis, results):
     """Draw the curves of a corpus; a point marks the epoch that was chosen."""
-    runs = [(system, run) for system in NEURAL for run in results.outcomes[system].runs]
+    runs = [(system, run) for system in NETWORKS for run in results.outcomes[system].runs]
     named = set()
     for system, run in runs:
         scores, style = run["dev scores"], {"color": COLORS[system]}

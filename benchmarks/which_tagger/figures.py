@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from benchmarks.which_tagger.systems import CHOSEN, CRFSUITE, NEURAL, PEERS
+from benchmarks.which_tagger.systems import CHOSEN, CRFSUITE, NEURAL, PEERS, TUNED_NETWORKS
 
 N_COLUMNS = 3
 # The same colour where both libraries learn by the same rule.
@@ -44,7 +44,7 @@ def style_of(system):
     return {
         "marker": markers.get(system, "o"),
         "markeredgecolor": color,
-        "markerfacecolor": "none" if system in CHOSEN else color,
+        "markerfacecolor": "none" if system in (*CHOSEN, *TUNED_NETWORKS) else color,
         "ecolor": color,
     }
 

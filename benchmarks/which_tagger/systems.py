@@ -99,7 +99,9 @@ TUNED = {
 SYSTEMS = {**CRFSUITE, **PEERS, **DEFAULTS, **TUNED}
 CHOSEN = [name for name, system in SYSTEMS.items() if system.grid]
 # Systems of `benchmarks.neural`, whose finished runs are in the same tables.
-NEURAL = ("Bi-LSTM", "Bi-LSTM-CRF")
+NETWORKS = ("Bi-LSTM", "Bi-LSTM-CRF")
+TUNED_NETWORKS = tuple(f"{network}, tuned" for network in NETWORKS)
+NEURAL = (*NETWORKS, *TUNED_NETWORKS)
 # Corpora and systems of a quick run.
 QUICK = [
     (
