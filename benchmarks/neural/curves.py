@@ -1,4 +1,4 @@
-"""Scores on test data by epoch, as in Figure 1 of the paper on search-based learning (2018).
+"""Scores on test data by epoch, and the time of an epoch: Figures 1 and 5 of Sun et al. (2018).
 
 Nothing is chosen and nothing stops early: all learners see the whole training set as many times.
 """
@@ -18,8 +18,8 @@ from benchmarks.common.seeds import join_seeds
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.plan import compare_labels
-from benchmarks.which_tagger.report import TITLES
-from benchmarks.which_tagger.systems import NEURAL
+from benchmarks.which_tagger.report import TITLES, short
+from benchmarks.which_tagger.systems import NETWORKS
 
 
 class Curve(NamedTuple):
@@ -40,6 +40,16 @@ CURVES = {
 BESIDE = "SAPOTagger"
 EPOCHS, QUICK_EPOCHS = 15, 2
 CURVE_SEEDS = 3
+# Learners whose epochs are timed: a few of them, in turn. The paper's networks have batches of 1.
+TIMED = {
+    "SAPOTagger": Curve("SAPOTagger", {}, None),
+    **{
+        f"{kind}, batches of {n}": Curve(kind, {"batch_size": n}, None)
+        for kind in NETWORKS
+        for n in (16, 1)
+    },
+}
+TIMED_EPOCHS = 2
 # Epochs at the start whose scores may be below the lower edge of the figure.
 HIDDEN = 2
 
@@ -55,20 +65,25 @@ class CurveRuns:
         """Follow all learners with a seed, and compare their last labels."""
         prepare(self._corpus, self._folders["features"])
         prepare_tokens(self._corpus, self._folders["tokens"])
-        for system in CURVES:
-            self._make(system, seed)
+        for system, curve in CURVES.items():
+            self._make("curve", system, curve, seed, self._n_epochs)
+        if seed == 0:
+            for system, curve in TIMED.items():
+                self._make("epoch", system, curve, seed, min(TIMED_EPOCHS, self._n_epochs))
 
-    def _make(self, system, seed):
-        head = {"kind": "curve", "corpus": self.name, "system": system, "seed": seed}
+    def _make(self, what, system, curve, seed, n_epochs):
+        head = {"kind": what, "corpus": self.name, "system": system, "seed": seed}
         if self._records.find(**head):
             return
-        kind, parameters, _ = CURVES[system]
-        folder = self._folders["tokens" if system in NEURAL else "features"]
-        arguments = folder, kind, json.dumps(parameters), seed, "--follow", self._n_epochs
+        kind, parameters, _ = curve
+        folder = self._folders["tokens" if kind in NETWORKS else "features"]
+        arguments = folder, kind, json.dumps(parameters), seed, "--follow", n_epochs
         found = run_child("neural.child", *arguments)
+        if what == "epoch":
+            del found["mistakes"], found["scores"]
         self._records.add({**head, **found, "machine": machine()})
-        shown = np.round(found["scores"], 2).tolist()
-        seconds = round(sum(found["epoch seconds"]))
+        shown = np.round(found.get("scores", []), 2).tolist()
+        seconds = round(sum(found["epoch seconds"]), 2)
         print(time.strftime("%H:%M:%S"), self.name, system, seed, shown, seconds, flush=True)
 
     def compare(self):
@@ -105,6 +120,7 @@ def write_curves(records, corpora, report):
     head = ["", "", "seeds", "best epoch", "its score", "score at the end", "fall"]
     report.write("curves", table([*head, "SAPOTagger ahead by", "p"], rows, left=(0, 1)))
     report.save_figure("curves", draw_curves(found, corpora))
+    report.write("seconds", second_table(records, {name: corpora[name] for name in found}))
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (report.folder / "curves.jsonl").write_text(lines, encoding="utf-8")
 
@@ -131,6 +147,24 @@ def curve_rows(tests, corpus, runs):
         scores = [f"{curve[best]:.2f}", f"{curve[-1]:.2f}", f"{curve[best] - curve[-1]:.2f}"]
         cells = [n_seeds, 1 + best, *scores, *ahead]
         yield [corpus.title if system == BESIDE else "", system, *cells]
+
+
+def second_table(records, corpora):
+    """Seconds of the faster of two epochs, and how many times those of SAPOTagger they are."""
+    rows = []
+    for system in TIMED:
+        row = [system]
+        for name in corpora:
+            head = {"kind": "epoch", "corpus": name, "seed": 0}
+            run, sapo = (records.find(**head, system=s) for s in (system, "SAPOTagger"))
+            if run is None:
+                row += ["", ""]
+                continue
+            seconds, unit = (min(r["epoch seconds"]) for r in (run, sapo))
+            row += [short(seconds), f"{seconds / unit:,.0f}"]
+        rows.append(row)
+    head = [cell for corpus in corpora.values() for cell in (f"{corpus.title}, s", "times SAPO's")]
+    return table(["", *head], rows)
 
 
 def draw_curves(found, corpora):
