@@ -1,5 +1,6 @@
 """The neural taggers of the benchmarks: their CRF beside the library's, network and learner."""
 
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -25,10 +26,18 @@ torch = pytest.importorskip("torch")
 sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
 from benchmarks.common.seeds import join_seeds  # noqa: E402
+from benchmarks.neural import child  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
-from benchmarks.neural.child import LinearLearner  # noqa: E402
+from benchmarks.neural.child import LinearLearner, tune  # noqa: E402
 from benchmarks.neural.corpora import TASKS  # noqa: E402
-from benchmarks.neural.curves import BESIDE, CURVES, curve_rows, finished  # noqa: E402
+from benchmarks.neural.curves import (  # noqa: E402
+    BESIDE,
+    CURVES,
+    TIMED,
+    curve_rows,
+    finished,
+    second_table,
+)
 from benchmarks.neural.encoding import (  # noqa: E402
     PADDING,
     UNKNOWN,
@@ -38,12 +47,18 @@ from benchmarks.neural.encoding import (  # noqa: E402
 )
 from benchmarks.neural.learner import NeuralLearner, Settings  # noqa: E402
 from benchmarks.neural.network import Network, Numbers, TokenVectors  # noqa: E402
-from benchmarks.neural.plan import NeuralRecords, Runs  # noqa: E402
+from benchmarks.neural.plan import LINEAR, NeuralRecords, Runs, comparisons  # noqa: E402
 from benchmarks.which_tagger.child import pack_mistakes  # noqa: E402
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA, add_tokens  # noqa: E402
 from benchmarks.which_tagger.plan import TaggerRecords, neural_runs  # noqa: E402
 from benchmarks.which_tagger.report import overview, results_of  # noqa: E402
-from benchmarks.which_tagger.systems import DEFAULTS, NEURAL, REFERENCE  # noqa: E402
+from benchmarks.which_tagger.systems import (  # noqa: E402
+    DEFAULTS,
+    NETWORKS,
+    NEURAL,
+    REFERENCE,
+    TUNED_NETWORKS,
+)
 
 
 def random_chain(seed, n_labels=3, lengths=(1, 4, 2, 5)):
@@ -425,6 +440,54 @@ def test_curves_have_the_seeds_that_all_learners_have(tmp_path):
     # The mean curve is best in its first epoch, then falls.
     assert rows[0][1:7] == [BESIDE, 2, 2, "4.00", "3.00", "1.00"]
     assert rows[1][1:7] == ["CRFTagger, sgd", 2, 1, "2.00", "2.00", "0.00"]
+
+
+def test_seconds_of_an_epoch_are_the_least_beside_those_of_sapo(tmp_path):
+    heads = [{"kind": "epoch", "corpus": "addresses", "system": s, "seed": 0} for s in TIMED]
+    seconds = [[0.5, 0.25], [3.0, 2.0]]
+    runs = [{**head, "epoch seconds": found} for head, found in zip(heads, seconds, strict=False)]
+    records = NeuralRecords(tmp_path / "curves.jsonl", runs)
+    first, second, *others = second_table(records, QUICK_CORPORA).splitlines()[2:]
+    # The second corpus has no runs.
+    assert first == "| SAPOTagger | 0.250 | 1 |  |  |"
+    assert second == "| Bi-LSTM, batches of 16 | 2.00 | 8 |  |  |"
+    assert [line.split(" | ")[1:] for line in others] == [["", "", "", " |"]] * 3
+
+
+def test_tuning_takes_one_setting_after_the_other(tmp_path, monkeypatch):
+    train, dev = next_words(60, 0), next_words(20, 1)
+    for name, part in {"fit": train, "dev": dev}.items():
+        (tmp_path / f"{name}.pickle").write_bytes(pickle.dumps(part))
+    (tmp_path / "description.json").write_text('{"measure": "token_accuracy"}')
+    # A step that is too small learns nothing in two epochs.
+    monkeypatch.setattr(child, "GRID", {"learning_rate": [1e-9, 0.02], "hidden": [5, 10]})
+    found = tune(tmp_path, "Bi-LSTM-CRF, tuned", {"epochs": 2})
+    assert found["parameters"]["learning_rate"] == 0.02
+    settings = [json.loads(key) for key, _ in found["tried"]]
+    rates = [(tried["learning_rate"], tried.get("hidden")) for tried in settings]
+    assert rates == [(1e-9, None), (0.02, None), (0.02, 5), (0.02, 10)]
+    best = max(found["tried"][2:], key=lambda pair: pair[1])
+    assert json.loads(best[0]) == found["parameters"]
+    # As a run with these settings scores the development set.
+    learner = NeuralLearner("Bi-LSTM-CRF", found["parameters"], 0, None, dev, accuracy)
+    shuffled = np.random.default_rng(0).permutation(len(train[0]))
+    learner.fit(*([part[i] for i in shuffled] for part in train))
+    assert best[1] == pytest.approx(max(learner.history))
+
+
+def test_tuned_systems_are_compared_with_tuned_ones():
+    everything = comparisons([*LINEAR, *NEURAL])
+    assert len(set(everything)) == len(everything)
+    for network in NETWORKS:
+        assert (f"{network}, tuned", network) in everything
+        assert (network, "CRFTagger") in everything
+    others = {other for system, other in everything if system in TUNED_NETWORKS}
+    assert others == {*NETWORKS, "CRFTagger, tuned", "SAPOTagger, tuned"}
+    assert comparisons(["SAPOTagger", *NETWORKS]) == [
+        ("Bi-LSTM-CRF", "Bi-LSTM"),
+        ("Bi-LSTM", "SAPOTagger"),
+        ("Bi-LSTM-CRF", "SAPOTagger"),
+    ]
 
 
 def test_seeds_of_a_sentence_are_joined():
