@@ -50,7 +50,7 @@ def check_writable(path):
     _remove_abandoned(os.path.dirname(os.path.realpath(os.fsdecode(path))))
 
 
-# For the user that the process acts as, where the system can tell that.
+# Checks the effective user where the system supports it.
 _allows = functools.partial(os.access, effective_ids=os.access in os.supports_effective_ids)
 
 
@@ -252,7 +252,7 @@ def _remove_abandoned(folder):
                     _remove_if_abandoned(entry.path)
 
 
-# To list the folder for each of many files would take longer than to write them.
+# Listing the folder for each of many files would take longer than writing them.
 _remove_abandoned_once = functools.cache(_remove_abandoned)
 
 

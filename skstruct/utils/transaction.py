@@ -1,4 +1,4 @@
-"""Atomic fits: no thread and no error ever meets an estimator that is half fitted."""
+"""Atomic fits: no thread sees, and no error leaves behind, a half-fitted estimator."""
 
 from contextlib import contextmanager
 from functools import wraps
@@ -28,7 +28,7 @@ def draft_of(estimator, undo=()):
         yield draft
         estimator.__dict__ = vars(draft)
     except BaseException:
-        # An interrupt may come after the assignment, and change nothing any more.
+        # After the assignment, the fit is complete, and an interrupt undoes nothing.
         if vars(estimator) is not vars(draft):
             for put_back in undo:
                 put_back()
