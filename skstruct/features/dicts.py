@@ -163,7 +163,10 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         self.dtype = dtype
 
     def _fit(self, X, *, is_part=False):
-        """Learn the attributes; of a part of the data all, and it may lack tokens or attributes."""
+        """Learn the attributes.
+
+        A part of the data keeps all of them, however rare, and may have no token or attribute.
+        """
         min_freq = 1 if is_part else self.min_freq
         stream = Stream(self.dtype).read(X)
         data, columns, indptr = stream.to_rows()

@@ -139,14 +139,14 @@ class TemplateReader:
     def _all_templates(self):
         return [template for _, templates in self._templates for template in templates]
 
-    def leave_out_repeats(self, share, always=()):
+    def leave_out_repeats(self, share, always):
         """Leave out lines whose values are those of an earlier line at nearly all tokens.
 
         Parameters
         ----------
         share : float
             Of the tokens where one of the two has a value.
-        always : collection of str, default=()
+        always : collection of str
             Lines that stay in any case.
         """
         first, seen, kept = _first_alike(self.tokens, share), set(), []

@@ -130,7 +130,7 @@ def _regular(target):
     folder = os.path.dirname(target)
     _remove_abandoned_once(folder)
     # Not by `tempfile`, whose files other users cannot read. An interrupt may come as soon as the
-    # file is there, so that its path is known before.
+    # file exists, so its path is chosen before.
     path = os.path.join(folder, _UNFINISHED + os.urandom(8).hex())
     try:
         with open(_create(path, 0o666 if before is None else 0o600), "wb") as file:

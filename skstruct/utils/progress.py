@@ -189,7 +189,7 @@ class FitTasks:
         Parameters
         ----------
         name : str
-            Name of the part, in the way of ``fit-tagger``.
+            Name of the part, such as ``fit-tagger``.
         n_parts : int, default=0
             Number of its own parts, which can be done in any order.
 
@@ -257,7 +257,7 @@ def as_one_task(fit):
 
 
 @contextmanager
-def part_of_fit(context, estimator, of=None):
+def part_of_fit(context, estimator, of):
     """Context of a part of a fit that is delegated to another estimator.
 
     Parameters

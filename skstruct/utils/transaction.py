@@ -9,8 +9,8 @@ def draft_of(estimator, undo=()):
     """Context of a fit, which works on a draft of the estimator.
 
     When all is done, the attributes of the draft replace those of the estimator, in one assignment:
-    other threads see what it was before, or what it is then. After an exception or an interrupt, it
-    is as it was.
+    other threads see the estimator before the fit or after it. An exception or an interrupt leaves
+    it as it was.
 
     Parameters
     ----------
