@@ -26,7 +26,7 @@ __all__ = ["read_model", "write_model"]
 
 # Largest distance of tokens in templates of CRF++.
 _LARGEST_OFFSET = 4
-# They separate names in the file, and NUL ends them.
+# Blanks separate names in the file, and NUL ends them.
 _BLANK = re.compile(r"[ \t\r\n\0]")
 
 
@@ -105,8 +105,8 @@ def read_model(source, *, encoding="utf-8"):
 def _as_pipeline(model):
     templates = parse_template(model.lines)
     unigrams, observed = _sorts_of_features(model, templates)
-    features = _learnt(model.lines, unigrams)
-    transitions = _learnt(model.lines, observed, of_transitions=True) if observed else None
+    features = _features_of(model.lines, unigrams)
+    transitions = _features_of(model.lines, observed, of_transitions=True) if observed else None
     vectorizer = TemplateVectorizer(model.lines)
     vectorizer._keep(model.n_columns, features, transitions)
     tagger = _make_tagger(model, templates, unigrams, observed)
@@ -130,7 +130,7 @@ def _sorts_of_features(model, templates):
     return unigrams, observed
 
 
-def _learnt(lines, names, *, of_transitions=False):
+def _features_of(lines, names, *, of_transitions=False):
     try:
         return LearntFeatures.from_names(lines, names, of_transitions=of_transitions)
     except ValueError as error:
@@ -223,7 +223,7 @@ def write_model(model, path, *, encoding="utf-8"):
 
 
 def _as_text_model(model):
-    vectorizer, tagger = _parts(model)
+    vectorizer, tagger = _vectorizer_and_tagger(model)
     chain = finite_chain(tagger, "CRF++")
     templates = parse_template(vectorizer.template_)
     observed = vectorizer.get_transition_feature_names_out()
@@ -247,7 +247,7 @@ def _as_text_model(model):
     return _TextModel(1.0, vectorizer.n_columns_, _labels(tagger), [*lines, "B"], places, weights)
 
 
-def _parts(model):
+def _vectorizer_and_tagger(model):
     """Vectoriser and tagger of a pipeline."""
     steps = [step for _, step in getattr(model, "steps", ())]
     if len(steps) != 2 or not isinstance(steps[0], LearningTemplateVectorizer):

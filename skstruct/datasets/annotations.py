@@ -116,7 +116,7 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
         n_split += sum(has_gaps(text, span) for span in placed)
         found = [one for span in placed for one in _in_one_part(text, span, parts)]
         found.sort(key=lambda span: span[:2])
-        spans.append(_apart(found, overlaps, f"{path}: text {len(texts)}"))
+        spans.append(_without_overlaps(found, overlaps, f"{path}: text {len(texts)}"))
         n_left_out += len(found) - len(spans[-1])
         texts.append(text)
     for n, what in (
@@ -138,7 +138,7 @@ def _in_one_part(text, span, parts):
     return found if parts == "split" else []
 
 
-def _apart(spans, overlaps, where):
+def _without_overlaps(spans, overlaps, where):
     """Spans in order, without those that overlap others unless these are kept."""
     if overlaps == "keep":
         return spans

@@ -329,7 +329,7 @@ def batched(sequences, batch_size, labelled=True):
 
 
 def starting_with(comment):
-    """Function that is true of comments; None without them."""
+    """Make the function that is true for lines of comments; None if there are no comments."""
     return None if comment is None else methodcaller("startswith", comment)
 
 

@@ -9,7 +9,7 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-# A colon that is not escaped parts the name of an attribute from its value.
+# A colon that is not escaped separates the name of an attribute from its value.
 _COLON = re.compile(r"(?<!\\)((?:\\\\)*):")
 _ESCAPED = re.compile(r"\\([:\\])")
 

@@ -192,7 +192,7 @@ def _default_home():
 
 
 def _downloaded(original, advice):
-    # `pooch.retrieve` would verify the file as it comes, and make one that no other user can read.
+    # `pooch.retrieve` would hash the file as sent, and create it unreadable for other users.
     failures = []
     for url in original.urls:
         buffer = io.BytesIO()

@@ -10,6 +10,7 @@ import numpy as np
 
 from skstruct.features.tokens import iterate_level
 from skstruct.input.formats import copied
+from skstruct.matrices import to_offsets
 from skstruct.utils.messages import short_repr
 
 # Sequences that are in memory at the same time.
@@ -53,7 +54,7 @@ class TokenColumns:
             which.append(self._read(chunk, lengths))
         if not lengths:
             raise ValueError("Found an empty batch: at least one sequence is required.")
-        self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        self.offsets = to_offsets(lengths)
         which = np.concatenate(which)
         self.values, self.codes = {}, {}
         distinct = list(self._number)
@@ -73,7 +74,7 @@ class TokenColumns:
         different as values.
         """
         first = len(lengths)
-        # Copies: another thread may change the lists, here and below, between two looks at them.
+        # Copies, here and below: another thread may change the lists while they are read.
         if set(map(type, chunk)) <= {list, tuple}:
             chunk = list(map(tuple, chunk))
         else:

@@ -28,12 +28,12 @@ from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-# Values of features that `pack` remembers at least.
+# Values of features that `pack` caches, or as many as there are columns if these are more.
 _MOST_VALUES = 1 << 16
 
 
 def _sort(codes, names, numbers):
-    """Replace the numbers of `NewCodes` by columns in the order of names, which are returned."""
+    """Replace the numbers of `NewCodes` by columns sorted by name; return the sorted names."""
     distinct = sorted(set(names))
     _set_columns(codes, dict(zip(distinct, count())), names, numbers)
     return distinct
@@ -163,7 +163,10 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         self.dtype = dtype
 
     def _fit(self, X, *, is_part=False):
-        """Learn the attributes; of a part of the data all, and it may lack tokens or attributes."""
+        """Learn the attributes.
+
+        A part of the data keeps all of them, however rare, and may have no token or attribute.
+        """
         min_freq = 1 if is_part else self.min_freq
         stream = Stream(self.dtype).read(X)
         data, columns, indptr = stream.to_rows()
@@ -200,7 +203,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             vars(draft).pop("vocabulary_", None)
             draft.feature_names_ = np.array(names, dtype=object)
 
-    # Made when it is first asked for, as learning needs none.
+    # Made at the first use, as learning does not need it.
     @cached_property
     def vocabulary_(self):
         """Column of each attribute."""
@@ -255,8 +258,10 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             attribute, or is no dict of strings, bools and numbers and no collection of strings.
         """
         loose = self._known_codes().read_few(X, self.dtype, float(np.finfo(self.dtype).max))
-        packed = None if loose is None else PackedBatch(loose, self.feature_names_)
-        return None if packed is None or packed.repeats else packed
+        if loose is None:
+            return None
+        packed = PackedBatch(loose, self.feature_names_)
+        return None if packed.repeats else packed
 
     def _known_codes(self):
         """Columns of features, remembered from call to call."""

@@ -38,7 +38,7 @@ class FeatureInput:
         return self.vectorizer_.transform(X)
 
     def _keep_features_of(self, batch):
-        """Forget features of dicts that no row of a batch has; return the batch with the others."""
+        """Drop features of dicts that occur in no row of a batch; return the reduced batch."""
         if "vectorizer_" not in vars(self):
             return batch
         used = np.unique(batch.X.indices)

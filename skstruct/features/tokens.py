@@ -21,7 +21,7 @@ from skstruct.chain.scores import Rows
 from skstruct.compiled.rows import sort_rows
 from skstruct.frames import refuse_frame
 from skstruct.input.formats import copied
-from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones
+from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
@@ -97,10 +97,10 @@ class ArrayValues:
             columns = np.fromiter(find(names), np.int32, length)
             values = np.frombuffer(self._values[name], np.float64)
             counts = length * np.bincount(rows, minlength=n_rows)
-            yield values, np.tile(columns, len(rows)), np.concatenate([[0], np.cumsum(counts)]), 0
+            yield values, np.tile(columns, len(rows)), to_offsets(counts), 0
 
 
-# The types that most data consists of, which need no further check.
+# Types of nearly all data, which need no further check.
 PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
 _PLAIN_NUMBERS = {bool, int, float}
 _SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
@@ -178,7 +178,7 @@ def _complaint(error, token):
         return error
     if isinstance(error, RecursionError):
         return "its dicts are nested too deeply."
-    # As mappings and collections that are written in Python raise them.
+    # Raised by mappings and collections that are written in Python.
     return (
         f"reading it, a {type(token).__name__}, failed with {error!r}; another thread may have "
         "changed it meanwhile."
@@ -387,7 +387,7 @@ class NewCodes(_Codes):
         return map(self._named.__getitem__, names)
 
     def take_names(self):
-        """Names of all features and their numbers; nothing is left, as the tables are large."""
+        """Names and numbers of all features; the tables, which are large, are emptied."""
         names, numbers = list(self._named), list(self._named.values())
         self._named.clear()
         while self:
@@ -451,11 +451,11 @@ class KnownCodes(_Codes):
         if len(numbers):
             values = np.ones(len(columns))
             values[positions] = numbers.astype(dtype)
-        return LooseRows(_few_ends(lengths), columns, values, _few_ends(map(len, X)))
+        return LooseRows(_few_offsets(lengths), columns, values, _few_offsets(map(len, X)))
 
 
 _TOKENS_AT_ONCE = 500
-# Failures to read plain tokens, of several sequences and of one, after which it is not tried.
+# Failures to read tokens as plain ones, after which it is no longer tried.
 _MOST_FAILURES = 20
 
 
@@ -574,7 +574,7 @@ class Stream:
         data = np.ones(len(columns), np.int8)
         if self.values:
             data = np.frombuffer(self.values, self.dtype)
-        indptr = _ends(self.token_lengths)
+        indptr = to_offsets(self.token_lengths)
         if self.arrays:
             blocks = [(data, columns, indptr, 0)]
             blocks += self.arrays.blocks(len(self.token_lengths), self.codes.codes)
@@ -587,14 +587,14 @@ class Stream:
             matrix.data = shared_ones(matrix.nnz, self.dtype)
         else:
             matrix.data = matrix.data.astype(self.dtype, copy=False)
-        offsets = _ends(self.sequence_lengths)
+        offsets = to_offsets(self.sequence_lengths)
         return SequenceBatch(matrix, offsets, feature_names=feature_names, keep_zeros=True)
 
 
 def _chunks(X):
-    """Yield lists of sequences, with about so many tokens that a call for them takes little time.
+    """Yield lists of sequences with so many tokens that the overhead of a call is small.
 
-    What `X` makes on the way comes one at a time: it may be the same list again with other tokens.
+    Sequences that `X` makes on the way come one at a time: it may use the same list again.
     """
     stays = isinstance(X, (list, tuple, np.ndarray))
     chunk, n_tokens = [], 0
@@ -613,15 +613,8 @@ def _chunks(X):
         yield chunk
 
 
-def _ends(lengths):
-    """Zero and the cumulative sums of lengths."""
-    ends = np.zeros(len(lengths) + 1, np.int64)
-    ends[1:] = lengths
-    return ends.cumsum(out=ends)
-
-
-def _few_ends(lengths):
-    """Zero and the cumulative sums of a few lengths: `_ends` takes a fifth of a prediction."""
+def _few_offsets(lengths):
+    """Offsets of a few lengths; the overhead of `to_offsets` shows in short predictions."""
     return np.array([*accumulate(lengths, initial=0)])
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 # Fewer tokens may well have nothing in common with the training data.
 _FEWEST_TOKENS = 20
-# As many are looked at.
+# Most tokens that are looked at.
 _MOST_TOKENS = 500
 # Share of the tokens that must be known.
 _FEWEST_KNOWN = 0.05
-# Share of the features of a token that a template makes which must be known.
+# Share of the features by a template that must be known for a token to be known.
 _SHARE = 0.25
 
 
@@ -42,8 +42,8 @@ def warn_of_unseen_attributes(matrix, n_given):
 def warn_of_unseen_values(reader, numbers):
     """Warn if hardly any token has values that were seen in training.
 
-    Features of a template that have to do with neighbours are left out: beyond the ends of a
-    sequence they are the same everywhere.
+    Features of neighbours are left out: their values beyond the ends of a sequence are always the
+    same.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from skstruct.utils.messages import place, short_repr
 WEIGHTS = ("transition", "start", "end")
 # Weights of a chain that `fit_intercept` stands for.
 BIASES = ("intercept", "start", "end")
-# Labels or places that a message has.
+# Most labels or places that a message lists.
 _SHOWN = 5
 
 

@@ -218,7 +218,7 @@ def _stack_grid(X):
 
 
 def _finite(batch):
-    """The batch itself, or an error that names the first NaN or infinity."""
+    """Return the batch, or raise an error that names its first NaN or infinity."""
     if len(batch) == 0:
         raise ValueError("Found an empty batch: at least one sequence is required.")
     _check_finite(batch.X, batch.offsets, "feature")
@@ -307,8 +307,8 @@ def label_array(labels, dtype=None):
     labels : list
         All str or all int.
     dtype : dtype, default=None
-        Of the array. By default, numpy chooses it, unless it would change a label: besides NUL
-        characters, integers beyond 64 bits, which become floats.
+        Of the array. By default, numpy's choice, or object if that would change a label: numpy
+        drops trailing NUL characters, and makes floats of integers beyond 64 bits.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def label_array(labels, dtype=None):
 
 
 def sorted_classes(classes):
-    """Distinct labels of a user, sorted.
+    """Distinct labels that a user has given, sorted.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def _first_label(labels):
 def _check_label_types(labels, offsets, partial):
     """Raise an error unless labels are all str or all int, or None if `partial`."""
     allowed = str if isinstance(_first_label(labels), str) else (Integral, np.bool_)
-    # There are few types: a set of them is made at the speed of C.
+    # A set of the types, which are few, is made at the speed of C.
     wrong = {kind for kind in set(map(type, labels)) if not issubclass(kind, allowed)}
     wrong -= {type(None)} if partial else set()
     if not wrong:

@@ -1,6 +1,6 @@
-"""Scale of features and weights: what is too large to compute with, or to learn from beside others.
+"""Scale of features and weights: what is too large to compute with, or keeps others from counting.
 
-Biases and transitions are features of value one, whatever else there is.
+Biases and transitions are features of value one, whatever the scale of the others.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from skstruct.utils.messages import HOW_TO_SCALE, overflowed, place, short_repr
 # The largest number in single precision, in which some solvers keep a part of their state. Products
 # of such numbers, and sums of their squares, are far below the limit of double precision.
 LARGEST = float(np.finfo(np.float32).max)
-# Beside larger values, most learners never come to weigh features of value one.
+# Beside larger values, most learners hardly learn weights of features of value one.
 _LARGE = 1e4
-# The product of such a weight with any value is far below that limit, and so are sums of these.
+# Products of such a weight with any value, and sums of these, are far below that limit.
 _LARGEST_WEIGHT = 1e150
 # Error of a sum of marginals that is left as it is.
 _ROUNDING = 1e-6
@@ -60,7 +60,7 @@ def check_sample_weight(sample_weight):
 
 
 def warn_of_scale(rows, names=None):
-    """Give the advice of `advise_scaling`, if any, as a warning to who called an estimator."""
+    """Warn the caller of an estimator with the advice of `advise_scaling`, if any."""
     advice = advise_scaling(rows, names)
     if advice is not None:
         # This function, a method, and scikit-learn's wrapper of it.
@@ -110,7 +110,7 @@ def check_weights(parts, epoch):
 
 
 def correct_marginals(marginals, offsets, log_partition):
-    """Let the marginals of each token add up to one where rounding, of large scores, spoils that.
+    """Normalise the marginals of tokens whose sum is off, by rounding of large scores.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def correct_marginals(marginals, offsets, log_partition):
 
 
 def check_log_partition(log_partition):
-    """Raise a ValueError if differences from it, which probabilities are made of, are rounding."""
+    """Raise a ValueError if scores are so large that probabilities are lost in rounding."""
     lost = np.flatnonzero(~(np.abs(log_partition) < _MOST_PRECISE))
     if len(lost):
         raise _lost_in_rounding(lost[0])

@@ -59,7 +59,7 @@ def scheme_named(name):
 
 def letters_in(name):
     """Letters of a scheme, in the order of a chunk."""
-    s = TABLE[ALIASES.get(name, name)]
+    s = scheme_named(name)
     return "".join(dict.fromkeys(s.opens + s.first + s.inner + s.last + s.closes + s.only))
 
 
@@ -97,20 +97,26 @@ def are_segment_letters(labels):
     return "B" in found and bool(found & set("IMEL")) and found <= {*LETTERS, OUTSIDE}
 
 
-class Allowed(NamedTuple):
-    """Transitions, starts and ends that a scheme allows, in the order of the labels."""
-
-    transition: np.ndarray  # (n_labels, n_labels) bool: the column may follow the row
-    start: np.ndarray  # (n_labels,) bool: a label may come first
-    end: np.ndarray  # (n_labels,) bool: it may come last
-
-
 def allowed_labels(labels, name):
-    """Labels of a scheme that may follow each other, come first and come last."""
+    """Transitions, starts and ends that a scheme allows.
+
+    Parameters
+    ----------
+    labels : list of str
+        Labels of the scheme.
+    name : str
+
+    Returns
+    -------
+    transition : ndarray of shape (n_labels, n_labels), dtype bool
+        True where the label of the column may follow that of the row.
+    start, end : ndarray of shape (n_labels,), dtype bool
+        True for labels that may come first, and last.
+    """
     scheme = scheme_named(name)
     if scheme is None:
         everything = np.ones(len(labels), bool)
-        return Allowed(np.ones((len(labels), len(labels)), bool), everything, everything)
+        return np.ones((len(labels), len(labels)), bool), everything, everything
     letters, kinds = np.array([split_label(label) for label in labels], object).reshape(-1, 2).T
     outside = letters == OUTSIDE
 
@@ -125,7 +131,7 @@ def allowed_labels(labels, name):
     same = (kinds[:, None] == kinds) & ~outside[:, None] & ~outside
     transition = (ends[:, None] & begins) | (stays[:, None] & goes_on & same)
     transition &= same | ~(opens | closes[:, None])
-    return Allowed(transition, begins & ~opens, ends & ~closes)
+    return transition, begins & ~opens, ends & ~closes
 
 
 def scheme_of_classes(classes):
@@ -179,7 +185,7 @@ def _breaches(pairs, name):
 
 
 def _candidates(classes):
-    """Names of the schemes that labels may be in, those first that their letters speak for."""
+    """Names of the schemes that labels may be in, the most plausible ones first."""
     if not are_of_schemes(classes):
         return [RUNS]
     found = {label[0] for label in classes} - {OUTSIDE}
@@ -189,14 +195,14 @@ def _candidates(classes):
         first, _, last, only, *_ = TABLE[name]
         return not (found & {first, only} and found & {last, only})
 
-    # The letters of several schemes mixed: the one that has most of them.
+    # If letters of several schemes are mixed, the scheme that has most of them.
     return sorted(able, key=speaks_against) or [
         max(TABLE, key=lambda name: len(found & set(letters_in(name))))
     ]
 
 
 def joins(labels, start, kind, name):
-    """Return True where labels of "runs" would not show a chunk, or that one begins here."""
+    """Return True if "runs" cannot express a chunk: of type O, or right after one of its type."""
     return name == RUNS and (kind == OUTSIDE or (start > 0 and labels[start - 1] == kind))
 
 

@@ -1,4 +1,4 @@
-"""The training set as learners get it, its weights, and a validation set beside it."""
+"""The training set in the layout of the learners, its weights, and the validation set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TrainingSet(NamedTuple):
     offsets: np.ndarray  # (n_sequences + 1,)
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
-    token_weight: np.ndarray = np.empty(0)  # (n_rows,) factors beside it; empty: one
+    token_weight: np.ndarray = np.empty(0)  # (n_rows,) further factors; empty if all are one
 
     def counting(self):
         """Numbers of the sequences that have tokens and a weight."""
@@ -74,8 +74,8 @@ def as_rows(X):
 def batch_rows(batch):
     """Convert a batch to the layout of the kernels, with its transition features if any.
 
-    A batch that was packed for decoders is in it. A value that is too large to compute with is a
-    ValueError.
+    A batch that was packed for decoders has it already. Raises a ValueError for a value that is too
+    large to compute with.
     """
     packed = getattr(batch, "rows", None)
     rows = as_rows(batch.X) if packed is None else packed
@@ -88,9 +88,9 @@ def batch_rows(batch):
 
 
 def gather(offsets, kept):
-    """Places of the items of some rows or sequences, and the offsets that these then have."""
+    """Positions of the items of selected rows or sequences, and the offsets of the selection."""
     lengths = np.diff(offsets)[kept]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
+    ends = to_offsets(lengths)
     return np.arange(ends[-1]) + np.repeat(offsets[kept] - ends[:-1], lengths), ends
 
 
@@ -256,7 +256,7 @@ def _refuse_invalid(weight, name_of):
         raise ValueError(f"{name_of(i)} is {weight[i]}; weights must be finite and not negative.")
 
 
-def _refuse_infinite(total, name):
+def _refuse_infinite(total, name="sample_weight"):
     """Raise a ValueError for sums of weights that have overflowed."""
     if not np.isfinite(total).all():
         raise ValueError(f"{name} adds up to infinity: divide the weights by the largest one.")
@@ -265,7 +265,7 @@ def _refuse_infinite(total, name):
 def has_token_weights(sample_weight):
     """Return True for weights in the form of labels: a sequence of them for each sequence."""
     if isinstance(sample_weight, np.ndarray) and sample_weight.dtype.kind != "O":
-        # A column is rather a mistake than weights of sequences of one token each.
+        # A column is more likely a mistake than weights of sequences of one token each.
         return sample_weight.ndim == 2 and sample_weight.shape[1] != 1
     if not isinstance(sample_weight, (list, tuple, np.ndarray)):
         return False
@@ -275,7 +275,7 @@ def has_token_weights(sample_weight):
     )
 
 
-def read_token_weights(sample_weight, lengths, name="sample_weight"):
+def read_token_weights(sample_weight, lengths):
     """Check weights of tokens.
 
     Parameters
@@ -284,15 +284,13 @@ def read_token_weights(sample_weight, lengths, name="sample_weight"):
         As the user gave them (see `has_token_weights`).
     lengths : ndarray of shape (n_sequences,)
         Number of tokens of each sequence.
-    name : str, default="sample_weight"
-        For messages.
 
     Returns
     -------
     weight : ndarray of shape (n_sequences,)
         Mean of the weights of each sequence, 1 for one without tokens.
     token_weight : ndarray of shape (n_rows,) or (0,)
-        Factors beside it; empty if all are one.
+        Factors of the tokens beside that mean; empty if all are one.
 
     Raises
     ------
@@ -302,31 +300,32 @@ def read_token_weights(sample_weight, lengths, name="sample_weight"):
     """
     if len(sample_weight) != len(lengths):
         raise ValueError(
-            f"{name} has weights of {len(sample_weight)} sequences, but there are {len(lengths)}."
+            f"sample_weight has weights of {len(sample_weight)} sequences, but there are "
+            f"{len(lengths)}."
         )
     mean, factors = np.ones(len(lengths)), []
     for i, (weights, length) in enumerate(zip(sample_weight, lengths.tolist(), strict=True)):
-        weights = _as_numbers(weights, f"{name}[{i}]")
+        weights = _as_numbers(weights, f"sample_weight[{i}]")
         if weights.shape != (length,):
             raise ValueError(
-                f"{name}[{i}] must have shape ({length},), one weight for each token of sequence "
-                f"{i}, got {weights.shape}."
+                f"sample_weight[{i}] must have shape ({length},), one weight for each token of "
+                f"sequence {i}, got {weights.shape}."
             )
-        _refuse_invalid(weights, f"Sequence {i}, token {{}}: {name}".format)
+        _refuse_invalid(weights, f"Sequence {i}, token {{}}: sample_weight".format)
         if length:
             # The mean of equal numbers may be off by rounding.
-            mean[i] = weights[0] if (weights == weights[0]).all() else _mean(weights, name)
+            mean[i] = weights[0] if (weights == weights[0]).all() else _mean(weights)
             varies = mean[i] > 0 and (weights != mean[i]).any()
             factors.append(weights / mean[i] if varies else np.ones(length))
     factors = np.concatenate(factors) if factors else np.empty(0)
-    weight = read_sample_weight(mean, len(lengths), name)
+    weight = read_sample_weight(mean, len(lengths))
     return weight, factors if np.any(factors != 1) else np.empty(0)
 
 
-def _mean(weights, name):
+def _mean(weights):
     with np.errstate(over="ignore"):
         mean = weights.mean()
-    _refuse_infinite(mean, name)
+    _refuse_infinite(mean)
     return mean
 
 
@@ -415,7 +414,7 @@ def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
     codes = labels[labelled]
     owner = np.repeat(np.arange(n_sequences), np.diff(offsets))[labelled]
     if isinstance(class_weight, Mapping):
-        weight_of = _given(class_weight, classes.tolist())
+        weight_of = _weights_by_class(class_weight, classes.tolist())
     else:
         weight_of = _balanced(codes, sample_weight[owner], len(classes))
     n_tokens = np.bincount(owner, minlength=n_sequences)
@@ -441,7 +440,7 @@ def refuse_balanced(class_weight):
         )
 
 
-def _given(class_weight, classes):
+def _weights_by_class(class_weight, classes):
     for label, weight in class_weight.items():
         if not _is_weight(weight):
             raise ValueError(
@@ -470,5 +469,5 @@ def _balanced(codes, weight, n_classes):
     counts = count > 0
     with np.errstate(over="ignore"):
         total, shares = count.sum(), counts.sum() * count
-    _refuse_infinite([total, *shares], "sample_weight")
+    _refuse_infinite([total, *shares])
     return np.divide(total, shares, np.zeros(n_classes), where=counts)

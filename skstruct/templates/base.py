@@ -80,7 +80,10 @@ class LearningTemplateVectorizer(
     _complete = ("n_columns_", "_features", "_transitions")
 
     def _fit(self, X, *, is_part=False):
-        """Learn the features; of a part of the data all, and it may lack tokens or features."""
+        """Learn the features.
+
+        A part of the data keeps all of them, however rare, and may have no token or feature.
+        """
         min_freq = 1 if is_part else self.min_freq
         dtype = check_float_dtype(self.dtype)
         reader = self._read(X, self._given_lines())
@@ -102,7 +105,7 @@ class LearningTemplateVectorizer(
         return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
 
     def _choose_lines(self, reader):
-        """Leave out lines of the template, of a reader of all data."""
+        """Leave out lines of the template, given a reader of all data."""
 
     def _none_frequent(self):
         """Error where no feature is left."""

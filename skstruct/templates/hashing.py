@@ -11,8 +11,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import BaseTemplateVectorizer
 from skstruct.templates.gathering import gather
 from skstruct.templates.numbering import hash_template, run_for_patterns
-from skstruct.templates.reader import check_templates
-from skstruct.templates.syntax import parse_template
+from skstruct.templates.reader import parse_checked
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.public_paths import set_module
 
@@ -100,7 +99,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         check_float_dtype(self.dtype)
         lines = self._given_lines()
         if not callable(lines):
-            check_templates(parse_template(lines), self.functions or {})
+            parse_checked(lines, self._functions())
         return self
 
     def partial_fit(self, X=None, y=None) -> Self:

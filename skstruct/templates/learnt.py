@@ -270,7 +270,7 @@ class LearntFeatures(Persistent):
 
 
 class StoredFeatures(Declaration):
-    """State of `LearntFeatures`: the vectoriser is the only class that its file names.
+    """State of `LearntFeatures`, so that a stored vectoriser names no class but its own.
 
     Parameters
     ----------

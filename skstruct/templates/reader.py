@@ -60,7 +60,7 @@ class TemplateReader:
 
     def _set_templates(self, lines):
         self.lines = lines
-        templates = check_templates(parse_template(lines), self._functions)
+        templates = parse_checked(lines, self._functions)
         self._templates = [_group(templates, of_transitions) for of_transitions in (False, True)]
 
     @property
@@ -139,14 +139,14 @@ class TemplateReader:
     def _all_templates(self):
         return [template for _, templates in self._templates for template in templates]
 
-    def leave_out_repeats(self, share, always=()):
+    def leave_out_repeats(self, share, always):
         """Leave out lines whose values are those of an earlier line at nearly all tokens.
 
         Parameters
         ----------
         share : float
             Of the tokens where one of the two has a value.
-        always : collection of str, default=()
+        always : collection of str
             Lines that stay in any case.
         """
         first, seen, kept = _first_alike(self.tokens, share), set(), []
@@ -197,8 +197,9 @@ def _first_alike(tokens, share):
     return first
 
 
-def check_templates(templates, functions):
-    """Raise an error for unknown functions, before any data are read."""
+def parse_checked(lines, functions):
+    """Parse a template; raise an error for unknown functions, before any data are read."""
+    templates = parse_template(lines)
     for template in templates:
         for macro in template.macros:
             compose(macro, functions, template.where)

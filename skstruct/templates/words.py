@@ -177,7 +177,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
 
     def _choose_lines(self, reader):
         if reader.n_rows >= _FEWEST_TOKENS:
-            reader.leave_out_repeats(_ALIKE, always=self._extra_lines())
+            reader.leave_out_repeats(_ALIKE, self._extra_lines())
 
     def _extra_lines(self):
         if self.extra_template is None:

@@ -34,12 +34,12 @@ _LAST_CODE_POINT = 0x10FFFF
 # Packed values
 
 _STRINGS, _NONZERO = "_packed_strings", "_packed_zeros"
-# Length up to which arrays are not packed.
+# Shorter arrays are not packed.
 _SHORT = 4096
 
 
 def pack(value):
-    """Many strings, or an array that is mostly zero, as plain arrays; anything else as it is."""
+    """Pack strings, or an array that is mostly zero, as plain arrays; all else stays as it is."""
     return pack_zeros(pack_strings(value))
 
 
@@ -49,7 +49,7 @@ def unpack(value):
 
 
 def pack_strings(value):
-    """Many strings as two arrays; anything else as it is."""
+    """Pack a list or array of strings into two arrays; anything else stays as it is."""
     is_array = isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1
     if not (is_array or type(value) is list) or not len(value):
         return value
@@ -64,12 +64,12 @@ def pack_strings(value):
 
 
 def unpack_strings(value):
-    """Strings that `pack_strings` has packed; anything else as it is."""
+    """Unpack the result of `pack_strings`; anything else stays as it is."""
     if not (isinstance(value, dict) and _STRINGS in value):
         return value
     text = _vector(value[_STRINGS], "the bytes of strings", np.uint8)
     lengths = _vector(value["lengths"], "the lengths of strings", "i")
-    # None is longer than all of them, so that their sum cannot overflow.
+    # No length exceeds that of the text, so that their sum cannot overflow.
     fit = not len(lengths) or 0 <= lengths.min() <= lengths.max() <= len(text)
     if not fit or lengths.sum(dtype=np.int64) != len(text):
         raise ValueError("the lengths of strings do not add up.")
@@ -88,15 +88,15 @@ def unpack_strings(value):
 
 
 def pack_zeros(value):
-    """Long arrays of floats that are mostly zero without their zeros; anything else as it is.
+    """Pack a long array of floats that is mostly zero; anything else stays as it is.
 
-    Each weight then takes nine or ten bytes, wherever it is.
+    Each number other than zero then takes nine or ten bytes.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.size < _SHORT:
         return value
     transposed = value.flags.f_contiguous and not value.flags.c_contiguous
     flat = (value.T if transposed else value).reshape(-1)
-    # By their bits: minus zero is kept.
+    # Bits are compared, so that minus zero is kept.
     places = np.flatnonzero(flat.view(np.uint64))
     if 2 * len(places) > len(flat):
         return value
@@ -110,7 +110,7 @@ def pack_zeros(value):
 
 
 def unpack_zeros(value, expected=None):
-    """Array that `pack_zeros` has packed, in the same order; anything else as it is.
+    """Unpack the result of `pack_zeros`, in its memory order; anything else stays as it is.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class Counts(Declaration):
     Parameters
     ----------
     *names : str
-        The strings; by default, there may be any.
+        Required keys; by default, any keys are allowed.
     """
 
     def __init__(self, *names):
@@ -418,17 +418,17 @@ class Array(Declaration):
     Parameters
     ----------
     dtype : dtype or REAL
-        Kernels are compiled for one type of each array, in the order of C, and arrays come in this
-        order. With `REAL`, any real numbers will do, in any order: whoever reads them converts
-        them, and users may assign others.
+        Kernels are compiled for C-ordered arrays of one type, and `read` returns such an array.
+        With `REAL`, any real numbers in any order will do: users may assign such arrays, too, and
+        they are converted before use.
     shape : tuple
         Of sizes.
     least, below : int or size, default=None
-        Least number, and the size that all are less than. By default, any finite number.
+        Inclusive lower and exclusive upper bound. By default, any finite number.
     forbids : bool, default=False
-        Minus infinity is a weight as well.
+        Allow minus infinity, the weight of what is forbidden.
     sparse : bool, default=False
-        It may be a sparse matrix, which fits into memory as an array.
+        Allow a sparse matrix, if it would fit into memory as a dense array.
     """
 
     def __init__(self, dtype, shape, *, least=None, below=None, forbids=False, sparse=False):
@@ -450,7 +450,7 @@ class Array(Declaration):
             needs = 8.0 * np.prod(expected, dtype=float)
             require_memory(needs, f"The weights of {what}", "Load it where there is more.")
         elif isinstance(array, np.ndarray):
-            # Not a subclass, whose arithmetic may be another one.
+            # A subclass may redefine arithmetic.
             array = numbers = np.asarray(array)
         else:
             raise ValueError(f"{what} is not an array of numbers.")
@@ -471,7 +471,7 @@ class Array(Declaration):
 
     def _check_values(self, numbers, what, size):
         with np.errstate(over="ignore", invalid="ignore"):
-            # If this is finite, all are: no buffer of truth values is needed.
+            # A finite sum needs no check of each number, which would allocate a buffer.
             total = numbers.sum(dtype=np.float64)
         if not np.isfinite(total) and np.isnan(numbers).any():
             raise ValueError(f"a number of {what} is NaN.")
@@ -518,7 +518,7 @@ class Labels(Declaration):
         if not 1 <= len(labels) <= MAX_LABELS:
             raise ValueError(f"{what} has {len(labels)} labels.")
         if labels.dtype.kind == "U":
-            # numpy makes strings of them without a check.
+            # numpy decodes code points without checking them.
             points = np.ascontiguousarray(labels).view(np.uint32)
             if not labels.dtype.isnative or points.max() > _LAST_CODE_POINT:
                 raise ValueError(f"{what} has characters that do not exist.")
@@ -536,7 +536,7 @@ class Columns(Declaration):
 
     Parameters
     ----------
-    names : sequence of str, default=()
+    *names : str
         Required columns.
     """
 

@@ -50,7 +50,7 @@ def check_writable(path):
     _remove_abandoned(os.path.dirname(os.path.realpath(os.fsdecode(path))))
 
 
-# For the user that the process acts as, where the system can tell that.
+# Checks the effective user where the system supports it.
 _allows = functools.partial(os.access, effective_ids=os.access in os.supports_effective_ids)
 
 
@@ -130,7 +130,7 @@ def _regular(target):
     folder = os.path.dirname(target)
     _remove_abandoned_once(folder)
     # Not by `tempfile`, whose files other users cannot read. An interrupt may come as soon as the
-    # file is there, so that its path is known before.
+    # file exists, so its path is chosen before.
     path = os.path.join(folder, _UNFINISHED + os.urandom(8).hex())
     try:
         with open(_create(path, 0o666 if before is None else 0o600), "wb") as file:
@@ -252,7 +252,7 @@ def _remove_abandoned(folder):
                     _remove_if_abandoned(entry.path)
 
 
-# To list the folder for each of many files would take longer than to write them.
+# Listing the folder for each of many files would take longer than writing them.
 _remove_abandoned_once = functools.cache(_remove_abandoned)
 
 

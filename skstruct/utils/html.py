@@ -5,7 +5,7 @@ from html import escape
 import numpy as np
 from scipy.sparse import issparse
 
-# Sequences and tokens of each, and features of a token that are shown.
+# Most sequences, tokens of each and features of a token that are shown.
 _SEQUENCES, _TOKENS, _FEATURES = 3, 5, 8
 _STYLE = """
 .skstruct-batch { font: .9em/1.4 system-ui, sans-serif; overflow-x: auto; }
@@ -26,7 +26,7 @@ def batch_html(batch):
     Returns
     -------
     html : str
-        An element that needs nothing else; names of features are escaped.
+        A self-contained element; names of features are escaped.
     """
     batch = batch._checked()
     text = escape(repr(batch))

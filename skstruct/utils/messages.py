@@ -1,4 +1,4 @@
-"""Messages of fits, printed and logged, and short reprs of values for those of errors."""
+"""Messages of fits, printed and logged, and short reprs of values for error messages."""
 
 import logging
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ def say(verbose, message, *values, level=logging.INFO):
 
 
 def log_once(level, message, *values):
-    """Log a message unless this process has already logged it, with any `values`."""
+    """Log a message unless this process has already logged it, whatever the `values`."""
     if message not in _logged:
         _logged.add(message)
         logger.log(level, message, *values)
@@ -69,14 +69,14 @@ class _ShortRepr(Repr):
 
     def __init__(self):
         super().__init__()
-        # A label or the name of a feature is shown whole.
+        # Long enough for the whole of a label or the name of a feature.
         self.maxstring = 80
 
     def repr(self, x):
         try:
             return super().repr(x)
         except (LookupError, RuntimeError):
-            # Another thread has changed it meanwhile.
+            # Another thread has changed the value meanwhile.
             return f"<{type(x).__name__}>"
 
     def repr1(self, x, level):

@@ -15,9 +15,9 @@ from joblib import cpu_count, effective_n_jobs
 
 # Work of a kernel between two checks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
 _WORK_AT_ONCE = 2e9
-# More threads only take memory.
+# More threads would only take memory.
 _MAX_THREADS = 256
-# Event in each thread of a pool, set when its other threads have failed or been interrupted.
+# In each thread of a pool the event `cancelled`, set when another one fails or is interrupted.
 _thread = threading.local()
 
 
@@ -76,8 +76,8 @@ def inner_product(a, b):
     """Inner product of two vectors, without BLAS.
 
     From 10,000 numbers on, OpenBLAS takes it in threads, so its last bits depend on the machine.
-    Those threads then stay awake for some 30 ms, on the processors that ours should have: epochs in
-    two threads took longer than in one.
+    Those threads then stay awake for some 30 ms and keep processors from our threads: epochs in two
+    threads took longer than in one.
     """
     return float((a * b).sum())
 
@@ -136,7 +136,7 @@ def split_ranges(offsets, n_ranges):
         Numbers of sequences, `last` exclusive.
     """
     n_sequences = len(offsets) - 1
-    # More targets than that fall between the same rows.
+    # Of more targets than that, several would fall between the same two rows.
     n_ranges = min(n_ranges, 2 * int(offsets[-1]) + 1)
     targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
     cuts = np.searchsorted(offsets, targets)
@@ -167,7 +167,7 @@ def range_runner(offsets, n_jobs, work_per_row=0.0):
         the number of ranges.
     """
     if len(offsets) == 2 and n_jobs != 0:
-        # A single sequence, whose time counts, needs no look at the configuration.
+        # Reading the configuration would delay the answer for a single sequence.
         yield _Runner([[(0, 1)]], map)
         return
     n_ranges = effective_n_jobs(n_jobs)
@@ -193,7 +193,7 @@ class _Runner:
         self.n_ranges = len(ranges)
 
     def each(self, function, items):
-        """Call ``function(item)`` for as many items as there are ranges or fewer, in threads."""
+        """Call ``function(item)`` for each item, at most one for each range, in threads."""
         return list(self._map(function, items))
 
     def __call__(self, function):

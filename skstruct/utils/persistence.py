@@ -98,7 +98,7 @@ class Persistent:
             raise ValueError(f"it has no {' and no '.join(lacking)}.")
         self._check_state()
         if hasattr(self, "get_params"):
-            # An AttributeError if one is not there.
+            # Raises AttributeError if a parameter is missing.
             self.get_params(deep=False)
         if self._is_learnt() and hasattr(self, "_validate_params"):
             self._validate_params()

@@ -40,7 +40,7 @@ class History:
         Raises
         ------
         ValueError
-            If a number is infinite or NaN: the fit has come to nothing. A bound may be infinite.
+            If a number is infinite or NaN: the fit has diverged. A bound may be infinite.
         """
         entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
         for name, value in entry.items():
@@ -136,7 +136,7 @@ class FitTasks:
 
     def __init__(self, estimator, X, y, n_tasks, **metadata):
         given = {name: value for name, value in metadata.items() if value is not None}
-        # The fit itself has to read an iterator.
+        # An iterator can be read only once, by the fit itself.
         X = None if isinstance(X, Iterator) else X
         self._data = {"X": X, "y": y, "metadata": given or None}
         self._estimator = estimator
@@ -153,7 +153,7 @@ class FitTasks:
         return cls(estimator, X, y, n_tasks, **metadata)
 
     def begin_epoch(self):
-        """Begin the next epoch, unless it was the last."""
+        """Begin the next epoch, unless there is none left."""
         if self._n_left:
             self._n_left -= 1
             self._epoch = self.root.subcontext(task_name="epoch")
@@ -189,7 +189,7 @@ class FitTasks:
         Parameters
         ----------
         name : str
-            Name of the part, in the way of ``fit-tagger``.
+            Name of the part, such as ``fit-tagger``.
         n_parts : int, default=0
             Number of its own parts, which can be done in any order.
 
@@ -236,7 +236,7 @@ class EpochRelay:
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
         """Report an epoch that is over; return True if a callback asks to stop."""
-        # An epoch that was begun when the fit was over has no fitted estimator.
+        # An epoch that was begun after the last one has no fitted estimator.
         if context.task_name != "epoch" or fitted_estimator is None:
             return False
         return self._tasks.end_epoch(lambda: self._attributes(fitted_estimator))
@@ -257,7 +257,7 @@ def as_one_task(fit):
 
 
 @contextmanager
-def part_of_fit(context, estimator, of=None):
+def part_of_fit(context, estimator, of):
     """Context of a part of a fit that is delegated to another estimator.
 
     Parameters
@@ -314,7 +314,7 @@ class Progress:
 
     @classmethod
     def of_fit(cls, estimator, X, y, **metadata):
-        """Progress of ``fit(X, y, **metadata)``, which callbacks follow, too."""
+        """Progress of ``fit(X, y, **metadata)``, also reported to callbacks."""
         max_iter = getattr(estimator, "max_iter", None)
         return cls(estimator, FitTasks.of(estimator, X, y, max_iter or 0, **metadata), max_iter)
 
@@ -400,7 +400,7 @@ def epochs_to_gap(history, tol):
     if name is None:
         return None
     columns = zip(history["epoch"], history[name], history["objective"], strict=True)
-    # Bounds go up and down on their way; the least so far only goes down.
+    # Bounds fluctuate; the least so far never rises.
     shares, least = [], math.inf
     for epoch, gap, value in columns:
         if 0 < gap < math.inf and value > 0:

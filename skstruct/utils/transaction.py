@@ -1,4 +1,4 @@
-"""Atomic fits: no thread and no error ever meets an estimator that is half fitted."""
+"""Atomic fits: no thread sees, and no error leaves behind, a half-fitted estimator."""
 
 from contextlib import contextmanager
 from functools import wraps
@@ -9,8 +9,8 @@ def draft_of(estimator, undo=()):
     """Context of a fit, which works on a draft of the estimator.
 
     When all is done, the attributes of the draft replace those of the estimator, in one assignment:
-    other threads see what it was before, or what it is then. After an exception or an interrupt, it
-    is as it was.
+    other threads see the estimator before the fit or after it. An exception or an interrupt leaves
+    it as it was.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def draft_of(estimator, undo=()):
         yield draft
         estimator.__dict__ = vars(draft)
     except BaseException:
-        # An interrupt may come after the assignment, and change nothing any more.
+        # After the assignment, the fit is complete, and an interrupt undoes nothing.
         if vars(estimator) is not vars(draft):
             for put_back in undo:
                 put_back()
