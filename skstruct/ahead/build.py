@@ -61,7 +61,7 @@ def build(folder, baselines):
                 if kept := os.environ.get("NUMBA_CACHE_DIR"):
                     shutil.copytree(Path(work, "all"), kept, dirs_exist_ok=True)
             path = folder / f"{baseline}.zip"
-            processes.submit(_write, path, baseline, Path(work, "all"), signatures).result()
+            processes.submit(_write, path, Path(work, "all"), signatures).result()
 
 
 def _processes(baseline):
@@ -87,9 +87,9 @@ def _compile_part(part, cache, signatures):
     _use_cache(cache)
     number_symbols_from((1 + part) * 10**9)
     if signatures is not None:
-        for kernel, signature, _ in signatures[part::N_PARTS]:
-            module, _, name = kernel.rpartition(".")
-            getattr(import_module(module), name).compile(signature)
+        for found in signatures[part::N_PARTS]:
+            module, _, name = found.kernel.rpartition(".")
+            getattr(import_module(module), name).compile(found.signature)
         return
     for step in steps():
         if (step.estimator in FIRST) == (part == 0):
@@ -97,7 +97,7 @@ def _compile_part(part, cache, signatures):
 
 
 def _record(cache):
-    """Kernels that Python calls, each with the types of its arguments and its file.
+    """Kernels that Python calls, as `LoadedKernel`, each once.
 
     With a full cache, these are all that are loaded: what kernels call is part of their code.
     """
@@ -107,19 +107,19 @@ def _record(cache):
     late = [f"{k.kernel}{k.signature}" for k in loaded_kernels if k.origin == "compiler"]
     if late:
         raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
-    found = {repr(k): (k.kernel, k.signature, k.file) for k in loaded_kernels}
+    found = {repr(k): k for k in loaded_kernels}
     return [found[key] for key in sorted(found)]
 
 
-def _write(path, baseline, cache, signatures):
+def _write(path, cache, signatures):
     _use_cache(cache)
-    names = [name for *_, name in signatures]
+    names = [found.file for found in signatures]
     codes = {name: unpack(read_file(own_folders(), name))[0] for name in names}
     nameless = [name for name, code in codes.items() if b"__numba_array_expr_" in code]
     if nameless:
         # numba puts addresses in their names, and no two builds would be the same.
         raise RuntimeError(f"Write loops in place of expressions of arrays: {', '.join(nameless)}.")
-    write_archive(path, baseline, codes)
+    write_archive(path, codes)
     print(f"{path.name}: {len(codes)} kernels, {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
 

@@ -15,7 +15,7 @@ import os
 import pickle
 import platform
 import zipfile
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 
 import llvmlite.binding as llvm
@@ -41,7 +41,7 @@ def all_baselines():
     return {name: frozenset(features.split()) for name, features in found.items()}
 
 
-@lru_cache(maxsize=1)
+@cache
 def host_features():
     """LLVM's names of the features of this processor; empty if LLVM does not know them."""
     try:
@@ -66,18 +66,17 @@ class Archive:
     Parameters
     ----------
     content : bytes
-        What `write_archive` wrote. It is kept in memory: a file that is open would be shared, with
-        its position, by processes that fork.
+        Content of the file, kept in memory: forked processes would share an open file and its
+        position.
     """
 
     def __init__(self, content):
         self._zip, self._members = zipfile.ZipFile(io.BytesIO(content)), {}
         about = json.loads(self._zip.read(_ABOUT))
-        self.baseline, self.environment = about["baseline"], about["environment"]
-        self.n_kernels = about["n_kernels"]
+        self.environment, self.n_kernels = about["environment"], about["n_kernels"]
 
     def find(self, name):
-        """Code by the name of its file in a cache, and None for bitcode; None if it has none."""
+        """Machine code of a cache entry, and None for bitcode; None if the kernel is missing."""
         member = _member(name)
         if member not in self._members:
             self._members[member] = self._read(member)
@@ -100,19 +99,17 @@ def _member(name):
     return ".".join(name.rpartition("-")[0].split(".")[:3])
 
 
-def write_archive(path, baseline, codes):
+def write_archive(path, codes):
     """Write an archive; the same code makes the same bytes.
 
     Parameters
     ----------
     path : path-like
         The new file.
-    baseline : str
-        Name of the processor that the code was compiled for.
     codes : dict of str to bytes
-        Code by the names of files in a cache.
+        Machine code by the names of cache entries.
     """
-    about = {"baseline": baseline, "environment": environment(), "n_kernels": len(codes)}
+    about = {"environment": environment(), "n_kernels": len(codes)}
     members = {}
     for name, code in sorted(codes.items()):
         members.setdefault(_member(name), {})[name] = code
@@ -168,5 +165,6 @@ def archive_report():
 
 
 def usable_archives():
-    """The archives that fit this process, best first."""
-    return [one for one in (_archives() or {}).values() if isinstance(one, Archive)]
+    """Archives that fit this process, by the names of their baselines; best first."""
+    found = _archives() or {}
+    return {name: one for name, one in found.items() if isinstance(one, Archive)}

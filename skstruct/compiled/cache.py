@@ -62,10 +62,9 @@ def has_private_names():
     return all(hasattr(kind, name) for kind, found in names.items() for name in found)
 
 
-def own_folders(target=None):
-    """Folders where kernels that are compiled here may be, by default with numba's CPU target."""
-    target = cpu_target.target_context if target is None else target
-    return cache_folders(folder_name(target.codegen().magic_tuple()))
+def own_folders():
+    """Folders of the user's cache for this environment and processor."""
+    return cache_folders(folder_name(cpu_target.target_context.codegen().magic_tuple()))
 
 
 def mark_native():
@@ -118,8 +117,7 @@ class KernelCache(NullCache):
         """Find compiled code; None has numba compile."""
         name = self._file_name(signature)
         if name is not None:
-            folders = own_folders(target)
-            for origin, find in self._places(folders):
+            for origin, find in self._places(own_folders()):
                 result = self._load(find, name, signature, target)
                 if result is not None:
                     loaded_kernels.append(LoadedKernel(self.kernel, signature, origin, name))
@@ -140,8 +138,8 @@ class KernelCache(NullCache):
     def _places(self, folders):
         """Origins, and functions that find code and bitcode there by name; the best one first."""
         if not (self.for_linking or is_native(folders)):
-            for archive in usable_archives():
-                yield archive.baseline, archive.find
+            for baseline, archive in usable_archives().items():
+                yield baseline, archive.find
 
         def find(name):
             content = read_file(folders, name)
@@ -172,8 +170,7 @@ class KernelCache(NullCache):
         except Exception:
             logger.debug("%s cannot be kept", self.kernel, exc_info=True)
             return
-        folders = own_folders(result.target_context)
-        write_file(folders, name, content)
+        write_file(own_folders(), name, content)
 
 
 def _has_outside(kind):

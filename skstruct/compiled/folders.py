@@ -135,12 +135,10 @@ def _mark_used(folder):
 
 
 def _prune(newest):
-    """Remove folders of old environments."""
-    others = []
-    for folder in newest.parent.iterdir():
-        if folder != newest and _FOLDER.fullmatch(folder.name):
-            with contextlib.suppress(OSError):
-                others.append((folder.stat().st_mtime, folder))
-    for used, folder in sorted(others, reverse=True)[KEPT:]:
-        if time.time() - used > _DAY:
-            shutil.rmtree(folder, ignore_errors=True)
+    """Remove folders of old environments, unless another process is doing it."""
+    with contextlib.suppress(OSError):
+        found = [path for path in newest.parent.iterdir() if _FOLDER.fullmatch(path.name)]
+        used = {path: path.stat().st_mtime for path in found if path != newest}
+        for folder in sorted(used, key=used.get, reverse=True)[KEPT:]:
+            if time.time() - used[folder] > _DAY:
+                shutil.rmtree(folder, ignore_errors=True)

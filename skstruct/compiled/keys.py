@@ -66,17 +66,25 @@ def _text_of_kernels(name, text):
 
 
 def _read_sources():
-    """Files of all modules with kernels, and their texts, by name; none if one cannot be read."""
-    found = {}
+    """Files of all modules with kernels, by name, and the hash of the text of all kernels.
+
+    The hash is None if the sources cannot be read. numba itself looks at the file of a function,
+    and not at those of the functions that it calls.
+    """
+    files, texts = {}, []
     try:
         for name, path in _modules_in(resources.files("skstruct"), "skstruct"):
-            text = path.read_bytes().replace(b"\r\n", b"\n")
-            text = _text_of_kernels(name, text)
+            text = _text_of_kernels(name, path.read_bytes().replace(b"\r\n", b"\n"))
             if text:
-                found[name] = path, text
+                files[name] = path
+                texts.append(f"{name} {len(text)} ".encode() + text)
     except (OSError, ValueError, ModuleNotFoundError):
-        return {}
-    return found
+        return {}, None
+    return files, hashlib.sha256(b"".join(texts)).hexdigest() if texts else None
+
+
+# Read on import, before any kernel; later edits are detected by the stamps.
+_FILES, _SOURCES = _read_sources()
 
 
 def _stamps():
@@ -85,20 +93,7 @@ def _stamps():
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
 
-def _hash(sources):
-    """Hash of the text of all kernels; None where it is unknown.
-
-    numba itself looks at the file of a function and not at those of the functions that it calls.
-    """
-    texts = [f"{name} {len(text)} ".encode() + text for name, (_, text) in sources.items()]
-    return hashlib.sha256(b"".join(texts)).hexdigest() if sources else None
-
-
-# Read on import, before any kernel; later edits are detected by the stamps.
-_sources = _read_sources()
-_FILES = {name: path for name, (path, _) in _sources.items()}
-_SOURCES, _STAMPS = _hash(_sources), _stamps()
-del _sources
+_STAMPS = _stamps()
 
 
 def sources_unchanged():
