@@ -5,10 +5,10 @@
 The first baseline is one that this processor meets: its kernels are called while they are compiled,
 which tells the types of their arguments. For the others they are compiled and never called.
 
-The work is cut into parts, each with a process, a cache and numbers of its own, so that archives do
-not depend on how many processes there are. Where NUMBA_CACHE_DIR names a folder, what was compiled
-for the first baseline is kept there: processes find it if they compile for the same,
-NUMBA_CPU_NAME=<baseline> and NUMBA_CPU_FEATURES= (empty).
+The work is cut into parts, each with its own process, cache and symbol numbers, so that archives do
+not depend on the number of processes. Where NUMBA_CACHE_DIR names a folder, the kernels of the
+first baseline are kept there, for processes with NUMBA_CPU_NAME=<baseline> and NUMBA_CPU_FEATURES=
+(empty).
 """
 
 import argparse
@@ -29,8 +29,8 @@ from skstruct.compiled.archive import all_baselines, host_baselines, write_archi
 from skstruct.compiled.cache import loaded_kernels, own_folders, unpack
 from skstruct.compiled.folders import read_file
 
-# Estimators of the first part; all others are the second. Each part takes half of the time. More of
-# them would compile more kernels that they share.
+# Estimators of the first part; the second has all others. Each takes half of the time. More parts
+# would compile more of the kernels that they share.
 FIRST = ("CRFTagger",)
 N_PARTS = 2
 

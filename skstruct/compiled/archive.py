@@ -1,11 +1,11 @@
 """Archives of compiled kernels in wheels, one for each class of processors.
 
-An archive is a ZIP file of machine code by the names of the user's cache, with the environment that
-it was compiled in. It is used only where all of that agrees, and where the processor has every
-feature of the archive's baseline.
+An archive is a ZIP file with machine code, by the names of cache entries, and the environment that
+it was compiled in. It is used only in the same environment, on processors that have every feature
+of the archive's baseline.
 
-The code of all kernels of a package is one member: kernels have much code in common, so that
-together they are a third of their size apart.
+The kernels of a module share a member: they have much code in common, and compress to a third of
+the size that they have one by one.
 """
 
 import io
@@ -71,16 +71,14 @@ class Archive:
     """
 
     def __init__(self, content):
-        self._zip, self._members = zipfile.ZipFile(io.BytesIO(content)), {}
+        self._zip = zipfile.ZipFile(io.BytesIO(content))
         about = json.loads(self._zip.read(_ABOUT))
         self.environment, self.n_kernels = about["environment"], about["n_kernels"]
+        self._codes = cache(self._read)
 
     def find(self, name):
         """Machine code of a cache entry, and None for bitcode; None if the kernel is missing."""
-        member = _member(name)
-        if member not in self._members:
-            self._members[member] = self._read(member)
-        code = self._members[member].get(name)
+        code = self._codes(_member(name)).get(name)
         return None if code is None else (code, None)
 
     def _read(self, member):
@@ -95,7 +93,7 @@ class Archive:
 
 
 def _member(name):
-    """Name of the member of a kernel: its module."""
+    """Name of the member with a kernel: its module."""
     return ".".join(name.rpartition("-")[0].split(".")[:3])
 
 
