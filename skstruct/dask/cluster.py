@@ -10,9 +10,9 @@ import numpy as np
 import skstruct
 from skstruct.dask.direct import DirectCall, DirectCalls
 
-# Tasks under way for each thread, where several results are taken at a time.
+# Pending tasks for each thread, where several results are taken at a time.
 _AHEAD = 2
-# Shards of an iterator whose arguments are in memory at a time.
+# Number of shards whose arguments are in memory at a time, if they come from an iterator.
 _AT_A_TIME = 4
 
 
@@ -259,7 +259,7 @@ def _releases():
 
 
 def _large_graphs():
-    """Context without Dask's warning of large tasks: the weights of a model are sent with them."""
+    """Context without Dask's warning of large tasks: weights are sent with them on purpose."""
     import dask  # optional
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
