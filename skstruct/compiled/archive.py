@@ -15,7 +15,7 @@ import os
 import pickle
 import platform
 import zipfile
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 
 import llvmlite.binding as llvm
@@ -119,8 +119,9 @@ def write_archive(path, codes):
             archive.writestr(info, content, zipfile.ZIP_LZMA)
 
 
-def _open(baseline, needed):
-    """Archive of a baseline; or the reason why it cannot be used here."""
+@cache
+def _open(baseline, needed, ours):
+    """Archive of a baseline; or the reason why it cannot be used in an environment."""
     missing = sorted(needed - host_features())
     if missing:
         return f"this processor lacks {', '.join(missing)}"
@@ -132,14 +133,8 @@ def _open(baseline, needed):
     except Exception:
         log_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
         return "damaged"
-    ours = environment()
-    differing = sorted(name for name in ours if ours[name] != archive.environment.get(name))
+    differing = sorted(name for name, value in ours if value != archive.environment.get(name))
     return f"made for another {', '.join(differing)}" if differing else archive
-
-
-@lru_cache(maxsize=1)
-def _opened(_):
-    return {name: _open(name, needed) for name, needed in all_baselines().items()}
 
 
 def _archives():
@@ -148,7 +143,8 @@ def _archives():
     wanted = os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
     if named != (None, None) or not wanted:
         return None
-    return _opened(tuple(environment().items()))
+    ours = tuple(environment().items())
+    return {name: _open(name, needed, ours) for name, needed in all_baselines().items()}
 
 
 def archive_report():

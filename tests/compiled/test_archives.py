@@ -51,10 +51,10 @@ def shipped(monkeypatch, tmp_path):
     path = tmp_path / f"{BASELINE}.zip"
     archive.write_archive(path, {built.name: cache.unpack(built.read_bytes())[0]})
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "user"))
-    archive._opened.cache_clear()
+    archive._open.cache_clear()
     cache.loaded_kernels.clear()
     yield path
-    archive._opened.cache_clear()
+    archive._open.cache_clear()
 
 
 def test_what_is_shipped_is_not_compiled(shipped):
