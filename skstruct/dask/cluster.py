@@ -141,10 +141,10 @@ class Cluster:
                 while len(pending) < most and (some := list(islice(shards, together))):
                     pending.append(self._start(function, some, shared, sent, direct))
                     sent += len(some)
-                # Free the arguments before the results are waited for.
+                # Free the arguments before waiting for results.
                 some = None
                 if len(pending) == most and n_threads is None:
-                    # While workers compute, and only where there are many shards.
+                    # Asked for while workers compute, and only where there are many shards.
                     n_threads = sum(self.client.nthreads().values())
                     of_threads = _AHEAD * n_threads // together if together > 1 else n_threads + 1
                     most = max(most, of_threads)
